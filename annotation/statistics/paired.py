@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from annotation.statistics.ranks import average_ranks
+from annotation.statistics.ranks import average_ranks, ranks_of_drawn
 from plumbline.frames import same_index
 from plumbline.streams import resamples
 
@@ -90,8 +90,9 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
     if reason:
         return Estimate(math.nan, math.nan, math.nan, n, reason)
     rho = float(row_correlations(average_ranks(first[None]), average_ranks(second[None]))[0])
-    ranks = ([average_ranks(side[drawn]) for side in (first, second)] for drawn in resamples(rng, n, n_resamples))
-    resampled = np.concatenate([row_correlations(*both) for both in ranks])
+    first_ranks, second_ranks = ranks_of_drawn(first), ranks_of_drawn(second)
+    drawn = resamples(rng, n, n_resamples)
+    resampled = np.concatenate([row_correlations(first_ranks(rows), second_ranks(rows)) for rows in drawn])
     defined = resampled[np.isfinite(resampled)]
     if len(defined) < DEFINED_SHARE * n_resamples:
         why = f"no interval: rho is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"

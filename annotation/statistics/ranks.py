@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 
 def average_ranks(rows: Floats) -> Floats:
@@ -23,4 +26,19 @@ def average_ranks(rows: Floats) -> Floats:
     last = np.minimum.accumulate(last, axis=1)[:, ::-1]
     ranks = np.empty(rows.shape)
     np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
+    return ranks
+
+
+def ranks_of_drawn(values: Floats) -> Callable[[Places], Floats]:
+    """What gives `average_ranks(values[drawn])` of resamples, which are rows of places in `values`.
+
+    The values are sorted once. In a resample it is enough to count how often each was drawn.
+    """
+    distinct, codes = np.unique(values, return_inverse=True)
+
+    def ranks(drawn: Places) -> Floats:
+        found = codes[drawn]
+        counts = np.stack([np.bincount(row, minlength=len(distinct)) for row in found])
+        return np.take_along_axis(counts.cumsum(axis=1) - (counts - 1) / 2, found, axis=1)
+
     return ranks

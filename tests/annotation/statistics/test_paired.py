@@ -20,7 +20,7 @@ from annotation.statistics.paired import (
     spearman_interval,
     wilcoxon,
 )
-from annotation.statistics.ranks import average_ranks
+from annotation.statistics.ranks import average_ranks, ranks_of_drawn
 
 # Hollander and Wolfe, Nonparametric Statistical Methods, Table 3.1: Hamilton's depression scale before and after.
 BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
@@ -262,3 +262,5 @@ def test_ranks_are_scipys(shape: tuple[int, int], values: int) -> None:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, values, shape).astype(float) if values else rng.normal(size=shape)
     assert np.array_equal(average_ranks(rows), stats.rankdata(rows, axis=1))
+    drawn = rng.integers(0, shape[1], shape)
+    assert np.array_equal(ranks_of_drawn(rows[0])(drawn), stats.rankdata(rows[0][drawn], axis=1))
