@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from generation.datasets.dataset import Change, TextTable
 from generation.datasets.loading import iter_datasets, load_dataset
-from generation.datasets.local import TableDataset
+from generation.datasets.local import COLUMNS, TableDataset
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Text, text_id
 from plumbline.study import ROOT, load_study
@@ -34,6 +35,16 @@ def refused(path: Path, task: TaskType, **changes: object) -> str:
     assert str(path) in line
     assert "\n" not in line
     return line
+
+
+def test_documents_name_the_columns_of_each_task() -> None:
+    told = (ROOT / "docs" / "own_study.md").read_text(encoding="utf-8").partition("## Columns of a data set")[2]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in told.splitlines() if row.startswith("| ")]
+    documented = {task: columns for tasks, columns, _ in rows[1:] for task in tasks.split(", ")}
+    assert set(documented) == set(COLUMNS)
+    for task, needed in COLUMNS.items():
+        named = re.sub(r" \([^)]*\)", "", documented[task]).split(", ")
+        assert set(named) == set(needed) or (task == "retrieval" and "BEIR's layout" in documented[task])
 
 
 @pytest.mark.parametrize(
