@@ -152,10 +152,12 @@ def _collect(options: argparse.Namespace) -> int:
                 ratings = collect(study, argilla, replace=options.replace)
                 remember_names(home, study, names_at(study, argilla))
                 adjudicated = collect_adjudications(study, argilla, replace=options.replace)
-    counts = ratings["status"].value_counts()
+    answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
+    counts = answers["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
-    simulated = f", {int(ratings['simulated'].sum())} of them simulated" if ratings["simulated"].any() else ""
-    print(f"{study.name}: {count(len(ratings), 'rating')} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
+    simulated = f", {int(answers['simulated'].sum())} of them simulated" if answers["simulated"].any() else ""
+    number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
+    print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
     if adjudicated:
         given = len({(one.pair_id, one.adjudicator) for one in adjudicated})
         print(f"  {count(given, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")

@@ -110,7 +110,7 @@ def _first(status: Status, arguments: str) -> str:
         return collect
     if not asked:
         return f"nobody could rate when it was published: {_find(arguments)}; if people were let in since, {collect}"
-    return f"wait for the ratings of {count(asked, 'annotator')}, then {collect}"
+    return f"wait for the ratings of {count(asked, 'annotator')} (counted when it was published), then {collect}"
 
 
 def _find(arguments: str) -> str:

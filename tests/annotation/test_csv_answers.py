@@ -167,4 +167,4 @@ def test_the_command_takes_a_file(
     with pytest.raises(SystemExit) as ended:
         cli.run(main)
     assert ended.value.code == 0
-    assert re.search(r"forms: 2 ratings \(2 submitted, 0 draft, 0 discarded\)", capsys.readouterr().out)
+    assert re.search(r"forms: 2 ratings in 1 answer \(1 submitted, 0 draft, 0 discarded\)", capsys.readouterr().out)

@@ -246,7 +246,8 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     for number, who in ((1, "1 annotator"), (3, "3 annotators")):
         with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
             pass
-        assert at(people)[1] == f"wait for the ratings of {who}, then {MAIN} collect {ARGUMENTS}"
+        following = f"wait for the ratings of {who} (counted when it was published), then {MAIN} collect {ARGUMENTS}"
+        assert at(people)[1] == following
         assert f"published to {who}; none of their ratings" in status_text(read_status(people, NOW), ARGUMENTS)
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
