@@ -12,6 +12,7 @@ from annotation.ratings.exclusions import said
 from annotation.records import Estimate, Group, Verdict
 from annotation.report.material import Material
 from annotation.training import by_trained
+from annotation.verdicts.by_task import does_tasks, groups_by_task, verdicts_by_task
 from annotation.verdicts.tables import (
     COEFFICIENTS,
     agreement_table,
@@ -34,14 +35,15 @@ def verdicts_exhibit(material: Material) -> Exhibit:
     """A row a verdict: the decision, how close it was, what was left out, and why."""
     where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
     (judged, item), rows = material.study.called, []
-    for verdict in material.verdicts:
+    verdicts, tasks = verdicts_by_task(material.study, material.verdicts), does_tasks(material.study)
+    for verdict in verdicts:
         row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
         row |= {"People alone": verdict.alone} if verdict.decision_people else {}
         for one in rated(verdict.questions):
             mean = Estimate(value=one.mean, low=one.low, high=one.high)
             row[f"{one.question.capitalize()} [95%]"] = with_interval(mean)
-        for one in verdict.questions:
+        for one in () if tasks else verdict.questions:  # what people answer in tasks is another table's
             first = ", first" if one.ranks else ""
             row |= {f"{one.question.capitalize()}: {own.label}{first}": with_interval(own.share) for own in one.shares}
             row |= {f"{one.question.capitalize()}: {own.label}, rank": with_interval(own.rank) for own in one.ranks}
@@ -56,7 +58,7 @@ def verdicts_exhibit(material: Material) -> Exhibit:
             row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.alone} ({verdict.n_withdrawn})"
         row["Reasons"] = "; ".join([*verdict.reasons, *kept_out(verdict)])
         rows.append(row)
-    return Exhibit("verdicts", "Verdicts", verdict_table(material.verdicts), pd.DataFrame(rows).fillna("–"))
+    return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))
 
 
 def table_two_exhibit(material: Material) -> Exhibit:
@@ -93,7 +95,9 @@ def agreement_exhibit(material: Material) -> Exhibit:
 
 def labels_exhibit(material: Material) -> Exhibit:
     """Shares and ranks of labels, and agreement; of texts that they are not compared. Empty where all have scales."""
-    full = label_table(material.groups)
+    full = label_table(groups_by_task(material.study, material.groups))
+    if does_tasks(material.study):
+        return _answers_exhibit(full)
     printed = pd.DataFrame(
         {
             "Of": row["level"],
@@ -110,6 +114,24 @@ def labels_exhibit(material: Material) -> Exhibit:
     return Exhibit(
         "labels", "Labels, rankings and texts: shares, ranks and agreement, with 95% intervals", full, printed
     )
+
+
+def _answers_exhibit(full: pd.DataFrame) -> Exhibit:
+    """A row a task and answer, of all languages and, where a task has several, of each."""
+    several = (full["level"] == "language").any()
+    printed = pd.DataFrame(
+        {
+            "Task": display(row["question"]),
+            **({"Language": language_name(row["name"]) if row["level"] == "language" else "all"} if several else {}),
+            "Answer": row["label"],
+            "Share [95%]": with_interval(Estimate(value=row["value"], low=row["low"], high=row["high"])),
+            "n": f"{row['n_ratings']:,}",
+            "Why no interval": row["reason"],
+        }
+        for row in full.to_dict("records")
+    )
+    caption = "What people answered: shares of their answers, with 95% intervals over items; n counts answers"
+    return Exhibit("labels", caption, full, printed)
 
 
 def missing_agreement(groups: Sequence[Group]) -> list[str]:

@@ -9,9 +9,10 @@ from annotation.report.controls import careless_told, controls_told
 from annotation.report.items import items_sampled
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
-from annotation.report.said import LABELS, RANKINGS, many, other_questions, several_rules, verb
+from annotation.report.said import LABELS, OF_TASKS, RANKINGS, many, other_questions, several_rules, verb
 from annotation.sampling.near_duplicates import NEAR
 from annotation.statistics.intervals import RESAMPLES
+from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import display
 from plumbline.languages import language_name
@@ -106,7 +107,7 @@ def _raters(material: Material) -> list[str]:
             f"{', each' if questions[1:] else ''} on a"
             f" scale from {rubric.scale[0]} to {rubric.scale[-1]}, by the rubric {rubric.name}: {listed(questions)}."
         )
-    asked = " ".join([asked, *other_questions(rubric, plain)])
+    asked = " ".join([asked, *other_questions(material.study, rubric, plain)])
     rated, per_pair = material.counting, material.study.raters.per_pair
     if rated.empty:
         return [asked, "There are no ratings that count."]
@@ -281,8 +282,8 @@ def _fixed(material: Material) -> str:
 
 
 def _agreement(material: Material) -> list[str]:
-    if not material.groups:
-        return []
+    if not material.groups or does_tasks(material.study):
+        return [OF_TASKS] if material.groups else []
     kinds = {one.kind for group in material.groups for one in group.questions if one.coefficients}
     labels = [*([LABELS] if kinds - {"ranking"} else []), *([RANKINGS] if "ranking" in kinds else [])]
     if not material.questions:

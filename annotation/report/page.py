@@ -25,6 +25,7 @@ from annotation.report.methods import INTERVALS, methods
 from annotation.report.said import many
 from annotation.status.headline import headline
 from annotation.status.status import read_status
+from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.preregistration import amendments, fixed_text
@@ -48,6 +49,11 @@ _P_OF_RULES = (
 _EXAMPLES = (
     "What the means mean, to see for oneself; by the first question, of pairs with enough raters. SD is that of the"
     " pair's own ratings. Long texts are cut; the CSV file has them whole."
+)
+_ANSWERS = (
+    "Candidates are taken together, because their numbers are places that were drawn, and so are groups, whose numbers"
+    " are each rater's own. Where an item has its candidates beside it, a verdict's rule on cannot_tell is about the"
+    " first of them. How far raters agree is in the report on people and models (plumbline human-report)."
 )
 SHARES, MEANS = "ratings_by_point", "means"  # files of what the figures show
 _MAKERS = (
@@ -189,6 +195,8 @@ def _table_two(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     parts = ["\n".join(["What is missing, and why:", *missing])] if missing else []
     labels = [tables["labels"].table()] if "labels" in tables else []
     rated = [tables[name].table() for name in ("table_2", "agreement") if name in tables]
+    if does_tasks(material.study):
+        return Section("What people answered", [_ANSWERS, *labels])
     return Section("Ratings and agreement", [*rated, *parts, *labels])
 
 

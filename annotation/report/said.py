@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from annotation.human.records import HumanTask
+from annotation.human.tasks import read_tasks
 from annotation.report.makers import listed
 from annotation.rubric import Rubric
+from annotation.verdicts.by_task import answers_of, does_tasks
 from annotation.verdicts.tables import display
+from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
+_SHARES = (
+    "intervals of labels' shares are Wilson's, of the effective number of answers (Franco et al. 2019, J. Survey Stat."
+    " Methodol. 7, 334-364)."
+)
 LABELS = (
     "Agreement on labels is Gwet's AC1 (Gwet 2008, Br. J. Math. Stat. Psychol. 61, 29-48), Fleiss' kappa (Fleiss 1971,"
     " Psychological Bulletin 76, 378-382) and Krippendorff's alpha with the nominal metric, on several labels alpha"
-    " with MASI's distance (Passonneau 2006, LREC); intervals of labels' shares are Wilson's, of the effective"
-    " number of answers (Franco et al. 2019, J. Survey Stat. Methodol. 7, 334-364)."
+    f" with MASI's distance (Passonneau 2006, LREC); {_SHARES}"
+)
+OF_TASKS = (
+    "How far raters agree on tasks, and how right they are, is in the report on people and models (plumbline"
+    f" human-report); {_SHARES}"
 )
 
 RANKINGS = (
@@ -34,8 +45,10 @@ def verb(number: int, thing: str, one: str, several: str) -> str:
     return f"{many(number, thing)} {one if number == 1 else several}"
 
 
-def other_questions(rubric: Rubric, plain: Collection[str]) -> list[str]:
+def other_questions(study: Study, rubric: Rubric, plain: Collection[str]) -> list[str]:
     """The questions that are no ratings on the rubric's scale."""
+    if does_tasks(study):
+        return [_asked(task, rubric) for task in read_tasks(study)]
     told = []
     for question, one in zip(rubric.questions, rubric.asked(), strict=True):
         if one.name in plain:
@@ -47,6 +60,16 @@ def other_questions(rubric: Rubric, plain: Collection[str]) -> list[str]:
         need = "" if one.required else ", which need not be given"
         told.append(f"{one.name} (“{question.title['en']}”) asked for {what}{where}{need}.")
     return told
+
+
+def _asked(task: HumanTask, rubric: Rubric) -> str:
+    """What is asked in a task; of candidates, or of their order, once."""
+    title = next(one.title["en"] for one in rubric.questions if one.name == task.task)
+    *names, last = answers_of(task)
+    more = ", several of which may be chosen" if task.asked == "labels" else ""
+    more = ", of each candidate" if task.asked in ("graded", "binary") else more
+    more = f", and for an order of {many(task.candidates, 'candidate')}" if task.asked == "ranked" else more
+    return f"{task.task} (“{title}”) asked for {', '.join(names)} or {last}{more}."
 
 
 def several_rules(rule: AcceptanceSpec) -> str:

@@ -10,6 +10,7 @@ import streamlit as st
 from annotation.records import Verdict
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.rubric import load_rubric
+from annotation.verdicts.by_task import does_tasks, verdicts_by_task
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import rated, verdict_table
 from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
@@ -57,7 +58,7 @@ def _limits(study: Study) -> str:
 def _verdicts(study: Study, language: str) -> None:
     verdicts = [verdict for verdict in ratings.verdicts(study) if language in ("", verdict.language)]
     pooled = any(verdict.pool != verdict.transformation for verdict in verdicts)
-    whole = verdict_table(ratings.verdicts(study))
+    whole = verdict_table(verdicts_by_task(study, ratings.verdicts(study)))
     whole = whole[whole["language"] == language] if language else whole
     heading("Decisions")
     item = study.called.item
@@ -125,7 +126,7 @@ def _agreement(study: Study) -> None:
 def _labels(study: Study) -> None:
     one = read.labels(study)
     if not one.frame.empty:
-        heading("Labels, rankings and texts")
+        heading("What people answered" if does_tasks(study) else "Labels, rankings and texts")
         exhibit(study, one)
 
 

@@ -1,0 +1,89 @@
+"""Answers to people's tasks as tables tell them: a row a task, labels by their names, candidates taken together.
+
+A candidate's number is where it was drawn to stand, and a cluster's number is each rater's own: across items neither
+means anything. How far raters agree is told by the evaluation, of whole answers and of those that could tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from annotation.human.asking import questions_of
+from annotation.human.records import HumanTask
+from annotation.human.tasks import read_tasks
+from annotation.records import Estimate, Group, Share, Summary, Verdict
+from plumbline.study import Study
+from plumbline.study.human import HumanSubject
+
+
+def does_tasks(study: Study) -> bool:
+    """Whether people do tasks in it, as models do."""
+    return isinstance(study.subject, HumanSubject)
+
+
+def groups_by_task(study: Study, groups: Sequence[Group]) -> Sequence[Group]:
+    """Of tasks a row each, and one for each language of those that have several; others are as they are."""
+    if not does_tasks(study):
+        return groups
+    tasks, whole, found = read_tasks(study), dict[str, int](), list[Group]()
+    for group in (one for one in groups if one.level in ("pool", "language")):  # pools, which are tasks, come first
+        own = _taken_together(tasks, group.questions)
+        if group.level == "pool":
+            whole |= {one.question: one.n_ratings for one in own}
+        else:  # a task in one language alone stands there already
+            own = tuple(one for one in own if one.n_ratings < whole[one.question])
+        found.append(group.model_copy(update={"questions": own}))
+    return found
+
+
+def verdicts_by_task(study: Study, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
+    """The verdicts on tasks with their answers so; others are as they are."""
+    if not does_tasks(study):
+        return verdicts
+    tasks = read_tasks(study)
+    return [one.model_copy(update={"questions": _taken_together(tasks, one.questions)}) for one in verdicts]
+
+
+def answers_of(task: HumanTask) -> list[str]:
+    """What stands to be chosen in a task's first question, by name."""
+    return list(dict.fromkeys(_name(task, label) for label in questions_of(task)[0].labels))
+
+
+def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) -> tuple[Summary, ...]:
+    """A summary for each task of whose questions there are some."""
+    by_name = {one.question: one for one in summaries}
+    found = []
+    for task in tasks:
+        own = [by_name[one.name] for one in questions_of(task) if one.kind != "ranking" and one.name in by_name]
+        if own:
+            update = {"n_ratings": sum(one.n_ratings for one in own), "shares": tuple(_shares(task, own))}
+            found.append(own[0].model_copy(update={**update, "coefficients": ()}))
+    return tuple(found)
+
+
+def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
+    """How often each label was given, by its name, of the answers to all questions of a task."""
+    total = sum(one.n_ratings for one in summaries)
+    parts: dict[str, list[tuple[int, Estimate]]] = {}
+    for one in summaries:
+        for own in one.shares:
+            parts.setdefault(_name(task, own.label), []).append((one.n_ratings, own.share))
+    for name, given in parts.items():
+        if len(given) == 1 or not total:
+            yield Share(label=name, share=given[0][1])
+            continue
+        value = sum(n * share.value for n, share in given if n) / total
+        why = f"{'groups' if task.asked == 'cluster' else 'candidates'} are taken together"
+        yield Share(label=name, share=Estimate(value=value, low=math.nan, high=math.nan, reason=why))
+
+
+def _name(task: HumanTask, label: str) -> str:
+    """What a label stands for; yes, no, none and cannot_tell stand for themselves."""
+    kind, number = label[0], label[1:]
+    if not number.isdigit():
+        return label
+    if kind == "l":
+        named = task.labels[int(number) - 1]
+        return task.label_words.get(named, named)
+    return {"c": "a group", "d": "a candidate"}.get(kind, number)
