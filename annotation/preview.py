@@ -24,6 +24,7 @@ from annotation.crowd.examples import examples_html
 from annotation.crowd.mturk.question import question_html
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.rooms import shown_first
+from annotation.human.reworded import reworded_lines
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.rubric import Rubric
 from annotation.sampling.controls import read_controls
@@ -71,7 +72,7 @@ def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str
         item=study.called.item,
         made_from=[str(study.folder / name) for name in MADE_FROM],
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
-        notes=addressed_lines(study, rubric, texts),
+        notes=[*addressed_lines(study, rubric, texts), *reworded_lines(study)],
         queues=[
             *_training(study, rubric, {queue.languages for queue in queues}),
             *(_shown(study, rubric, queue, one, batches.get(queue, ())) for queue, one in queues.items()),

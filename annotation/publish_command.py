@@ -12,6 +12,7 @@ from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.argilla.publish import Publication, publish, rubric_to_ask
 from annotation.argilla.training import publish_training, training_lines
+from annotation.human.reworded import reworded_lines
 from annotation.readers import unread_lines
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import queues_of
@@ -73,9 +74,8 @@ def publish_pairs(options: argparse.Namespace) -> int:
     if not study.raters.simulated:
         warn_of_readers(study, done)
         say_unread(study, reads)
-    for line in addressed_lines(
-        study, asked_rubric(study), {(one.language, one.output_language) for one in shown(study)}
-    ):
+    texts = {(one.language, one.output_language) for one in shown(study)}
+    for line in [*addressed_lines(study, asked_rubric(study), texts), *reworded_lines(study)]:
         print(f"  {line}")
     if (study.folder / "sample.json").exists():
         say_flagged(study)

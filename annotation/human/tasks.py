@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -19,7 +19,8 @@ from annotation.human.drawing import (
 )
 from annotation.human.labels import MOST_LABELS, NAMED, labels_of, refuse_one_label
 from annotation.human.records import TASKS, HumanTask
-from annotation.human.wording import general, human_rubric, instructions_hash
+from annotation.human.reworded import reworded
+from annotation.human.wording import general, human_rubric, instructions_hash, words_now
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
 from generation.datasets.scored import scored_items, split_of
@@ -123,6 +124,7 @@ def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Datas
             longest=drawn.longest,
             left_out=dict(drawn.left_out),
             instructions_hash=instructions_hash(study, spec, kind),
+            words=words_now(study, spec, kind),
             settings=settings_of(study, spec),
         ),
         drawn,
@@ -197,7 +199,7 @@ def subject_of(study: Study) -> HumanSubject:
 
 
 def read_tasks(study: Study) -> list[HumanTask]:
-    """The tasks as they were drawn last.
+    """The tasks as they were drawn last, with the instructions of then.
 
     Raises DataError where they were not drawn yet, or edited, and StudyError where the study says otherwise by now.
     """
@@ -214,11 +216,14 @@ def read_tasks(study: Study) -> list[HumanTask]:
         if one is None or one.settings != settings_of(study, spec):
             what = "is not among those that were drawn" if one is None else "was drawn with other settings"
             raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
-        if one.instructions_hash != instructions_hash(study, spec, one.task_type):
+        if reworded(study, spec, one):
             raise StudyError(
                 f"{study.file}: the instructions of task {spec.name!r} are not those that it was drawn with, by a"
-                f" change of their file or by another version of Plumbline; {advice}"
+                f" change of their file or of `wordings`, or by another version of Plumbline where an early one drew"
+                f" it; {advice}"
             )
+        if not one.words.own:
+            drawn[spec.name] = one.model_copy(update={"words": words_now(study, spec, one.task_type)})
     return [drawn[spec.name] for spec in subject.tasks]
 
 
@@ -227,8 +232,8 @@ def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
     was = {one.task: one for one in read_kept(study, TASKS, HumanTask, study.command(COMMAND))}
     for one in now:
         before = was.get(one.task)
-        same = before and before.settings == one.settings and before.instructions_hash == one.instructions_hash
-        if not same or (before and before.content_hash != one.content_hash):
+        same = before and (before.settings, before.content_hash) == (one.settings, one.content_hash)
+        if not before or not same or reworded(study, subject_of(study).task(one.task), before):
             raise StudyError(
                 f"{study.file}: task {one.task!r} was offered to people, and its settings, instructions or gold are"
                 " others now; undo the change, or give the new study another name"
@@ -240,11 +245,10 @@ def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[st
 
     `tasks` are by default those that were drawn last, or, before that, what would be drawn.
     """
-    specs: Mapping[str, HumanTaskSpec] = {one.name: one for one in subject_of(study).tasks}
     if tasks is None:
         drawn = (study.folder / TASKS).exists() or is_kept(study, TASKS)
         tasks = read_tasks(study) if drawn else [one.task for one in prepared(study)]
-    return human_rubric(study, tasks, specs)
+    return human_rubric(tasks)
 
 
 def task_lines(study: Study) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from annotation.human.asking import NO, NONE, YES, Asking, apart, clusters_shown, questions_of
-from annotation.human.records import HumanTask
+from annotation.human.records import HumanTask, TaskWords
 from annotation.wordings import ENGLISH, HUMAN_GENERAL, human_file, with_wordings
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
@@ -46,12 +47,28 @@ def instructions_hash(study: Study, spec: HumanTaskSpec, task_type: str) -> str:
     return identity("instructions-v1", general(study), instructions(study, spec, task_type))
 
 
-def human_rubric(study: Study, tasks: Sequence[HumanTask], specs: Mapping[str, HumanTaskSpec]) -> dict[str, Any]:
+def words_now(study: Study, spec: HumanTaskSpec, task_type: str) -> TaskWords:
+    """What a task's raters would be addressed from if it was drawn now; raises as `instructions`."""
+    every, own = _as_kept(general(study)), own_words(study, spec, task_type)
+    return TaskWords(general=every, own=own, wordings=tuple(sorted(study.wordings)))
+
+
+def own_words(study: Study, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
+    """`instructions` as records keep them."""
+    return _as_kept(instructions(study, spec, task_type))
+
+
+def _as_kept(said: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(json.dumps(said))  # whose keys are text, points of a scale too
+    return kept
+
+
+def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
     """The rubric of tasks, as a file of `prompts/rubrics/` says one. Raises StudyError for incomplete instructions."""
-    every = general(study)
+    every = tasks[0].words.general  # the same of all, which are drawn together
     pools, questions, shown = {}, list[dict[str, Any]](), dict[str, list[str]]()
     for task in tasks:
-        own = instructions(study, specs[task.task], task.task_type)
+        own = task.words.own
         _refuse_incomplete(own, task)
         pools[task.task] = _pool(own, task)
         questions += [_question(every, own, task, asking) for asking in questions_of(task)]
@@ -135,11 +152,11 @@ def _point(own: Mapping[str, Any], task: HumanTask, point: int) -> Words:
     from 0 has words, or as many dots as points below.
     """
     place = task.scale.index(point)
-    ends = {task.scale[0]: own.get("low"), task.scale[-1]: own.get("high")}
+    ends = {str(task.scale[0]): own.get("low"), str(task.scale[-1]): own.get("high")}
     scale = f"{task.scale[0]} to {task.scale[-1]}"
     every = own["grades"] if task.asked == "graded" else own.get("scales", {}).get(scale, ends)
-    words = every.get(point) or {ENGLISH: ""}
-    if all(every.get(one) for one in task.scale):
+    words = every.get(str(point)) or {ENGLISH: ""}
+    if all(every.get(str(one)) for one in task.scale):
         return dict(words)
     mark = str(point) if task.scale[0] == 1 else "●" * place or "○"
     return {code: f"{mark} {said}".strip() for code, said in words.items()}

@@ -14,6 +14,7 @@ from datetime import datetime
 import pandas as pd
 
 from annotation.addressed import addressed_lines
+from annotation.human.reworded import reworded_lines
 from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
@@ -102,6 +103,7 @@ def read_status(
             *withdrawn_lines(evidence),
             *flagged_lines(one for one in flagged if not one.doubtful),
             *addressed_lines(study, evidence.rubric, _languages(read.pairs)),
+            *reworded_lines(study),
         ),
         progress=progress,
         raters=by_rater(ratings, _asked(study, stages, read, now), found_signs),
