@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from annotation.records import Estimate, Look, Verdict
-from annotation.status.stages import Stage
+from annotation.status.stages import PEOPLE_REPORT, Stage
 from annotation.verdicts.tables import band, display, number, rated, scoped, with_interval
 from plumbline.exhibits.palette import GAIN, LOSS
 from plumbline.study.subject import Called
@@ -43,6 +43,7 @@ _OF_ITEMS = _STAGES | {
     "sample": "what was drawn for raters",
     "published": "the sample is in Argilla, where raters see it",
     "verdicts": "which groups people accept",
+    PEOPLE_REPORT: "people and models on the same items, as a page to read",
 }
 
 
