@@ -37,7 +37,7 @@ def send_pairs(  # noqa: PLR0913
     there, given = placed(argilla, dataset_id, beside) if pairs else {}, suggestions or {}
     ids = question_ids(argilla, dataset_id) if given else {}
     drawn = drawing if drawing is not None and pairs and is_marked(argilla, dataset_id) else None
-    with tqdm(total=len(pairs), unit="pair", desc=f"publishing {name}", disable=not pairs) as bar:
+    with tqdm(total=len(pairs), unit="record", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
             batch = [record_of(pair, there, drawn) for pair in pairs[start : start + BATCH]]
             for record in batch:

@@ -60,12 +60,17 @@ def review_text(
         [one.pair_id[:12], said(one), f"{one.decided_at:%Y-%m-%d %H:%M}", one.reason] for one in decided if one.pair_id
     ]
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
+    rated = ratings.empty or bool(ratings["value"].notna().any())  # labels have no mean
+    item = study.called.item
+    to_read = [
+        f"{item.capitalize()}s with a mean of {study.quality.low:g} or less, to be read",
+        columns([item, study.called.judged, "question", "mean", "ratings"], pairs, empty="none") + more,
+    ]
     return "\n\n".join(
         [
             f"Signs of careless answers in study {study.name}{simulated}; they decide nothing",
             columns(["rater", "rule", "evidence"], found, empty="no sign in any rater's answers"),
-            f"Pairs with a mean of {study.quality.low:g} or less, to be read",
-            columns(["pair", "transformation", "question", "mean", "ratings"], pairs, empty="none") + more,
+            *(to_read if rated else []),
             "Decisions",
             columns(["rater", "decision", "when", "reason"], decisions, empty="none so far"),
             *([] if not withdrawals else ["Pairs", columns(["pair", "decision", "when", "reason"], withdrawals)]),

@@ -13,6 +13,7 @@ from annotation.records import Estimate, Group, Verdict
 from annotation.report.material import Material
 from annotation.training import by_trained
 from annotation.verdicts.by_task import does_tasks, groups_by_task, verdicts_by_task
+from annotation.verdicts.rules import in_own_words
 from annotation.verdicts.tables import (
     COEFFICIENTS,
     agreement_table,
@@ -48,15 +49,14 @@ def verdicts_exhibit(material: Material) -> Exhibit:
             row |= {f"{one.question.capitalize()}: {own.label}{first}": with_interval(own.share) for own in one.shares}
             row |= {f"{one.question.capitalize()}: {own.label}, rank": with_interval(own.rank) for own in one.ranks}
         row["P"] = chance(verdict.probability)
-        own = rule_chances(verdict)
-        row |= {f"P: {rule}": chance(one.probability) for rule, one in own if len(verdict.rules) > 1}
+        row |= {f"P: {rule}": chance(one.probability) for rule, one in rule_chances(verdict) if len(verdict.rules) > 1}
         row[f"{item}s".capitalize()] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         if any(one.n_excluded for one in material.verdicts):
             row["With excluded"] = f"{verdict.decision_with_excluded or verdict.alone} ({verdict.n_excluded})"
         if any(one.n_withdrawn for one in material.verdicts):
             row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.alone} ({verdict.n_withdrawn})"
-        row["Reasons"] = "; ".join([*verdict.reasons, *kept_out(verdict)])
+        row["Reasons"] = "; ".join([*in_own_words(verdict.reasons, material.study.called), *kept_out(verdict)])
         rows.append(row)
     return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))
 
@@ -234,8 +234,8 @@ def training_exhibit(material: Material) -> Exhibit:
     """A row a rater: how many known pairs were answered, and how many answers to them are right."""
     frame = by_trained(material.trained)
     titles = ["Rater", "Who", "Known pairs", "Answered", "Answers with a right one", "Right"]
-    printed = frame.assign(simulated=frame["simulated"].map({True: "simulated", False: "person"}))
-    printed = printed.set_axis(titles, axis=1)
+    who = frame["simulated"].map({True: "simulated", False: "person"})
+    printed = frame.assign(simulated=who).set_axis(titles, axis=1)
     return Exhibit("training", "Raters' training on known pairs, which never count", frame, printed)
 
 

@@ -188,30 +188,31 @@ def _flow_text(status: Status, arguments: str) -> str:
 def _progress_text(status: Status) -> str:
     rule, (judged, item) = status.study.acceptance, status.study.called
     withdrawn = ["withdrawn"] if status.progress["withdrawn"].any() else []
+    every = "all" if judged == "task" else status.study.raters.per_pair  # each task has a number of its own
+    wanted = {status.study.raters_of(name) for name in status.progress["transformation"]}
+    alike = wanted == {rule.min_raters}  # then who has all has enough, and one column says both
     rows = [
         [
             display(row["transformation"], pooled=False),
             row["language"],
-            *(str(row[name]) for name in ("pairs", "complete", "enough")),
+            *(str(row[name]) for name in ("pairs", "complete", *([] if alike else ["enough"]))),
             f"{row['counting']}/{row['wanted']}",
             *(str(row[name]) for name in ("drafts", "discarded", "surplus", "excluded", *withdrawn)),
             row["verdict"],
         ]
         for row in status.progress.to_dict("records")
     ]
-    every = "all" if judged == "task" else status.study.raters.per_pair  # each task has a number of its own
-    answered = [f"By {number}" for number in (every, rule.min_raters)]
+    answered = [f"By {every}", *([] if alike else [f"By {rule.min_raters}+"])]
     more = ["Drafts", "Discarded", "Surplus", "Excluded", *(name.capitalize() for name in withdrawn), "Verdict"]
     header = [
         judged.capitalize(),
         "Language",
         f"{item}s".capitalize(),
-        f"{answered[0]}",
-        f"{answered[1]}+",
+        *answered,
         "Answers",
         *more,
     ]
-    note = f"{answered[0]}, {answered[1]}+: {item}s with at least that many answers that count."
+    note = f"{', '.join(answered)}: {item}s with at least that many answers that count."
     note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
     return f"{columns(header, rows)}\n{note}"
 

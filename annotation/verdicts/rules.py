@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from annotation.records import Summary
 from annotation.statistics.intervals import Floats
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
+from plumbline.study.subject import Called
 
 _ROUNDING = 1e-9
 
@@ -153,6 +154,11 @@ def _lacking(summaries: Sequence[Summary], judged: Sequence[Found], n_pairs: int
         for question, (name, one) in agreed.items()
         if not one.value >= rule.min_ac2
     ]
+
+
+def in_own_words(reasons: Sequence[str], called: Called) -> list[str]:
+    """Reasons with what the study calls its items: records say pairs, whatever is judged."""
+    return [f"{called.item}s{one.removeprefix('pairs')}" if one.startswith("pairs ") else one for one in reasons]
 
 
 def _reason(one: Found) -> str:

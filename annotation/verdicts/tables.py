@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import pandas as pd
 
 from annotation.records import Chance, Estimate, Group, Summary, Verdict
-from annotation.verdicts.rules import in_words
+from annotation.verdicts.rules import in_own_words, in_words
 from plumbline.cli import columns
 from plumbline.languages import language_name
 from plumbline.study.subject import PAIRS, Called
@@ -16,6 +16,7 @@ from plumbline.study.subject import PAIRS, Called
 # Bands of kappa in words (HUME, appendix on agreement): above each limit.
 BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
+_P = "P: probability that what is judged keeps to its limit; of several the lowest, or combined by any the highest."
 _REASONS = 3  # why numbers are undefined, above which their number is said
 SIMULATED = "SIMULATED RATINGS: made up to show that the flow works; they measure nothing."
 
@@ -204,11 +205,7 @@ def _row_name(group: Group) -> str:
 
 
 def verdict_text(verdicts: Sequence[Verdict], called: Called = PAIRS) -> str:
-    """The verdicts with their reasons, one a line, in the study's words for what is judged.
-
-    P is the least P(mean >= threshold) of the questions, or of the rules of their own; Failed the share of outputs that
-    failed and nobody rates.
-    """
+    """The verdicts with their reasons, one a line, in the study's words for what is judged."""
     tasks = any(verdict.task_type for verdict in verdicts)
     rows = [
         [
@@ -218,7 +215,9 @@ def verdict_text(verdicts: Sequence[Verdict], called: Called = PAIRS) -> str:
             str(verdict.n_pairs),
             chance(verdict.probability),
             "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}",
-            "; ".join([*verdict.reasons, *_waves(verdict), *verdict.sequence, *kept_out(verdict), *_excluded(verdict)]),
+            "; ".join(
+                [*in_own_words(verdict.reasons, called), *_waves(verdict), *verdict.sequence, *_left_out(verdict)]
+            ),
         ]
         for verdict in verdicts
     ]
@@ -226,7 +225,7 @@ def verdict_text(verdicts: Sequence[Verdict], called: Called = PAIRS) -> str:
     judged, items = called.judged.capitalize(), f"{called.item}s"
     where = "Language, task" if tasks else "Language"
     header = [judged, where, "Verdict", items.capitalize(), "P", "Failed", "Reason"]
-    return columns(header, rows, f"no {items}") + simulated
+    return columns(header, rows, f"no {items}") + (f"\n{_P}" if verdicts else "") + simulated
 
 
 def _waves(verdict: Verdict) -> list[str]:
@@ -242,8 +241,8 @@ def kept_out(verdict: Verdict) -> list[str]:
     return [f"does not cover outputs flagged {names}, {share} of the usable ones"]
 
 
-def _excluded(verdict: Verdict) -> list[str]:
-    found = []
+def _left_out(verdict: Verdict) -> list[str]:
+    found = kept_out(verdict)
     if verdict.decision_with_excluded is not None:
         found.append(f"without {verdict.n_excluded} excluded ratings; with them {verdict.decision_with_excluded}")
     if verdict.n_withdrawn:

@@ -242,7 +242,11 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     assert at(demo)[1].startswith(f"{MAIN} simulate {ARGUMENTS}, then {MAIN} collect")
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
-    assert "No rater is known yet" in status_text(read_status(people, NOW), ARGUMENTS)
+    text, every = status_text(read_status(people, NOW), ARGUMENTS), people.raters.per_pair
+    assert "No rater is known yet" in text and f"\nBy {every}, By 2+: pairs with at least" in text
+    all_needed = people.acceptance.model_copy(update={"min_raters": every})
+    alike = people.model_copy(update={"acceptance": all_needed})
+    assert f"\nBy {every}: pairs with at least" in status_text(read_status(alike, NOW), ARGUMENTS)
     for number, who in ((1, "1 annotator"), (3, "3 annotators")):
         with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
             pass

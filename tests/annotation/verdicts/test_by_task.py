@@ -14,7 +14,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.statistics.summaries import Design, table_two
 from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
-from annotation.verdicts.tables import label_table, verdict_table
+from annotation.verdicts.tables import label_table, verdict_table, verdict_text
 from annotation.verdicts.verdicts import verdicts
 from tests.annotation.human.studies import study_of
 
@@ -58,7 +58,12 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
     assert together == {"groups": "groups are taken together", "search": "candidates are taken together"}
 
     rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
-    table = verdict_table(verdicts_by_task(study, verdicts(pairs, ratings, design, rests_on, None)))
+    judged = verdicts(pairs, ratings, design, rests_on, None)
+    few = verdicts(pairs, ratings[ratings["transformation"] != "groups"], design, rests_on, None)
+    text = verdict_text(few, study.called)
+    assert "items with at least 2 raters: 0" in text and "pairs" not in text
+    assert "\nP: probability that what is judged keeps to its limit;" in text
+    table = verdict_table(verdicts_by_task(study, judged))
     shares = {name for name in map(str, table) if name.endswith("_share") and name != "failed_share"} - {
         "kept_out_share"
     }
