@@ -15,6 +15,7 @@ _FILE = "The outputs of {lower} come from the file {model} ({digest})."
 _MADE_BY = {
     "function": "{name} was made by the function {model} (its hash begins with {digest}).",
     "texts": "The texts of {lower} come from the file {model}.",
+    "human": "The items of {name} are of the data set {model} (revision, or hash of its file: {digest}).",
     "items": "The items of {lower} are those of the data set, whose hash begins with {digest}.",
 }
 

@@ -11,10 +11,11 @@ from annotation.records import Verdict
 from annotation.report.exhibits import stamp
 from annotation.report.material import Material
 from annotation.verdicts.preregistration import amendments
+from annotation.verdicts.rules import in_words
 from plumbline.exhibits.table import Exhibit
 from plumbline.manifest import study_hash
 from plumbline.study.base import Part
-from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, RuleSpec
 
 _RULES: dict[str, type[Part]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec, "raters": RatersSpec}
 _DIGITS = 16  # of a hash, as printed
@@ -30,9 +31,16 @@ def rules_exhibit(material: Material) -> Exhibit:
         fields = _RULES[part].model_fields if part in _RULES else {}
         for name, value in own.items():
             meaning = fields[name].description if name in fields else ""
-            rows.append((f"{part}.{name}", "none" if value is None else str(value), meaning or ""))
+            rows.append((f"{part}.{name}", _worded(name, value), meaning or ""))
     frame = pd.DataFrame(rows, columns=["rule", "value", "meaning"])
     return Exhibit("rules", "Rules as they are fixed", frame, frame.set_axis(["Rule", "Value", "Meaning"], axis=1))
+
+
+def _worded(name: str, value: Any) -> str:
+    if name != "rules":
+        return "none" if value is None else str(value)
+    rules = [RuleSpec.model_validate(one) for one in value]
+    return "; ".join(f"{in_words(one)} (by {one.by})" for one in rules)
 
 
 def wording_exhibit(material: Material) -> Exhibit:

@@ -14,6 +14,7 @@ from annotation.records import Decision, Look, RuleSet, Verdict
 from annotation.report.makers import listed
 from annotation.report.material import Material
 from annotation.report.methods import methods
+from annotation.report.provenance import rules_exhibit
 from annotation.report.said import many
 from annotation.rubric import load_rubric
 from annotation.sampling.candidates import Supply
@@ -196,6 +197,21 @@ def test_the_generator_is_told_as_it_was(demo: Study) -> None:
     assert "The hashes of the prompts begin with: expansion 01234567." in told
     other = study.model_copy(update={"generator": spec.model_copy(update={"revision": "r2"})})
     assert "The generator was m. " in text(small(other, verdicts=[verdict]))  # which revision, the records do not say
+
+
+def test_tasks_of_people_come_from_data_sets_and_rules_are_told_in_words(demo: Study) -> None:
+    rule = {"question": "quality", "at_least": 3, "by": "interval"}
+    study = demo.model_copy(update={"acceptance": AcceptanceSpec.model_validate({"rules": [rule]})})
+    verdict = Verdict.model_construct(
+        transformation="intents", model="intents.csv", generator_kind="human", generator_hash="0123456789",
+        prompt_hash="", decision="accepted", decision_with_excluded=None,
+    )  # fmt: skip
+    made = small(study, verdicts=[verdict], rules=[RuleSet(fixed_at=START, rules=rules_of(study))])
+    assert "The items of Intents are of the data set intents.csv (revision, or hash of its file: 01234567)." in text(
+        made
+    )
+    rules = rules_exhibit(made).frame.set_index("rule")["value"]
+    assert rules["acceptance.rules"] == "mean quality at least 3 (by interval)"
 
 
 def test_words_for_numbers_and_lists() -> None:
