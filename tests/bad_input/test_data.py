@@ -113,7 +113,7 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("an empty Parquet", "sts", "t.parquet", b"", "t.parquet cannot be read"),
     ("a label 2", "pair_classification", "t.jsonl", _jsonl({**PAIR, "label": 2}), "other values than 0 and 1"),
     ("a label null", "pair_classification", "t.jsonl", _jsonl({**PAIR, "label": None}),
-     "field 'label' is not a number"),
+     "row 1, field 'label' is missing; give it a number or remove the row"),
     ("a class null", "classification", "t.jsonl", _jsonl({**CLASS, "label": None}), "field 'label' is not a label"),
     ("a class NaN", "classification", "t.jsonl", _jsonl({**CLASS, "label": NAN}), "field 'label' is not a label"),
     ("a class list", "classification", "t.jsonl", _jsonl({**CLASS, "label": ["x"]}),

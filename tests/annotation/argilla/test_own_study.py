@@ -104,7 +104,8 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     assert "share of wrong in naturalness at most 0.5, decided by its value" in planned
     assert "published in 10 datasets" in run("annotation", "publish")
     run("annotation", "simulate")
-    assert "216 of them simulated" in run("annotation", "collect")  # 27 pairs, 4 questions, 2 raters
+    told = run("annotation", "collect")  # 27 pairs, 2 raters, 4 questions
+    assert "216 ratings in 54 answers (54 submitted, 0 draft, 0 discarded, 54 of them simulated)" in told
     early = read_ratings(study)
     own = early[early["transformation"] == "typing_errors"]
     assert early["simulated"].all() and set(own["question"]) == {"quality", "fluency", "naturalness", "effort"}
