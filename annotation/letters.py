@@ -144,8 +144,8 @@ def unwritten(found: Sequence[Standing]) -> str:
     if not names:
         return ""
     return (
-        f"No letter to {', '.join(names)}, for whom items are open: behind is who gave fewer than {FEW:g} times the"
-        f" dataset's median, or none for {IDLE.days} days before collecting"
+        f"No letter to {', '.join(names)}: items are open for them, but only those count as behind who gave fewer than"
+        f" {FEW:g} times the dataset's median number of answers, or none for {IDLE.days} days before collecting"
     )
 
 

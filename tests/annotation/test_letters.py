@@ -22,5 +22,5 @@ def test_who_is_behind_is_reminded_who_is_done_thanked_and_who_gets_no_letter_is
     assert list(letters) == ["ada", "cyd"]
     assert letters["ada"].startswith("A reminder: demo\n") and letters["cyd"].startswith("Vielen Dank: demo\n")
     said = unwritten(found)
-    assert said.startswith("No letter to bob, for whom items are open: ") and "0.5 times" in said and "7 days" in said
+    assert said.startswith("No letter to bob: items are open for them, ") and "0.5 times" in said and "7 days" in said
     assert unwritten(found[2:]) == ""
