@@ -1,5 +1,5 @@
 """Data sets, read into one form (`places.Dataset`) wherever they come from.
 
-Which columns a local file needs for each task says docs/own_study.md. A task of mteb has all that in its own data
+docs/own_study.md says which columns a local file needs for each task. A task of mteb has all that in its own data
 (`mteb_tasks`).
 """
