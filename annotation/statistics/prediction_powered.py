@@ -107,7 +107,7 @@ def powered(
     before = float(spread_over_pairs(rated.sums, rated.counts))
     rho = _correlation(rated.sums / rated.counts, rated.scores)
     if slope == 0 or n < 4:
-        return Powered(people, shown, 0.0, rho, float(n) if before > 0 else math.nan)
+        return Powered(shown, shown, 0.0, rho, float(n) if before > 0 else math.nan)
     strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
     here, there = (np.bincount(one.strata, minlength=strata) for one in (rated, pool))
     share = (1.0 if published else SHARE) * there / np.maximum(here + there, 1)

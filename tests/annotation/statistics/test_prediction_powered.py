@@ -177,6 +177,21 @@ def test_over_raters_the_pairs_variance_alone_shrinks() -> None:
     assert float(by_pairs.mean.error) < float(by_pairs.people.error)
 
 
+def test_a_judge_that_says_nothing_leaves_the_doubt_about_raters() -> None:
+    """Three raters a point apart: what people's ratings lean to rests on these numbers, as their interval does."""
+    rated, pool = made()
+    raters = np.array([90.0, 128.0, 160.0]), np.full(3, 40.0)
+    same = Rated(rated.sums, rated.counts, np.full(40, 4.0), rated.strata)
+    own = over_pairs_and_raters(rated.sums, rated.counts, *raters)
+    few = Rated(rated.sums[:3], rated.counts[:3], rated.scores[:3], rated.strata[:3])
+    for found in (powered(same, Pool(np.full(300, 4.0), pool.strata), raters), powered(few, pool, raters)):
+        assert found.people == found.mean
+    found = powered(same, Pool(np.full(300, 4.0), pool.strata), raters)
+    assert [float(found.people.low), float(found.people.high)] == [float(own.low), float(own.high)]
+    alone = over_pairs(rated.sums, rated.counts)
+    assert float(found.people.high - found.people.low) > 3 * float(alone.high - alone.low)
+
+
 def test_a_failed_judgement_gets_what_says_nothing() -> None:
     """The mean of its stratum's others, here 3 and 5; a stratum where all failed the mean of everything."""
     rated = Rated(np.ones(3), np.ones(3), np.array([2.0, np.nan, np.nan]), np.array([0, 0, 1]))
