@@ -84,12 +84,13 @@ def judged(study: Study) -> bool:
 def read_judging(study: Study, collected: Collected) -> Judging:
     """What judges were given and said. Raises DataError where some have said nothing yet, or a table is damaged."""
     try:
-        from annotation.judges.pool import read_judged  # noqa: PLC0415 (these take packages of the extra `generation`)
+        from annotation.judges.pool import read_judged, undrawn  # noqa: PLC0415 (these take the extra `generation`)
         from annotation.judges.run import read_judgements  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise DataError(f"reading judgements needs {error.name}: {installing('generation')}") from None
 
-    outputs = pd.DataFrame([one.model_dump() for one in read_judged(study)])
+    pool = read_judged(study)
+    outputs = pd.DataFrame([one.model_dump() for one in pool])
     judgements = read_judgements(study)
     if judgements.empty:
         raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
@@ -98,6 +99,11 @@ def read_judging(study: Study, collected: Collected) -> Judging:
     half = study.raters.suggestions == "half"
     why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
     why += [f"{', '.join(late)} rated after having seen judges' scores as adjudicators"] if late else []
+    if strange := undrawn(study, pool):
+        why.append(
+            f"{strange} of {len(pool)} outputs that judges were given are near-duplicates, which no sample has; run"
+            f" `{study.command('annotation judge run')}`, which draws them anew and asks nothing twice"
+        )
     why += ["raters see judges' scores on half of the pairs (raters.suggestions)"] if half else []
     return judging_of(outputs, judgements, collected, "; ".join(why))
 

@@ -1,21 +1,25 @@
 """Which pairs judges rate: those of the sample, and further ones that are drawn on from where the sample ends.
 
-Strata, order and near-duplicates are the sample's, so that within each stratum the pairs that people rate are a random
-part of those that are judged. Judges see no controls and no repeats.
+Strata and order are the sample's. No sample has two near-duplicates, and it rather has one of many than of few: so
+outputs that have as many are a stratum, and what a sample could not have, which `judge_pool: all` judges too, stands in
+one without any pair of it (`UNDRAWN`). Then the pairs that people rate are within each stratum a random part of those
+that are judged. Judges see no controls and no repeats.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from annotation.judges.records import JudgedPair
+from annotation.judges.records import UNDRAWN, JudgedPair
 from annotation.rubric import load_rubric
 from annotation.sampling.candidates import Candidate, Candidates, Source, Supply
 from annotation.sampling.controls import read_controls
 from annotation.sampling.groups import Groups
-from annotation.sampling.sample import Drawing, known_pairs
+from annotation.sampling.near_duplicates import Seen
+from annotation.sampling.sample import Drawing, compared, in_full, known_pairs
 from generation.jobs import Plan
 from plumbline.identity import identity
 from plumbline.records import Pair
@@ -32,16 +36,16 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
     """Draw the pairs that judges rate; writes `judgements/judged.parquet`, if they are to be kept.
 
     For each transformation those of the sample, whatever was drawn before, then further ones until there are
-    `judge_pool`, or as many as there are. With `judge_pool: all` every usable output, near-duplicates too.
+    `judge_pool`, or as many as there are. With `judge_pool: all` every usable output; what no sample could have, since
+    it is a near-duplicate, is the last of them and enters no mean.
     """
     rubric = load_rubric(study)
-    pool = _ALL if study.judge_pool == "all" else study.judge_pool
-    larger = study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": pool})})
+    larger = _larger(study, _ALL if study.judge_pool == "all" else study.judge_pool)
     source: Source = Groups(larger, rubric) if study.subject else Candidates(Plan(larger))
     sample = _sample(study)
     by_name: dict[str, list[JudgedPair]] = {}
     for members in _pools(study):
-        for name, drawn in _drawn(source, members, sample, study.judge_pool == "all").items():
+        for name, drawn in _drawn(source, members, sample).items():
             by_name[name] = [
                 JudgedPair(**pair.model_dump(), stratum=stratum, place=place)
                 for place, (pair, stratum) in enumerate(drawn, 1)
@@ -55,6 +59,22 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
 def read_judged(study: Study) -> list[JudgedPair]:
     """The pairs that judges rate."""
     return read_records(judged_file(study), JudgedPair, study.command(COMMAND))
+
+
+def undrawn(study: Study, judged: Sequence[JudgedPair]) -> int:
+    """How many judged outputs no sample could have had though their strata say nothing of it.
+
+    Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
+    """
+    sample, number, seen = {pair.pair_id for pair in known_pairs(study)}, 0, dict[str, Seen]()
+    counting = [one for one in judged if one.stratum != UNDRAWN and not in_full(study)]
+    for pair in sorted(counting, key=lambda one: one.pair_id not in sample):
+        there, place = seen.setdefault(pair.pool, Seen()), compared(study, pair)
+        near = pair.pair_id not in sample and there.near(*place)
+        number += near
+        if not near:
+            there.add(*place)
+    return number
 
 
 def judged_file(study: Study) -> Path:
@@ -73,43 +93,51 @@ def _sample(study: Study) -> list[Pair]:
     return [*pairs, *(read_controls(study) if pairs else [])]
 
 
-def _drawn(
-    source: Source, members: Sequence[str], sample: Sequence[Pair], everything: bool
-) -> dict[str, list[tuple[Pair, str]]]:
-    """The pairs of each transformation of a pool with their strata: the sample's first."""
-    pool = source.study.kinds[members[0]].pool
-    before = [pair for pair in sample if pair.pool == pool]
-    kept = _Kept(source, {name: source.of(name) for name in members})
-    strata = {one.key: _stratum(one) for found in kept.candidates.values() for one in found}
-    first = [pair for pair in before if pair.drawn]
-    if everything:
-        had = {pair.key for pair in first}
-        left = sorted((one for found in kept.candidates.values() for one in found), key=lambda one: one.rank)
-        more = [one.pair for one in left if one.key not in had]
-    else:
-        more = Drawing(kept, members, before).sample()
-    pairs = [*first, *more]
-    return {
-        name: [(pair, strata.get(pair.key, "")) for pair in pairs if pair.transformation == name] for name in members
-    }
+def _larger(study: Study, pairs: int) -> Study:
+    """The study with a sample of so many pairs."""
+    return study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": pairs})})
+
+
+def _drawn(source: Source, members: Sequence[str], sample: Sequence[Pair]) -> dict[str, list[tuple[Pair, str]]]:
+    """The pairs of each transformation of a pool with their strata: the sample's first, what none could have last."""
+    pool, everything = source.study.kinds[members[0]].pool, source.study.judge_pool == "all"
+    before = [pair for pair in sample if pair.pool == pool and (pair.drawn or not everything)]
+    candidates = {name: source.of(name) for name in members}
+    every = [candidate for own in candidates.values() for candidate in own]
+    kept = _Kept(_larger(source.study, len(every)) if everything else source.study, source.supply, candidates)
+    drawn = [*(pair for pair in before if pair.drawn), *Drawing(kept, members, before).sample()]
+    keys = {pair.key for pair in drawn}
+    more = sorted((one for one in every if one.key not in keys), key=lambda one: one.rank)
+    near = _near_duplicates(source.study, drawn, more)
+    strata = {one.key: _stratum(one) + _class(near[one.key]) for one in every}
+    pairs = [(pair, strata.get(pair.key, "")) for pair in drawn]
+    pairs += [(one.pair, UNDRAWN) for one in more if everything]
+    return {name: [found for found in pairs if found[0].transformation == name] for name in members}
+
+
+def _near_duplicates(study: Study, drawn: Sequence[Pair], more: Sequence[Candidate]) -> Counter[str]:
+    """How many of the other candidates are near-duplicates of each drawn pair, by its key."""
+    seen, found = Seen(), Counter[str]()
+    if in_full(study):
+        return found
+    for pair in drawn:
+        seen.add(*compared(study, pair))
+    places = (seen.first(*compared(study, one.pair)) for one in more)
+    return Counter(drawn[place].key for place in places if place is not None)
+
+
+def _class(near: int) -> str:
+    """What a stratum adds for outputs that have near-duplicates: 1, 2 to 3, 4 to 7 of them and so on."""
+    return f"/near {near.bit_length()}" if near else ""
 
 
 @dataclass(frozen=True)
 class _Kept:
     """A source whose candidates were read already."""
 
-    source: Source
+    study: Study
+    supply: list[Supply]
     candidates: Mapping[str, list[Candidate]]
-
-    @property
-    def study(self) -> Study:
-        """The source's."""
-        return self.source.study
-
-    @property
-    def supply(self) -> list[Supply]:
-        """The source's."""
-        return self.source.supply
 
     def of(self, name: str) -> list[Candidate]:
         """What was read."""

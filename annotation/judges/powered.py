@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.judgements import checked, on_scale, over_orders, together
+from annotation.judges.records import UNDRAWN
 from annotation.statistics.agreement import Answers
 from annotation.statistics.intervals import Mean, confidence_sequence, holding
 from annotation.statistics.prediction_powered import (
@@ -25,6 +26,7 @@ from annotation.statistics.prediction_powered import (
     filled,
     powered,
     powered_sequence,
+    unlike,
 )
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import SCOPES, Basis, in_order
@@ -34,6 +36,7 @@ from plumbline.frames import once
 _ASKED = ["judge", "order", "transformation", "language", "output_language"]  # with these, one prompt
 COLUMNS = ["question", "judges", "n_rated", "n_judged", "n_failed", "people_mean", "people_low", "people_high"]
 COLUMNS += ["lean_low", "lean_high", "mean", "low", "high", "slope", "rho", "worth", "reason"]
+_UNLIKE = 2.58  # standard errors, which chance alone passes in 1%: what is rated is no random part of what is judged
 LEAN = 0.8  # how sure, to one side, people's ratings alone must be of what judges help to decide
 
 
@@ -54,11 +57,11 @@ def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFram
     """A row for each group of the rule's scope and each rated question: people's own mean, and that with the judges.
 
     Columns: those of the scope (pool, language, task_type), question, judges (comma-separated), n_rated (pairs that
-    count), n_judged (outputs beyond these that judges have seen), n_failed (of both: without a score of all judges),
-    people_mean, people_low, people_high, lean_low, lean_high (what people's own mean is above, and below, with 80% each
-    by the t distribution of their ratings; NaN without spread), mean, low, high (with the judges; NaN where they are
-    refused), slope, rho, worth (as many rated pairs would be as sure by themselves), reason (why the judges are
-    refused; empty otherwise).
+    count), n_judged (outputs beyond these that judges have seen and a sample could have), n_failed (of both: without a
+    score of all judges), people_mean, people_low, people_high, lean_low, lean_high (what people's own mean is above,
+    and below, with 80% each by the t distribution of their ratings; NaN without spread), mean, low, high (with the
+    judges; NaN where they are refused), slope, rho, worth (as many rated pairs would be as sure by themselves), reason
+    (why the judges are refused; empty otherwise).
 
     The means are those of `annotation.statistics.prediction_powered.powered`, the intervals the rule's: over pairs,
     over pairs and raters, or with `stop: anytime` a confidence sequence that bets by people and by judges. Raises
@@ -103,7 +106,8 @@ def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFr
     for question, own in judgements.groupby("question"):
         if question in design.questions and design.asked(str(question)).kind == "rating":
             on_scale(own, design.asked(str(question)).scale)
-    outputs = judging.judged[~judging.judged["pair_id"].isin(judging.withdrawn)]
+    gone = judging.judged["pair_id"].isin(judging.withdrawn) | (judging.judged["stratum"] == UNDRAWN)
+    outputs = judging.judged[~gone]
     strata = outputs["transformation"].astype(str) + "\n" + outputs["stratum"].astype(str)
     return outputs.assign(stratum=strata), together(over_orders(judgements), judging.judges)
 
@@ -132,7 +136,7 @@ def _row(part: _Part) -> tuple[object, ...]:
     over_raters = rule.stop == "fixed" and rule.interval == "pairs_and_raters"
     found = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
     people, mean = _ends(found) if rule.stop == "fixed" else _anytime(part, found)
-    reason = "; ".join(_refusals(part, rated_ids, len(beyond)))
+    reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
     with_judges = (math.nan,) * 6 if reason else (*mean, found.slope, found.rho, found.worth)
     return (
         ", ".join(part.judging.judges),
@@ -179,6 +183,14 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
         yield "no output has a score of all judges"
     if part.design.rule.stop == "anytime" and "wave" in outputs and (outputs["wave"] > 1).any():
         yield "the sample was extended, which changes the outputs that stand beside pairs that were looked at"
+
+
+def _apart(distance: float) -> Iterator[str]:
+    if abs(distance) > _UNLIKE:
+        yield (
+            f"judges' scores of the rated pairs are {distance:+.1f} standard errors from those of the other outputs of"
+            " their strata, so that these are hardly of one kind"
+        )
 
 
 _Ends = tuple[float, float, float]  # value, low, high

@@ -10,11 +10,16 @@ from pydantic import Field
 
 from plumbline.records import Number, Pair, Record
 
+UNDRAWN = "undrawn"  # the stratum of outputs that judges rate and no sample could have
+
 
 class JudgedPair(Pair):
     """A pair that judges rate (`judgements/judged.parquet`): of the sample, or drawn as that was."""
 
-    stratum: str = Field(description="language, task, data set, output language, third by length: where it was drawn")
+    stratum: str = Field(
+        description="language, task, data set, output language, third by length, and how many near-duplicates it has:"
+        " where it was drawn; `undrawn` for what no sample could have"
+    )
     place: int = Field(description="its place among the judged of its transformation, from 1; the sample's come first")
 
 

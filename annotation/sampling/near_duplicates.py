@@ -45,18 +45,25 @@ class Seen:
     """Texts by group, asked whether a near-duplicate of a text is among a group's."""
 
     def __init__(self) -> None:
-        self._texts: dict[tuple[Hashable, str], list[frozenset[str]]] = defaultdict(list)  # by group and rare word
+        self._texts: dict[tuple[Hashable, str], dict[frozenset[str], int]] = defaultdict(dict)  # by group, rare word
+        self._number = 0
 
     def near(self, groups: Iterable[Hashable], words: frozenset[str]) -> bool:
         """Whether one of these groups holds a near-duplicate."""
+        return self.first(groups, words) is not None
+
+    def first(self, groups: Iterable[Hashable], words: frozenset[str]) -> int | None:
+        """Which text of one of these groups, counted from 0 as they were put in, is a near-duplicate; None: none is."""
         places = [(group, word) for group in groups for word in _rarest(words)]
-        return any(overlap(words, other) >= NEAR for place in places for other in self._texts.get(place, ()))
+        texts = (found for place in places for found in self._texts.get(place, {}).items())
+        return next((number for text, number in texts if overlap(words, text) >= NEAR), None)
 
     def add(self, groups: Iterable[Hashable], words: frozenset[str]) -> None:
         """Put a text into groups."""
         for group in groups:
             for word in _rarest(words):
-                self._texts[group, word].append(words)
+                self._texts[group, word].setdefault(words, self._number)
+        self._number += 1
 
 
 def _rarest(words: frozenset[str]) -> list[str]:

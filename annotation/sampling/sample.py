@@ -179,8 +179,7 @@ class Drawing:
         self._turns = {name: Turns(candidates.of(name), sample.seed, had) for name in transformations}
         self._seen = Seen()
         for pair in before:
-            groups, words = self._compared(pair)
-            self._seen.add(groups, words)
+            self._seen.add(*compared(self._study, pair))
 
     def sample(self) -> list[Pair]:
         """So many of each transformation that there are `sample.pairs`, or as many as there are."""
@@ -206,30 +205,36 @@ class Drawing:
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
         """The next candidate (of some queues) of which no near-duplicate was taken."""
-        whole = isinstance(self._study.subject, InstructionsSubject)  # what is near there has been taken out already
+        whole = in_full(self._study)
 
         def wanted(candidate: Candidate) -> bool:
             in_queue = queues is None or Queue.of(candidate.pair) in queues
-            return in_queue and (whole or not self._seen.near(*self._compared(candidate.pair)))
+            return in_queue and (whole or not self._seen.near(*compared(self._study, candidate.pair)))
 
         taken = turns.take(wanted)
         if taken is not None:
-            self._seen.add(*self._compared(taken.pair))
+            self._seen.add(*compared(self._study, taken.pair))
         return taken
 
-    def _compared(self, pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
-        """The groups in which a near-duplicate is sought, and the words by which.
 
-        Of a text with something beside it the text alone is compared, with those that have the same beside them.
-        """
-        groups = (pair.transformation, Queue.of(pair))
-        if not pair.fields:
-            return list(groups), words_of(pair.original)
-        apart = self._study.subject.context if isinstance(self._study.subject, OF_TEXTS) else {}
-        fields = fields_of(pair)
-        beside = tuple(one.text for one in fields if one.name in apart)
-        text = "\n".join(one.text for one in fields if one.name not in apart)
-        return [(group, beside) for group in groups], words_of(text)
+def compared(study: Study, pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
+    """The groups in which a near-duplicate of a pair is sought, and the words by which.
+
+    Of a text with something beside it the text alone is compared, with those that have the same beside them.
+    """
+    groups = (pair.transformation, Queue.of(pair))
+    if not pair.fields:
+        return list(groups), words_of(pair.original)
+    apart = study.subject.context if isinstance(study.subject, OF_TEXTS) else {}
+    fields = fields_of(pair)
+    beside = tuple(one.text for one in fields if one.name in apart)
+    text = "\n".join(one.text for one in fields if one.name not in apart)
+    return [(group, beside) for group in groups], words_of(text)
+
+
+def in_full(study: Study) -> bool:
+    """Whether near-duplicates are drawn too, since people label every wording: what is near was taken out already."""
+    return isinstance(study.subject, InstructionsSubject)
 
 
 def _stays(study: Study, pairs: Sequence[Pair]) -> bool:

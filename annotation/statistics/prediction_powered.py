@@ -152,6 +152,23 @@ def _slopes(rated: Rated, pool: Pool) -> tuple[float, Floats]:
     return whole / variance, without / variance
 
 
+def unlike(rated: Rated, pool: Pool) -> float:
+    """How many standard errors the judge's scores of rated outputs are from those of the pool, within strata.
+
+    Where the rated ones are a random part, chance alone makes it; NaN where nothing varies, or nothing is beside them.
+    """
+    strata = int(max(rated.strata.max(), pool.strata.max(initial=0))) + 1
+    number = np.bincount(pool.strata, minlength=strata)
+    means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(number, 1)
+    beside = number[rated.strata] > 0
+    away = (rated.scores - means[rated.strata])[beside]
+    shares = np.bincount(rated.strata[beside], minlength=strata) / max(len(away), 1)
+    within = float(((pool.scores - means[pool.strata]) ** 2).sum()) / max(len(pool.scores) - int((number > 0).sum()), 1)
+    if within < 1e-12 or not len(away):
+        return math.nan
+    return float(away.mean() / math.sqrt(within * (1 / len(away) + float((shares**2 / np.maximum(number, 1)).sum()))))
+
+
 def _correlation(x: Floats, y: Floats) -> float:
     if len(x) < 3 or np.ptp(x) < 1e-12 or np.ptp(y) < 1e-12:
         return math.nan

@@ -7,7 +7,7 @@ where people's ratings alone lean the same way; judges that are refused decide n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from annotation.judged_mean import JudgedMean
 from annotation.records import Outcome, Summary, Verdict
@@ -79,17 +79,32 @@ def together(verdict: Verdict, judged: Sequence[JudgedMean], rule: AcceptanceSpe
     The rule decides by the means and intervals of both; questions without judges keep people's own. By a number alone,
     people's must keep to the limit as well, so that nothing is accepted that they would not accept. By an interval,
     people's own must with 80% (one-sided): by itself too little to decide by, and enough that a judge who moves the
-    mean by chance is not believed against them. What only one of the two says is undecided.
+    mean by chance is not believed against them. What only one of the two says is undecided, and so is all where the
+    mean of both lies beyond people's own interval: then what judges rated is hardly what people rated.
     """
     helped, leaning = ([_numbers(one, judged, lean=lean) for one in verdict.questions] for lean in (False, True))
     rules = rules_for(verdict.pool, rule)
     decision, reasons = decide(helped, verdict.n_pairs, rule, rules)
     rests = tuple(f"{one.question}: {worth_in_words(one.n_rated, one.n_judged, one.worth)}" for one in judged)
+    if doubts := tuple(_beyond(verdict, judged)):
+        return "undecided", (*doubts, *rests)
     alone, why = decide(leaning, verdict.n_pairs, rule, rules)
     if decision not in ("undecided", alone):
         line = f"{decision} by people and judges ({'; '.join(reasons)}), and people's ratings alone do not lean so"
         return "undecided", (f"{line} ({'; '.join(why)})", *rests)
     return _outcome(decision), (*reasons, *rests)
+
+
+def _beyond(verdict: Verdict, judged: Sequence[JudgedMean]) -> Iterator[str]:
+    """The questions on which people and judges have a mean beyond the interval of people's own."""
+    for one in verdict.questions:
+        own = next((found for found in judged if found.question == one.question), None)
+        if own is not None and (own.mean < one.low or own.mean > one.high):
+            yield (
+                "doubtful, so that nothing is decided: the mean of people and judges on"
+                f" {one.question} ({own.mean:.2f}) is beyond the interval of people's ratings alone"
+                f" ({one.low:.2f} to {one.high:.2f})"
+            )
 
 
 def _outcome(decision: str) -> Outcome:
