@@ -7,6 +7,7 @@ in the model: other programs on the machine then slow both sides of the ratio.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -25,12 +26,16 @@ from benchmarks.encoding import Timed, has_model
 from benchmarks.evaluation_data import SEEDS, made_scores, made_study, made_words, write_lines, write_shuffled
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
+from evaluation.models import checksums as checksums_of
+from evaluation.models import embeddings
 from evaluation.models.embeddings import EmbeddingStore
+from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from evaluation.tables.ranks import split_half_table
 from generation.datasets.loading import load_datasets
 from plumbline.study import ROOT, Study
+from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 DATA = Path(os.environ.get("PLUMBLINE_DATA", ROOT.parent / "shared" / "data"))  # STS-B and Banking77
@@ -86,6 +91,18 @@ def store() -> Iterator[Measurement]:
 
 
 @benchmark
+def checksums() -> Iterator[Measurement]:
+    """What verifying stored embeddings (1,024 numbers) takes of a run that encodes nothing, by kind of task.
+
+    The model is a stub, and all is stored before the clock runs: the share of a run that encodes is less.
+    """
+    for kind in ("retrieval", "sts"):
+        with tempfile.TemporaryDirectory() as folder:
+            told = _run(f"checksums_{kind}", Path(folder))
+        yield Measurement(f"evaluation.checksum_share_{kind}", told["checksums"] / told["wall"], "ratio", at_most=0.02)
+
+
+@benchmark
 def split_half() -> Iterator[Measurement]:
     """Seconds of Table 3: 1,000 splits, 11 models, 19 data sets, 8 transformations x 3 seeds."""
     frame = made_scores(np.random.default_rng(1337))
@@ -107,6 +124,12 @@ def _run(kind: str, folder: Path) -> dict[str, float]:
 
 def tell_retrieval(folder: Path) -> dict[str, float]:
     """Evaluate the made-up retrieval set."""
+    search, passages = _search(folder)
+    return _tell(made_study(folder, [search], list(TRANSFORMATIONS), SEEDS), passages)
+
+
+def _search(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """The made-up retrieval set as a study has it, and its passages."""
     draw = random.Random(1337)  # noqa: S311 (texts, no secrets)
     (folder / "search" / "qrels").mkdir(parents=True)
     passages = [made_words(draw, WORDS["passage"]) for _ in range(PASSAGES)]
@@ -115,8 +138,78 @@ def tell_retrieval(folder: Path) -> dict[str, float]:
     write_lines(folder / "search" / "queries.jsonl", [{"_id": f"q{i}", "text": text} for i, text in enumerate(asked)])
     judged = "".join(f"q{i}\tp{i}\t1\n" for i in range(QUERIES))
     (folder / "search" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged, encoding="utf-8")
-    search = {"name": "search", "task": "retrieval", "path": "search", "language": "en"}
-    return _tell(made_study(folder, [search], list(TRANSFORMATIONS), SEEDS), passages)
+    return {"name": "search", "task": "retrieval", "path": "search", "language": "en"}, passages
+
+
+def tell_checksums_retrieval(folder: Path) -> dict[str, float]:
+    """Verify the embeddings of the made-up retrieval set."""
+    return _tell_checksums(made_study(folder, [_search(folder)[0]], list(TRANSFORMATIONS)[:2], SEEDS[:1]))
+
+
+def tell_checksums_sts(folder: Path) -> dict[str, float]:
+    """The same of 5,000 made-up pairs of sentences."""
+    draw = random.Random(1337)  # noqa: S311 (texts, no secrets)
+    rows = [(made_words(draw, 11), made_words(draw, 11), draw.uniform(0, 5)) for _ in range(PASSAGES)]
+    pd.DataFrame(rows, columns=["sentence1", "sentence2", "score"]).to_csv(folder / "pairs.csv", index=False)
+    pairs = {"name": "pairs", "task": "sts", "path": "pairs.csv", "language": "en"}
+    return _tell_checksums(made_study(folder, [pairs], list(TRANSFORMATIONS)[:2], SEEDS[:1]))
+
+
+def _tell_checksums(study: Study) -> dict[str, float]:
+    """Seconds of a run whose embeddings are all stored, and how many of them went into checksums."""
+    write_shuffled(study)
+    load = functools.partial(_stub, folder=study.scratch / "embeddings" / "stub")
+    evaluate(study, include_rejected=True, load=load)
+    for name in ("scores.parquet", "drift.parquet"):
+        (study.folder / name).unlink(missing_ok=True)
+    seconds, verify = 0.0, checksums_of.digests
+
+    def timed(*args: Any) -> Any:
+        nonlocal seconds
+        start = time.perf_counter()
+        made = verify(*args)
+        seconds += time.perf_counter() - start
+        return made
+
+    vars(embeddings)["digests"] = timed
+    start = time.perf_counter()
+    outcome = evaluate(study, include_rejected=True, load=load)
+    wall = time.perf_counter() - start
+    if outcome.failures or outcome.kept or outcome.encoded or not seconds:
+        raise RuntimeError(f"{outcome}: nothing was measured")
+    return {"wall": wall, "checksums": seconds}
+
+
+def _stub(_: Study, spec: ModelSpec, folder: Path) -> Encoder:
+    return Encoder(_Stub(), spec.name, "", store=EmbeddingStore(folder))
+
+
+class _Stub:
+    """A model that draws its vectors."""
+
+    def __init__(self) -> None:
+        self.prompts: dict[str, str] = {}
+        self.default_prompt = ""
+
+    def embed(self, texts: Sequence[str], **_: Any) -> Any:
+        """A row for each text."""
+        return np.random.default_rng(1337).normal(size=(len(texts), 1024)).astype(np.float32)
+
+    def routed(self) -> bool:
+        """Roles do not count."""
+        return False
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """Mteb's cosine, all with all."""
+        from mteb.similarity_functions import cos_sim  # noqa: PLC0415 (torch, where it is used)
+
+        return cos_sim(first, second)
+
+    def similarity_pairwise(self, first: Any, second: Any) -> Any:
+        """Mteb's cosine, row by row."""
+        from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415 (as above)
+
+        return pairwise_cos_sim(first, second)
 
 
 def tell_banking77(folder: Path) -> dict[str, float]:
@@ -183,6 +276,8 @@ KINDS: dict[str, Callable[[Path], dict[str, float]]] = {
     "retrieval": tell_retrieval,
     "banking77": tell_banking77,
     "store": tell_store,
+    "checksums_retrieval": tell_checksums_retrieval,
+    "checksums_sts": tell_checksums_sts,
 }
 
 if __name__ == "__main__":

@@ -9,16 +9,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from annotation.judges.prompts import Asking, Questionnaire
 from annotation.judges.recorded import RecordedJudgements, load_recorded
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
-from plumbline.errors import ServiceError, TextFailedError, TextUnansweredError
+from plumbline.errors import ServiceError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.study import Study
 from plumbline.study.annotators import OpenAIAnnotator, VllmAnnotator
 from plumbline.study.judges import OpenAIJudge, RecordedJudge, VllmJudge
+
+if TYPE_CHECKING:
+    from generation.generators.openai import ChatServer
 
 ChatSpec = OpenAIJudge | VllmJudge | OpenAIAnnotator | VllmAnnotator
 
@@ -121,10 +124,8 @@ async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Seq
     try:
         for told, server.extra in itertools.product((labels, ()) if labels else ((),), extras):
             try:
-                answer = await server.ask("Answer with the digit 1 and nothing else.", attempt, told)
-            except TextUnansweredError as error:
-                raise ServiceError(f"{spec.base_url}: {error}; run again when it answers") from None
-            except TextFailedError as error:
+                answer = await _probe(server, attempt, told)
+            except TextRefusedError as error:
                 refused = str(error)
                 continue
             if told and answer.labels is None:
@@ -135,6 +136,25 @@ async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Seq
     except BaseException:
         await server.close()
         raise
+
+
+async def _probe(server: ChatServer, attempt: Attempt, labels: Sequence[str]) -> Completion:
+    """The server's answer to a first question; replies that are no chat answers end nothing, unless they all are.
+
+    Raises TextRefusedError for what the server does not take, ServiceError where it does not answer.
+    """
+    from generation.generators.openai import STRANGE, StrangeAnswerError  # noqa: PLC0415 (extra `generation`)
+
+    for number in range(1, STRANGE + 1):
+        try:
+            return await server.ask("Answer with the digit 1 and nothing else.", attempt, labels)
+        except TextRefusedError:
+            raise
+        except TextFailedError as error:
+            passing = isinstance(error, TextUnansweredError) and not isinstance(error, StrangeAnswerError)
+            if passing or number == STRANGE:
+                raise ServiceError(f"{server.spec.base_url}: {error}; run again when it answers") from None
+    raise AssertionError("the last try returns or raises")
 
 
 def _say(name: str, as_text: object, thinking: bool) -> None:

@@ -3,6 +3,10 @@
 A model's rows stand one after the other in `vectors.f32`, and `keys.sqlite` says which row is whose. Rows are on the
 disk itself before their keys are, so a killed process leaves rows that nobody points to, and never a key without its
 row. Nothing of it is held in memory.
+
+`keys.sqlite` has a checksum of each row too, of its numbers, its key, its model and its length, which is verified
+whenever the row is read: a row that is damaged, another text's or another model's is encoded again, and so is a store
+from before there were checksums, of which nothing can be verified.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import sys
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
@@ -21,7 +26,10 @@ from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
+from annotation.verdicts.tables import count
+from evaluation.models.checksums import digests, fingerprint
 from plumbline.disk import writing
 from plumbline.errors import DataError, StudyError
 
@@ -30,20 +38,26 @@ Embeddings = NDArray[np.float32]
 _ASK = 500  # keys in one query; SQLite's limit on variables was 999 for long
 _RUN = 4096  # rows that are read at once
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS keys (key BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS keys (key BLOB PRIMARY KEY, place INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
+
+
+class RowsLost(DataError):  # noqa: N818 (who asks encodes them again)
+    """Rows that were asked for are not there, or not as they were written; they are missing from now on."""
 
 
 class EmbeddingStore:
     """One model's rows in a folder (its model's id is the folder's name), or, without one, for as long as this lives.
 
     `limit` is in bytes, for all models that have folders beside this one: of those the one that was used least recently
-    goes first, and when there is no other, this one begins anew. Raises DataError for a folder that is damaged.
+    goes first, and when there is no other, this one begins anew. It begins anew too, and says so, where its index is
+    damaged or verifies nothing. Raises DataError for a folder that cannot be read.
     """
 
     def __init__(self, folder: Path | None = None, limit: float = float("inf")) -> None:
         self.folder, self._limit = folder, limit
+        self._lost = self._first_lost = 0
         self._open()
 
     def missing(self, keys: Sequence[bytes]) -> set[bytes]:
@@ -59,35 +73,70 @@ class EmbeddingStore:
         width = self._fact("dimensions")
         if width is None:
             width = rows.shape[1]
-            self._keys.execute("INSERT INTO facts VALUES ('dimensions', ?)", (width,))
+            facts = [("dimensions", width), ("checksum", fingerprint(self._model, width))]
+            self._keys.executemany("INSERT INTO facts VALUES (?, ?)", facts)
         if rows.shape != (len(keys), width):
             raise DataError(f"{self.folder}: rows of {rows.shape[1]} dimensions, it has {width}; delete it, run again")
-        first = self._count
+        first, rows = self._end, np.ascontiguousarray(rows, np.float32)
         self._file.seek(first * width * 4)
-        self._file.write(np.ascontiguousarray(rows, np.float32).tobytes())
+        self._file.write(rows.tobytes())
         self._file.flush()
         os.fdatasync(self._file.fileno())
+        places, checksums = range(first, first + len(keys)), digests(self._model, keys, rows).tolist()
         self._keys.executemany(
-            "INSERT INTO keys VALUES (?, ?)", zip(keys, range(first, first + len(keys)), strict=True)
+            "INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", zip(keys, places, checksums, strict=True)
         )
         self._keys.commit()
-        self._count += len(keys)
+        self._end += len(keys)
 
     def rows(self, keys: Sequence[bytes]) -> Embeddings:
-        """The rows of keys that have one, in the keys' order (keys by dimensions)."""
-        found = self._places(keys)
+        """The rows of keys that have one, in the keys' order (keys by dimensions), each verified by its checksum.
+
+        Raises RowsLost for a key without a row, or whose row is not the one that was written; its row is forgotten.
+        """
+        stored = self._places(keys)
+        if not stored.keys() >= set(keys):
+            raise RowsLost(f"{self.folder}: embeddings are missing; run again")
+        distinct = list(stored)
+        rows = self._read(np.array([stored[key][0] for key in distinct], dtype=np.int64))
+        written = np.array([stored[key][1] for key in distinct], dtype=np.int64)
+        wrong = np.flatnonzero(digests(self._model, distinct, rows) != written)
+        if len(wrong):
+            self._forget([distinct[place] for place in wrong])
+            raise RowsLost(f"{self.folder}: embeddings change on the disk between writing and reading; check the disk")
+        if distinct == list(keys):
+            return rows
+        order = {key: place for place, key in enumerate(distinct)}
+        return np.asarray(rows[[order[key] for key in keys]])
+
+    def _read(self, places: NDArray[np.int64]) -> Embeddings:
+        """What stands at places of the file; zeros where it is cut off."""
         width = self._fact("dimensions") or 0
-        places = np.array([found[key] for key in keys], dtype=np.int64)
-        made = np.empty((len(keys), width), np.float32)
+        made = np.empty((len(places), width), np.float32)
         order = np.argsort(places, kind="stable")
         for run in _runs(places[order]):
             at = order[run]
             low, high = int(places[at[0]]), int(places[at[-1]]) + 1
-            data = os.pread(self._file.fileno(), (high - low) * width * 4, low * width * 4)
-            if len(data) < (high - low) * width * 4:
-                raise DataError(f"{self.folder}: vectors.f32 is cut off; delete the folder and run again")
+            size = (high - low) * width * 4
+            data = os.pread(self._file.fileno(), size, low * width * 4).ljust(size, b"\0")
             made[at] = np.frombuffer(data, np.float32).reshape(-1, width)[places[at] - low]
         return made
+
+    def _forget(self, keys: Sequence[bytes]) -> None:
+        """Have rows encoded again, and say so; of many times the first is said at once, and all when this closes."""
+        self._keys.executemany("DELETE FROM keys WHERE key = ?", [(key,) for key in keys])
+        self._keys.commit()
+        if not self._lost:
+            _say(
+                f"{self.folder}: checksums do not match for {count(len(keys), 'embedding')} (damaged, or another"
+                " text's or model's); every such text is encoded again"
+            )
+            self._first_lost = len(keys)
+        self._lost += len(keys)
+
+    @property
+    def _model(self) -> str:
+        return self.folder.name if self.folder else ""
 
     @property
     def width(self) -> int | None:
@@ -116,13 +165,20 @@ class EmbeddingStore:
             _remove(others.pop(0))
         if _size(self.folder.parent) + wanted <= self._limit:
             return False
-        self.close()
-        shutil.rmtree(self.folder)
-        self._open()
+        self._begin_anew()
         return True
+
+    def _begin_anew(self) -> None:
+        self.close()
+        if self.folder is not None:
+            shutil.rmtree(self.folder)
+        self._open()
 
     def close(self) -> None:
         """Close the files; what they hold stays in the folder."""
+        if self._lost and self._lost > self._first_lost:
+            _say(f"{self.folder}: in all, checksums did not match for {count(self._lost, 'embedding')}")
+        self._lost = 0
         self._closed()
 
     def _open(self) -> None:
@@ -142,26 +198,72 @@ class EmbeddingStore:
         try:
             with writing(self.folder or tempfile.gettempdir()):
                 self._keys.executescript(_SCHEMA)
-            (self._count,) = self._keys.execute("SELECT count(*) FROM keys").fetchone()
-            if self._count * (self._fact("dimensions") or 0) * 4 > os.fstat(self._file.fileno()).st_size:
-                raise sqlite3.DatabaseError("vectors.f32 is cut off")
-        except sqlite3.DatabaseError as error:
+            doubt = self._doubt()
+            self._end = 0 if doubt else self._drop_cut_off()
+        except sqlite3.OperationalError as error:  # locked, or a disk that cannot be read: nothing is wrong with it
             self.close()
-            raise DataError(f"{self.folder} is damaged ({error}); delete it (it is made again) and run again") from None
+            raise DataError(f"{self.folder} cannot be read ({error}); mend that, or delete it, and run again") from None
+        except sqlite3.DatabaseError as error:
+            doubt = f"its index is damaged ({error})"
+        if doubt:
+            self._doubted(doubt)
+
+    def _doubted(self, why: str) -> None:
+        """Begin anew, and say why."""
+        _say(f"{self.folder}: {why}; it is deleted, and its texts are encoded again")
+        self._begin_anew()
+
+    def _doubt(self) -> str:
+        """Why none of the rows can be verified; empty where they can, or where there are none."""
+        (rows,) = self._keys.execute("SELECT count(*) FROM keys").fetchone()
+        whose = f"what is stored ({count(rows, 'embedding')})"
+        if "digest" not in {column for _, column, *_ in self._keys.execute("PRAGMA table_info(keys)")}:
+            return f"{whose} is from a version without checksums and cannot be verified"
+        width = self._fact("dimensions")
+        if (rows or width is not None) and (not width or self._fact("checksum") != fingerprint(self._model, width)):
+            return f"{whose} is another model's, or its index is damaged"
+        return ""
+
+    def _drop_cut_off(self) -> int:
+        """Forget rows of which the file has not all; the place after the last one."""
+        whole = os.fstat(self._file.fileno()).st_size // (4 * (self._fact("dimensions") or 1))
+        cut = (
+            "FROM keys WHERE typeof(place) <> 'integer' OR typeof(digest) <> 'integer'"
+            f" OR place NOT BETWEEN 0 AND {whole - 1}"
+        )
+        (rows,) = self._keys.execute(f"SELECT count(*) {cut}").fetchone()
+        if rows:
+            self._keys.execute(f"DELETE {cut}")
+            self._keys.commit()
+            _say(f"{self.folder}: vectors.f32 is cut off; {count(rows, 'embedding')} to encode again")
+        (last,) = self._keys.execute("SELECT max(place) FROM keys").fetchone()
+        return 0 if last is None else int(last) + 1
 
     def _fact(self, name: str) -> int | None:
         row = self._keys.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return None if row is None else int(row[0])
 
-    def _places(self, keys: Sequence[bytes]) -> dict[bytes, int]:
-        """The row of each key that has one."""
-        found: dict[bytes, int] = {}
+    def _places(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
+        """The place and the checksum of each key that has a row."""
+        found: dict[bytes, tuple[int, int]] = {}
         wanted = list(dict.fromkeys(keys))
         for start in range(0, len(wanted), _ASK):
             some = wanted[start : start + _ASK]
             marks = ",".join("?" * len(some))
-            found |= dict(self._keys.execute(f"SELECT key, place FROM keys WHERE key IN ({marks})", some))  # noqa: S608
+            query = f"SELECT key, place, digest FROM keys WHERE key IN ({marks})"  # noqa: S608 (question marks)
+            try:
+                found |= {key: (place, digest) for key, place, digest in self._keys.execute(query, some)}
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as error:
+                self._doubted(f"its index is damaged ({error})")
+                return {}
         return found
+
+
+def _say(line: str) -> None:
+    """One line to who runs it, beside a progress bar."""
+    tqdm.write(line, file=sys.stderr)
 
 
 def _runs(places: NDArray[np.int64]) -> Iterator[slice]:

@@ -6,9 +6,9 @@ texts), and drift asks for pairs that tasks hold too; all of them, of all runs, 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
-import hashlib
 import importlib.metadata
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.models.embeddings import Embeddings, EmbeddingStore
+from evaluation.models.checksums import keys_of
+from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost
 from evaluation.models.in_process import SentenceTransformerModel, fingerprint, in_template
 from evaluation.models.protocols import PromptingModel, TextModel
 from evaluation.models.registered import MtebModel
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # As torch says it on processors and GPUs, cuBLAS among them; "an illegal memory access" is another thing.
 _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|ALLOC_FAILED", re.IGNORECASE)
 _PIECE = 1 << 16  # texts that are looked up at a time
+_TRIES = 3  # to read rows that do not match their checksums and were encoded again
 _CHUNK = 2048  # texts that are encoded and kept at a time: what a killed run has to encode again
 
 
@@ -135,8 +137,17 @@ class Encoder:
             self._complete(texts, prompt, role)  # the store had to begin anew to make room
         made = np.empty((len(texts), self._store.width or 0), np.float32)
         for first in range(0, len(texts), _PIECE):
-            made[first : first + _PIECE] = self._store.rows(keys_of(texts[first : first + _PIECE], prompt, role))
+            made[first : first + _PIECE] = self._stored(texts[first : first + _PIECE], prompt, role)
         return made
+
+    def _stored(self, texts: Sequence[str], prompt: str, role: str) -> Embeddings:
+        """The store's rows; what it has lost, or what is not as it was written, is encoded again."""
+        keys = keys_of(texts, prompt, role)
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(RowsLost):
+                return self._store.rows(keys)
+            self._complete(texts, prompt, role)
+        return self._store.rows(keys)
 
     def close(self) -> None:
         """Let go of the model, and of the memory that torch keeps for it on a GPU; and of the store, which stays."""
@@ -263,16 +274,6 @@ def _refuse_unknown_prompts(study: Study, spec: ModelSpec) -> None:
             raise StudyError(
                 f"{study.file}: model {spec.name!r} has a prompt for {name!r}, which is not a task; {hint}"
             )
-
-
-def keys_of(texts: Iterable[str], prompt: str, role: str) -> list[bytes]:
-    """The key of each text in the store: 16 bytes of a hash, with its prompt, and its role where that counts."""
-    start, keys = hashlib.sha256(f"{prompt}\0{role}\0".encode()), []
-    for text in texts:
-        whole = start.copy()
-        whole.update(text.encode())
-        keys.append(bytes(whole.digest()[:16]))
-    return keys
 
 
 def lacks_memory(complaint: str) -> bool:

@@ -10,10 +10,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from evaluation.models.embeddings import Embeddings, EmbeddingStore
-from evaluation.models.encoder import keys_of, longest_first
+from evaluation.models.checksums import keys_of
+from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost
+from evaluation.models.encoder import longest_first
 
 LARGEST = 2048  # texts of a shard: what has to be encoded again after a death
+READS = 3  # of rows that do not match their checksums and were encoded again
 PARTS = 2  # of what is left, for each who encodes: shards become smaller, so that all end at about the same time
 
 
@@ -26,6 +28,7 @@ class Asked:
     role: str
     keys: list[bytes] = field(init=False)
     left: set[bytes] = field(init=False, default_factory=set)
+    reads: int = 0  # that found rows not as they were written
 
     def __post_init__(self) -> None:
         self.keys = keys_of(self.texts, self.prompt, self.role)
@@ -105,12 +108,32 @@ class Shards:
         self._again.append(shard)
 
     def done(self) -> Iterator[tuple[Asked, Embeddings]]:
-        """What is answered now, with its rows."""
-        while ready := [one for one in self._open if not one.left]:
+        """What is answered now, with its rows; what is not as it was written is encoded again.
+
+        Raises RowsLost for rows that never are.
+        """
+        while ready := [asked for asked in self._open if not asked.left]:
             for asked in ready:
-                self._open.remove(asked)
-                yield asked, self._store.rows(asked.keys)
+                rows = self._verified(asked)
+                if rows is not None:
+                    self._open.remove(asked)
+                    yield asked, rows
             self._admit()
+
+    def _verified(self, asked: Asked) -> Embeddings | None:
+        """The rows; None where some have to be encoded again."""
+        if asked.left:  # what was read before it has had the store begin anew
+            return None
+        try:
+            return self._store.rows(asked.keys)
+        except RowsLost:
+            asked.reads += 1
+            if asked.reads >= READS:
+                raise
+        self._count(asked)
+        if self._store.width is not None:
+            self._room(self._store.width)
+        return None
 
     def drop(self) -> None:
         """Forget what is asked: the model has failed."""

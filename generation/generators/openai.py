@@ -44,6 +44,10 @@ PASSING = {408, 409, 425, 429, *range(500, 600)}
 FOR_ALL = {402, 405, 407, 410, 415}  # neither this text nor any other
 
 
+class StrangeAnswerError(TextUnansweredError):
+    """A page that no chat server gives, in place of an answer."""
+
+
 class _PassingError(Exception):
     """A fault that another try may mend. `wait`: seconds that the server asks for; `broken`: nobody answered."""
 
@@ -206,7 +210,7 @@ class ChatServer(Chat):
         line = f"{line} {details}".rstrip()
         if self._strange >= STRANGE and not self._good:
             return ServiceError(f"{self.spec.base_url}: {line}")
-        return TextUnansweredError(line)
+        return StrangeAnswerError(line)
 
     def _refusal(self, said: str) -> ServiceError | TextFailedError:
         """What the server refuses: this text, or, in the same words again and again and nothing else, all of them."""

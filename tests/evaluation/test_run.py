@@ -11,10 +11,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from annotation.sampling.sample import read_pairs
+from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.mteb_files import path_of
 from evaluation.outputs import Outputs, transformed
@@ -281,6 +283,27 @@ def test_embeddings_that_are_not_finite_fail_the_model_and_keep_what_was_made(st
     assert outcome.made == 5
     assert status(study)["requests", "translation"] == "failed"
     assert list(status(study).values()).count("evaluated") == 5
+
+
+def test_stored_embeddings_that_were_permuted_change_no_score(
+    study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A third of the rows in another order, and the scores deleted: these rows are encoded again, and it is said."""
+    monkeypatch.setattr(encoder, "load_model", lambda *_: (FakeModel(), "1"))
+    monkeypatch.setattr(encoder, "model_id", lambda *_: "m")
+    first = evaluate(study, models=["one"])
+    scores = read_scores(study)
+    file = study.scratch / "embeddings" / "m" / "vectors.f32"
+    stored = np.fromfile(file, np.float32).reshape(first.encoded, -1)
+    third = first.encoded // 3
+    stored[:third] = stored[:third][::-1].copy()
+    stored.tofile(file)
+    (study.folder / "scores.parquet").unlink()
+    capsys.readouterr()
+    again = evaluate(study, models=["one"])
+    assert again.encoded == third // 2 * 2  # a row in the middle stays where it is
+    pd.testing.assert_frame_equal(read_scores(study)[["dataset", "score"]], scores[["dataset", "score"]])
+    assert "embeddings/m: checksums do not match for " in capsys.readouterr().err
 
 
 def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -> None:

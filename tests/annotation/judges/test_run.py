@@ -128,6 +128,43 @@ def test_a_server_without_probabilities_is_read_as_text_and_says_so(
     assert "one: its server cannot be told not to think; what it thinks aloud is cut off from its answers" in said
 
 
+NO_CHAT_ANSWERS = [
+    Reply(b"<html>one moment</html>", content_type="text/html"),
+    Reply(b"plain words"),
+    Reply(b"[]"),
+    answers({"error": {"message": "busy"}}),
+    answers({"choices": []}),
+    answers({"choices": [None]}),
+]
+
+
+@pytest.mark.parametrize("reply", NO_CHAT_ANSWERS)
+def test_a_reply_that_is_no_chat_answer_ends_no_run(judged_by: Callable[..., Study], reply: Reply) -> None:
+    """Neither the very first one nor one among others; probabilities and silence are still asked for."""
+    asked: list[Asked] = []
+
+    def script(one: Asked) -> Reply:
+        asked.append(one)
+        return reply if len(asked) in (1, 4) else shares(one, **{"5": 1.0})
+
+    with ChatStub(script) as stub:
+        study = judged_by(chat(stub.url, questions=["quality"], concurrency=1))
+        (done,) = judge(study)
+        lost = done.counts["unanswered"] + done.counts["failed"]
+        assert (done.counts["ok"], lost, len(stub.asked)) == (PAIRS + 1, 1, 2 + PAIRS + 2)
+        assert set(read_judgements(study).query("status == 'ok'")["mode"]) == {"expected"}
+        if done.counts["unanswered"]:
+            assert "1 unanswered" in done.line("judgements")
+            assert judge(study)[0].counts == {"reused": PAIRS + 1, "ok": 1}
+
+
+@pytest.mark.parametrize("reply", NO_CHAT_ANSWERS)
+def test_a_server_that_gives_no_chat_answer_ever_is_one_line(judged_by: Callable[..., Study], reply: Reply) -> None:
+    with ChatStub(lambda _: reply) as stub, pytest.raises(ServiceError, match="answer"):
+        judge(judged_by(chat(stub.url)))
+    assert len(stub.asked) == 10
+
+
 def test_what_cannot_be_read_is_asked_again_and_then_failed_with_its_reason(judged_by: Callable[..., Study]) -> None:
     with ChatStub(lambda asked: says("4/5" if asked.times < 3 else "2")) as stub:
         study = judged_by(chat(stub.url, score="text", questions=["quality"], attempts=2), judge_pool=PAIRS)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from evaluation.models.checksums import digests, keys_of
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder
 from plumbline.errors import DataError, StudyError
 from tests.evaluation.conftest import FakeModel, vectors
+
+THIRTY = [f"a cat and {number} dogs" for number in range(30)]
+WIDTH = vectors(THIRTY[:1]).shape[1]
 
 
 def key(number: int) -> bytes:
@@ -63,7 +71,7 @@ def test_killed_at_any_moment_it_holds_whole_rows_alone(tmp_path: Path) -> None:
     """A process adds row after row and is killed; what has a key has its row."""
     program = (
         "import sys, numpy as np\nfrom pathlib import Path\nfrom evaluation.models.embeddings import EmbeddingStore\n"
-        "store = EmbeddingStore(Path(sys.argv[1]))\nn = store._count\n"
+        "store = EmbeddingStore(Path(sys.argv[1]))\nn = store._end\n"
         "while True:\n"
         "    store.add([n.to_bytes(16, 'big')], np.full((1, 300), n, np.float32)); n += 1; print(n, flush=True)\n"
     )
@@ -83,17 +91,151 @@ def test_killed_at_any_moment_it_holds_whole_rows_alone(tmp_path: Path) -> None:
         store.close()
 
 
-@pytest.mark.parametrize("harm", ["keys", "vectors"])
-def test_a_damaged_store_is_one_line(tmp_path: Path, harm: str) -> None:
-    store = EmbeddingStore(tmp_path / "m")
-    store.add([key(0)], rows(range(1)))
-    store.close()
-    if harm == "keys":
-        (tmp_path / "m" / "keys.sqlite").write_bytes(b"no database, and long enough to be looked at" * 40)
-    else:
-        (tmp_path / "m" / "vectors.f32").write_bytes(b"")
-    with pytest.raises(DataError, match=r"m is damaged \(.*\); delete it \(it is made again\) and run again"):
-        EmbeddingStore(tmp_path / "m")
+def permuted(folder: Path) -> None:
+    file = folder / "vectors.f32"
+    stored = np.fromfile(file, np.float32).reshape(-1, WIDTH)
+    stored[: len(stored) // 3] = np.roll(stored[: len(stored) // 3], 1, axis=0)
+    stored.tofile(file)
+
+
+def flipped(folder: Path) -> None:
+    """A sign of each row."""
+    file = folder / "vectors.f32"
+    data = bytearray(file.read_bytes())
+    for row in range(0, len(data), WIDTH * 4):
+        data[row + 7] ^= 0x80
+    file.write_bytes(data)
+
+
+def cut_off(folder: Path) -> None:
+    with (folder / "vectors.f32").open("r+b") as file:
+        file.truncate(WIDTH * 4 * 5 + 7)
+
+
+def keys_changed(folder: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(folder / "keys.sqlite")) as keys, keys:
+        keys.execute(statement)
+
+
+def places_permuted(folder: Path) -> None:
+    keys_changed(folder, "UPDATE keys SET place = 29 - place")
+
+
+def keys_permuted(folder: Path) -> None:
+    """Place and checksum stay together, under another key."""
+    with contextlib.closing(sqlite3.connect(folder / "keys.sqlite")) as keys, keys:
+        stored = keys.execute("SELECT key, place, digest FROM keys ORDER BY place").fetchall()
+        keys.execute("DELETE FROM keys")
+        turned = [(key, *rest) for (key, *_), (_, *rest) in zip(stored, stored[1:] + stored[:1], strict=True)]
+        keys.executemany("INSERT INTO keys VALUES (?, ?, ?)", turned)
+
+
+def another_length(folder: Path) -> None:
+    keys_changed(folder, "UPDATE facts SET value = 8 WHERE name = 'dimensions'")
+
+
+def no_places(folder: Path) -> None:
+    keys_changed(folder, "UPDATE keys SET place = 1 << 60 WHERE place = 3")
+
+
+def no_database(folder: Path) -> None:
+    (folder / "keys.sqlite").write_bytes(b"no database, and long enough to be looked at" * 40)
+
+
+def pages_overwritten(folder: Path) -> None:
+    with (folder / "keys.sqlite").open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 2000)
+
+
+def files_of_another_model(folder: Path) -> None:
+    """The same texts, by a model whose vectors are the same but for their signs."""
+    encoder = Encoder(FakeModel(), "fake", "1", store=EmbeddingStore(folder.parent / "second"))
+    encoder._store.add(keys_of(THIRTY, "", ""), -vectors(THIRTY))
+    encoder.close()
+    shutil.rmtree(folder)
+    (folder.parent / "second").rename(folder)
+
+
+def vectors_of_another_model(folder: Path) -> None:
+    (-np.fromfile(folder / "vectors.f32", np.float32)).tofile(folder / "vectors.f32")
+
+
+def without_checksums(folder: Path) -> None:
+    """As stores were written before."""
+    statements = (
+        "CREATE TABLE earlier (key BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID",
+        "INSERT INTO earlier SELECT key, place FROM keys",
+        "DROP TABLE keys",
+        "ALTER TABLE earlier RENAME TO keys",
+        "DELETE FROM facts WHERE name = 'checksum'",
+    )
+    for statement in statements:
+        keys_changed(folder, statement)
+
+
+DAMAGE = [
+    (permuted, 10, "checksums do not match for 10 embeddings"),
+    (flipped, 30, "checksums do not match for 30 embeddings"),
+    (cut_off, 25, "vectors.f32 is cut off; 25 embeddings to encode again"),
+    (places_permuted, 30, "checksums do not match for 30 embeddings"),
+    (keys_permuted, 30, "checksums do not match for 30 embeddings"),
+    (another_length, 30, "(30 embeddings) is another model's, or its index is damaged; it is deleted"),
+    (no_places, 1, "1 embedding to encode again"),
+    (no_database, 30, "its index is damaged (file is not a database); it is deleted"),
+    (pages_overwritten, 30, "its index is damaged (database disk image is malformed); it is deleted"),
+    (files_of_another_model, 30, "(30 embeddings) is another model's"),
+    (vectors_of_another_model, 30, "checksums do not match for 30 embeddings"),
+    (without_checksums, 30, "(30 embeddings) is from a version without checksums and cannot be verified; it is"),
+]
+
+
+@pytest.mark.parametrize(("damage", "again", "line"), DAMAGE, ids=[damage.__name__ for damage, *_ in DAMAGE])
+def test_what_is_damaged_is_encoded_again_and_said_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], again: int, line: str
+) -> None:
+    folder = tmp_path / "m"
+    first = Encoder(FakeModel(), "fake", "1", store=EmbeddingStore(folder))
+    first.embed(THIRTY)
+    first.close()
+    damage(folder)
+    for encoded in (again, 0):  # once, and then it is whole
+        encoder = Encoder(FakeModel(), "fake", "1", store=EmbeddingStore(folder))
+        np.testing.assert_array_equal(encoder.embed(THIRTY[::-1]), vectors(THIRTY[::-1]))
+        assert encoder.encoded == encoded
+        encoder.close()
+        printed = capsys.readouterr().err.splitlines()
+        assert len(printed) == min(encoded, 1), printed
+        assert not encoded or (printed[0].startswith(f"{folder}: ") and line in printed[0])
+
+
+def test_a_store_that_is_damaged_while_it_is_open_is_encoded_again(tmp_path: Path) -> None:
+    encoder = Encoder(FakeModel(), "fake", "1", store=EmbeddingStore(tmp_path / "m"))
+    encoder.embed(THIRTY)
+    for damage in (permuted, cut_off, flipped):
+        damage(tmp_path / "m")
+        np.testing.assert_array_equal(encoder.embed(THIRTY), vectors(THIRTY))
+    assert encoder.encoded == 30 + 10 + 30 + 30  # the file ends before the rows that were added last
+
+
+def test_a_disk_that_always_changes_rows_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are not encoded for ever."""
+    encoder = Encoder(FakeModel(), "fake", "1", store=EmbeddingStore(tmp_path / "m"))
+    read = EmbeddingStore._read
+    monkeypatch.setattr(EmbeddingStore, "_read", lambda store, places: read(store, places) + 1)
+    with pytest.raises(DataError, match="embeddings change on the disk between writing and reading; check the disk"):
+        encoder.embed(THIRTY)
+    assert encoder.encoded == 90
+
+
+def test_every_single_bit_counts(tmp_path: Path) -> None:
+    row, name = vectors(["a cat"]), b"k" * 16
+    written = digests("m", [name], row)
+    for bit in range(row.nbytes * 8):
+        data = bytearray(row.tobytes())
+        data[bit // 8] ^= 1 << bit % 8
+        assert digests("m", [name], np.frombuffer(data, np.float32).reshape(row.shape)) != written
+    assert digests("m", [b"l" * 16], row) != written and digests("n", [name], row) != written
 
 
 def test_the_limit_drops_the_model_that_was_used_least_recently(tmp_path: Path) -> None:

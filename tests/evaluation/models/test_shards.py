@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.models.embeddings import EmbeddingStore
+from evaluation.models.embeddings import EmbeddingStore, RowsLost
 from evaluation.models.shards import LARGEST, Asked, Shard, Shards
 from plumbline.errors import StudyError
 from tests.evaluation.conftest import vectors
@@ -77,6 +77,41 @@ def test_each_text_is_encoded_once_in_whatever_order_shards_are_asked_for_lost_a
     again = shards(tmp_path / "model")  # a run that comes later, or after a kill: what came back is there
     again.ask(Asked([*TEXTS[:5], *wanted], "p: ", ""))
     assert sum(sizes(again, 1)) == len(set(TEXTS[:5]) - wanted)
+
+
+def test_rows_that_are_damaged_while_somebody_waits_are_encoded_again(tmp_path: Path) -> None:
+    made = shards(tmp_path / "model")
+    first, second = Asked(TEXTS[:40], "", ""), Asked(TEXTS[20:60], "", "")
+    made.ask(first)
+    made.ask(second)
+    answered, encoded = list[Asked](), 0
+    while len(answered) < 2:
+        shard = made.next(1)
+        assert shard is not None
+        made.add(shard, vectors(shard.texts))
+        encoded += len(shard.texts)
+        if encoded == 40:
+            file = tmp_path / "model" / "vectors.f32"
+            np.flip(np.fromfile(file, np.float32).reshape(-1, WIDTH), axis=0).tofile(file)
+        for asked, rows in made.done():
+            np.testing.assert_array_equal(rows, vectors(asked.texts))
+            answered.append(asked)
+    assert {id(first), id(second)} == {id(asked) for asked in answered} and encoded == 60 + 40
+
+
+def test_a_disk_that_always_changes_rows_ends_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, read = shards(tmp_path / "model"), EmbeddingStore._read
+    monkeypatch.setattr(EmbeddingStore, "_read", lambda store, places: read(store, places) + 1)
+    made.ask(Asked(TEXTS, "", ""))
+    for _ in range(2):
+        while (shard := made.next(1)) is not None:
+            made.add(shard, vectors(shard.texts))
+        assert list(made.done()) == []
+    while (shard := made.next(1)) is not None:
+        made.add(shard, vectors(shard.texts))
+    with pytest.raises(RowsLost, match="check the disk"):
+        list(made.done())
+    assert made.encoded == 3 * len(TEXTS)
 
 
 def test_what_does_not_fit_beside_what_is_asked_waits_and_a_full_store_begins_anew(tmp_path: Path) -> None:
