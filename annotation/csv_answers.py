@@ -43,8 +43,8 @@ def collect_csv(
 
     The file's name is their source: the same file again replaces what it gave before. Raters' names stay out of the
     records: pseudonyms are made with a key that only `home` has, which remembers the names (`annotation.names`).
-    Without a column for it the time is the file's. Raises DataError with file and line for what is no rating of this
-    study.
+    Without a column for it the time is the file's, and how long answers took is unknown. Raises DataError with file
+    and line for what is no rating of this study.
     """
     with alone(study):
         rubric = asked_rubric(study)

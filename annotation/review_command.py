@@ -36,9 +36,8 @@ def review(options: argparse.Namespace) -> int:
     names = known_names(home_of(options), study)
     rater = pseudonym_of(options.exclude or options.keep or "", names)
     if not rater:
-        print(
-            review_text(study, evidence.collected, [*evidence.decisions, *evidence.withdrawals], evidence.signs, names)
-        )
+        decided = [*evidence.decisions, *evidence.withdrawals]
+        print(review_text(study, evidence.collected, decided, evidence.signs, evidence.unlooked, names))
         return 0
     with alone(study):
         decision = decide(

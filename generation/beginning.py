@@ -10,7 +10,7 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +41,9 @@ NAMES = {
     "output": ("output", "transformed", "rewritten", "paraphrase", "changed"),
     "split": ("split",),
 }
+_KNOWN = {name for names in NAMES.values() for name in names}
 _LISTS = 200  # letters of a list of columns in an error
+_NAMED = 4  # words; a column's name has fewer
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,40 @@ def guess(frame: pd.DataFrame, given: Mapping[str, str], path: Path) -> Guess:
         return _guessed(columns, own, "bitext_mining", "texts alone: each is to be found by what became of it")
     listed = ", ".join(map(repr, header))
     raise DataError(
-        f"{path}: no column looks like a text; it has {listed[:_LISTS]}: name it, such as --column text=NAME"
-        " (or sentence1=NAME and sentence2=NAME)"
+        f"{path}: no column has a name that says it holds texts; the first line has {listed[:_LISTS]}. If these are"
+        " names, choose among them: --column text=NAME (or sentence1=NAME and sentence2=NAME); if this is a row, put a"
+        " line of column names above it, such as text"
     )
+
+
+def refuse_no_header(frame: pd.DataFrame, path: Path) -> None:
+    """Raise DataError where the first line of a CSV or TSV file, which names the columns, looks like a row."""
+    names = [str(name).strip() for name in frame.columns]
+    if path.suffix.lower() not in (".csv", ".tsv") or _KNOWN & {name.lower() for name in names}:
+        return
+    if names == [str(number) for number in range(len(names))]:  # as tables without names are written
+        return
+    for place, name in enumerate(names):
+        if why := _like_a_row(name, [_word(cell) for cell in frame.iloc[:, place]]):
+            raise DataError(
+                f"{path}: its first line looks like a row and not like names of columns, for {name[:60]!r} {why}; put a"
+                " line of names above it, such as text or text,label (if it is a name, give that column a shorter one)"
+            )
+
+
+def _like_a_row(name: str, cells: Sequence[str]) -> str:
+    """Why what stands on top of a column is one of its cells; empty where it may be its name."""
+    if name and name in cells:
+        return "stands in a later line of its column too"
+    if _is_number(name) and cells and all(map(_is_number, cells)):
+        return "is a number, as all of its column are"
+    if len(name.split()) >= _NAMED or re.search(r"[.!?。！？]$", name):
+        return "reads like a text"
+    return ""
+
+
+def _is_number(word: str) -> bool:
+    return bool(re.fullmatch(r"[-+]?\d+([.,]\d+)?", word))
 
 
 def _guessed(columns: Mapping[str, str], wanted: Iterable[str], task: str, why: str) -> Guess:
@@ -200,6 +233,7 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     target = FOLDER / f"{name}.yaml" if options.study is None else Path(options.study)
     if target.exists():
         raise StudyError(f"{target} is there already; take it away, or name another with --study FILE or --name NAME")
+    refuse_no_header(frame, path)
     found = guess(frame, dict(options.column), path)
     for column in found.columns.values():
         if column not in frame:
@@ -248,8 +282,11 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--name", type=_name, metavar="NAME", help="of the study (default: the file's)")
     parser.add_argument("--study", metavar="FILE", help=f"where it is written (default: {FOLDER}/NAME.yaml)")
-    study, found, language = begin(parser.parse_args())
+    options = parser.parse_args()
+    study, found, language = begin(options)
     print(f"{', '.join(f'{what}: column {column!r}' for what, column in found.columns.items())}")
+    if not _KNOWN & {column.strip().lower() for column in found.columns.values()}:
+        print(f"the first line of {options.file} is taken for the names of its columns, and is no text of the study")
     print(f"task: {found.task} ({found.why}); language: {language_of_pair(language)}")
     print(f"-> {study.file}: read it, and change what you want otherwise")
     print(f"next: {study.command('generation.run')} --dry-run")

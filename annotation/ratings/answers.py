@@ -176,18 +176,18 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
 def _seconds(answers: Sequence[Answer]) -> list[float]:
     """How long each answer took: from the rater's answer before, of any status, to this one.
 
-    NaN for a rater's first answer, after more than PAUSE, and for simulated raters, who need no time.
+    NaN for a rater's first answer, after more than PAUSE, where several answers have one time (a file without times, a
+    form with many pairs: how long each took is unknown), and for simulated raters, who need no time.
     """
     taken = [float("nan")] * len(answers)
-    turns: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    turns: dict[str, dict[datetime, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, answer in enumerate(answers):
         if not answer.simulated:
-            turns[answer.rater_id].append((datetime.fromisoformat(answer.submitted_at), place))
+            turns[answer.rater_id][datetime.fromisoformat(answer.submitted_at)].append(place)
     for own in turns.values():
-        own.sort()
-        for (before, _), (at, place) in pairwise(own):
-            if at - before <= PAUSE:
-                taken[place] = (at - before).total_seconds()
+        for before, at in pairwise(sorted(own)):
+            if at - before <= PAUSE and len(own[at]) == 1:
+                taken[own[at][0]] = (at - before).total_seconds()
     return taken
 
 

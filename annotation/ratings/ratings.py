@@ -107,6 +107,19 @@ def stays(ratings: pd.DataFrame) -> pd.Series:
     return ratings["withdrawn"] == "" if "withdrawn" in ratings else pd.Series(True, ratings.index)
 
 
+def untimed(ratings: pd.DataFrame) -> pd.Series:
+    """Which ratings are of a file that gives all its answers the same time: when they were given is unknown.
+
+    A crowd's batches are none: their pages measure the time on each pair.
+    """
+    if "source" not in ratings or ratings.empty:
+        return pd.Series(False, ratings.index)
+    sources = ratings[ratings["batch"] == ""].groupby("source", observed=True)
+    times, rated = sources["submitted_at"].nunique(), sources["pair_id"].nunique()
+    alike = times.index[(times == 1) & (rated > 1)]
+    return ratings["source"].isin(list(alike)) & (ratings["batch"] == "")
+
+
 @dataclass(frozen=True)
 class Dealt:
     """What an anytime rule need not wait for (`verdicts.counted`)."""

@@ -9,7 +9,7 @@ from annotation.names import named
 from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import said
 from annotation.ratings.ratings import read_ratings, stays
-from annotation.ratings.signs import find_signs, low_pairs
+from annotation.ratings.signs import find_signs, low_pairs, not_looked_at
 from annotation.records import Decision, Sign
 from annotation.rubric import Rubric, load_rubric
 from plumbline.cli import columns
@@ -30,14 +30,23 @@ def signs_of(study: Study, collected: Collected | None = None, rubric: Rubric | 
     return find_signs(staying, found.pairs, study.quality, asked.expected, labelled)
 
 
+def unlooked_signs(study: Study, collected: Collected, rubric: Rubric) -> tuple[str, ...]:
+    """By which rules raters could not be looked at, a line each, as `not_looked_at` says it."""
+    staying = collected.ratings[stays(collected.ratings)]
+    return not_looked_at(staying, collected.pairs, study.quality, rubric.expected) if len(staying) else ()
+
+
 def review_text(
     study: Study,
     collected: Collected,
     decided: Sequence[Decision],
     signs: Sequence[Sign],
+    unlooked: Sequence[str] = (),
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Signs by rater, pairs that people found bad, and what was `decided` so far about raters and pairs.
+
+    `unlooked` says by which rules raters could not be looked at.
 
     Raises DataError before any rating.
     """
@@ -70,6 +79,7 @@ def review_text(
         [
             f"Signs of careless answers in study {study.name}{simulated}; they decide nothing",
             columns(["rater", "rule", "evidence"], found, empty="no sign in any rater's answers"),
+            *(["Signs that could not be looked at", "\n".join(unlooked)] if unlooked else []),
             *(to_read if rated else []),
             "Decisions",
             columns(["rater", "decision", "when", "reason"], decisions, empty="none so far"),

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.questions import Value
-from annotation.ratings.ratings import rows_of
+from annotation.ratings.ratings import rows_of, untimed
 from annotation.records import Sign
 from annotation.rubric import CHECKS
 from plumbline.fields import columns_read
@@ -66,6 +66,45 @@ def find_signs(
     return sorted(found, key=lambda sign: sign.rater_id)  # stable: a rater's stay in the order of the rules
 
 
+def not_looked_at(
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
+) -> tuple[str, ...]:
+    """A line for each rule by which some raters could not be looked at, with why; as for `find_signs`.
+
+    Times are asked of people alone, and habits only of raters with `rules.least_answers` answers.
+    """
+    pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
+    own = _of_pairs(ratings, pairs).dropna(subset=["rater_id"])
+    made_up = ratings.loc[ratings["simulated"].astype(bool), "rater_id"] if "simulated" in ratings else ()
+    once, shared = own.drop_duplicates("answer"), own[(own["control"] == "") & own["value"].notna()]
+    raters, habits = set(own["rater_id"]), _often(once["rater_id"], rules)
+    looked: dict[str, tuple[set[str], set[str], str]] = {
+        "controls": (raters, set(_control_answers(own, expected)["rater_id"]), "no answer of theirs to a control"),
+        "repeats": (raters, set(own.loc[own["control"] == "repeat", "rater_id"]), "no answer of theirs to a repeat"),
+        "too fast": (
+            habits - set(made_up),
+            _often(once.loc[once["seconds"].notna(), "rater_id"], rules),
+            "how long their answers took is unknown",
+        ),
+        "apart from the others": (
+            _often(shared.drop_duplicates("answer")["rater_id"], rules),
+            _often(_with_others(shared).drop_duplicates("answer")["rater_id"], rules),
+            "too few of their pairs were rated by others",
+        ),
+    }
+    return tuple(
+        f"{rule}: {len(wanted - seen)} of {len(raters)} raters ({why})"
+        for rule, (wanted, seen, why) in looked.items()
+        if wanted - seen
+    )
+
+
+def _often(raters: pd.Series, rules: QualitySpec) -> set[str]:
+    """The raters who are there at least `rules.least_answers` times."""
+    numbers = raters.value_counts()
+    return set(numbers.index[numbers >= rules.least_answers].astype(str))
+
+
 def _of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """The submitted ratings of these pairs, with what is known of each.
 
@@ -76,6 +115,8 @@ def _of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     known = (place >= 0) & (ratings["status"] == "submitted").to_numpy()
     columns = ["rater_id", "question", "value", "answer", "seconds", "comment"]
     answered = ratings if "answer" in ratings else ratings.assign(answer="")
+    # Earlier versions kept no time at all as no time that was needed.
+    answered = answered.assign(seconds=answered["seconds"].mask(untimed(ratings) & (answered["seconds"] == 0)))
     own = answered.loc[known, columns].reset_index(drop=True).rename(columns={"answer": "said"})
     own = own.assign(pair=place[known], value=own["value"].astype(float))
     checked = pairs if "expected" in pairs else pairs.assign(expected="")

@@ -54,6 +54,7 @@ class Material:
     trained: Sequence[Trained] = ()  #: how raters did on known pairs, which never count
     beside: Beside | None = None  #: what LLM judges would make of the verdicts; None without them
     judges_left_out: str = ""  #: why nothing stands beside the verdicts though judges were asked
+    unlooked: Sequence[str] = ()  #: by which rules some raters could not be looked at
     late: int = 0  #: pairs that were withdrawn when ratings of them had come in
 
     @property
@@ -160,6 +161,7 @@ def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign
         decisions=evidence.decisions,
         withdrawals=evidence.withdrawals,
         trained=read_trained(study),
+        unlooked=evidence.unlooked,
         late=sum(one.exclude for one in after_ratings(evidence)),
         rules=evidence.rules,
         looks=evidence.looks,

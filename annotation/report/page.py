@@ -237,10 +237,12 @@ def _mean_figures(material: Material, means: pd.DataFrame) -> list[Figure]:
 
 
 def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
-    signs = [tables["signs"].table()] if material.signs else ["There is no sign in any rater's answers."]
+    signs = [tables["signs"].table() if material.signs else "There is no sign in any rater's answers."]
     over = f"{material.study.called.item}s"
     about = f"Seconds are the time since the rater's previous answer, where known; the median is over {over}."
     training = [tables["training"].table()] if material.trained else []
+    if material.unlooked:
+        signs.append(f"Signs that could not be looked at: {'; '.join(material.unlooked)}.")
     return Section("Raters", [about, tables["raters"].table(), *training, *signs])
 
 

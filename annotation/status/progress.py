@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.ratings.ratings import counting_ratings, rows_of
+from annotation.ratings.ratings import counting_ratings, rows_of, untimed
 from annotation.records import Member, Sign
 from plumbline.records import ARGILLA
 
@@ -86,10 +86,11 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
 
     Columns: rater_id, simulated, `answers` (submitted), `open` (pairs of the rater's datasets that want answers and
     have none of the rater's; NA for who is no member: ratings from files), `drafts`, `discarded`, `last` (when the last
-    answer was submitted), `signs`, `excluded`, `out` (answered in Argilla, and is no longer let in while others are),
-    and `behind` (why, or empty; see `_behind`).
+    answer was submitted, NaT where files do not say it), `signs`, `excluded`, `out` (answered in Argilla, and is no
+    longer let in while others are), and `behind` (why, or empty; see `_behind`).
     """
-    answers = ratings[[*_ANSWER, "status", "excluded", "submitted_at", "simulated", "source"]].drop_duplicates(_ANSWER)
+    columns = [*_ANSWER, "status", "excluded", "submitted_at", "simulated", "source", "batch"]
+    answers = ratings[columns].drop_duplicates(_ANSWER)
     pairs = answers["pair_id"].astype("category").cat
     datasets = pd.Categorical([asked.datasets.get(pair) for pair in pairs.categories.tolist()])
     answers = answers.assign(dataset=datasets[pairs.codes.to_numpy()]).dropna(subset=["dataset"])
@@ -104,7 +105,7 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
     behind = _behind(submitted, excluded, left, asked)
     drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
     of_rater = Counter(sign.rater_id for sign in signs)
-    given, last = _counts(submitted, "rater_id"), _last(submitted)
+    given, last = _counts(submitted, "rater_id"), _last(submitted[~untimed(answers)[submitted.index]])
     rows: list[dict[str, Any]] = [
         {
             "rater_id": rater,

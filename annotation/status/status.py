@@ -104,6 +104,7 @@ def read_status(
             *flagged_lines(one for one in flagged if not one.doubtful),
             *addressed_lines(study, evidence.rubric, _languages(read.pairs)),
             *reworded_lines(study),
+            *(f"Sign that could not be looked at: {line}." for line in evidence.unlooked),
         ),
         progress=progress,
         raters=by_rater(ratings, _asked(study, stages, read, now), found_signs),

@@ -11,7 +11,7 @@ from annotation.offering import read_waves
 from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import SAMPLE, read_ratings
-from annotation.ratings.review import signs_of
+from annotation.ratings.review import signs_of, unlooked_signs
 from annotation.records import Decision, Look, RuleSet, Sign, Wave
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
@@ -84,6 +84,11 @@ class Evidence:
     def signs(self) -> Sequence[Sign]:
         """The signs of careless answers."""
         return signs_of(self.study, self.collected, self.rubric)
+
+    @functools.cached_property
+    def unlooked(self) -> Sequence[str]:
+        """By which rules raters could not be looked at."""
+        return unlooked_signs(self.study, self.collected, self.rubric)
 
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""

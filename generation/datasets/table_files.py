@@ -65,7 +65,10 @@ def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
     header = [str(name) for name in cells.iloc[0]]
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
-        raise DataError(f"{path}: two columns are called {twice[0]!r}; rename one")
+        raise DataError(
+            f"{path}: two columns are called {twice[0]!r}; rename one, or, where the first line is"
+            " a row already, put a line of column names above it"
+        )
     return cells.iloc[1:].reset_index(drop=True).set_axis(header, axis=1)
 
 

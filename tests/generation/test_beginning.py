@@ -129,7 +129,9 @@ def test_a_language_that_is_not_certain_is_asked_for(texts: list[str], said: str
 
 
 def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match=r"no column looks like a text; it has 'a', 'b': name it, such as --column"):
+    with pytest.raises(
+        DataError, match=r"the first line has 'a', 'b'. If these are names, choose among them: --column"
+    ):
         guess(pd.DataFrame({"a": [], "b": []}), {}, Path("x.csv"))
     (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
     for words, said in (
@@ -140,3 +142,38 @@ def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: py
         with pytest.raises(PlumblineError, match=said):
             run(monkeypatch, *([] if words[0] == "missing.csv" else ["texts.csv"]), *words)
     assert not (init / "studies").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (TEXTS, "reads like a text"),
+        ([f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)], "reads like a text"),
+        ([f"{label},{text.split()[2]}" for text, label in zip(TEXTS, LABELS, strict=True)], "later line of its column"),
+        ([f"{text.split()[2]},{number}" for number, text in enumerate(TEXTS)], "is a number"),
+        (["好天气。", "你好吗？"], "reads like a text"),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_a_file_without_names_of_columns_loses_no_row(
+    init: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], said: str, named: bool
+) -> None:
+    (init / "bare.csv").write_text("\n".join(rows), encoding="utf-8")
+    column = ["--column", f"text={rows[0].split(',')[0]}"] if named else []  # as the list of columns suggests
+    with pytest.raises(DataError, match=f"its first line looks like a row.*{said}.*; put a line of names above it"):
+        run(monkeypatch, "bare.csv", "--language", "en", *column)
+    assert not (init / "studies").exists()
+
+
+def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
+    init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (init / "saetze.csv").write_text("Satz,Nr\n" + "\n".join(f"{text},{n}" for n, text in enumerate(TEXTS)))
+    with pytest.raises(DataError, match=r"the first line has 'Satz', 'Nr'\. If these are names, .* put a line"):
+        run(monkeypatch, "saetze.csv")
+    run(monkeypatch, "saetze.csv", "--column", "text=Satz")
+    assert "the first line of saetze.csv is taken for the names of its columns" in capsys.readouterr().out
+    (init / "plain.csv").write_text("text\n" + "\n".join(TEXTS))
+    run(monkeypatch, "plain.csv")
+    assert "first line" not in capsys.readouterr().out
+    assert load_study("studies/plain.yaml").sample.pairs == len(TEXTS)

@@ -1,0 +1,186 @@
+"""Answers of files without times: how long they took is unknown, no sign rests on it, and this is printed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from annotation import server
+from annotation.argilla_files import BESIDE, collect_files, export_argilla
+from annotation.csv_answers import collect_csv
+from annotation.ratings.ratings import read_ratings, untimed
+from annotation.ratings.review import review_text
+from annotation.ratings.signs import find_signs
+from annotation.report.page import write_report
+from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.status.status import read_status
+from annotation.status.text import next_step, status_text
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
+from generation.run import generate
+from plumbline.study import ROOT, Study, load_study
+
+PEOPLE = ROOT.parent / "shared" / "data" / "people"
+COLUMNS = {"pair": "pair", "rater": "rater", "quality": "quality", "fluency": "fluency"}
+UNKNOWN = "too fast: {0} of {0} raters (how long their answers took is unknown)"
+
+
+def study_of(folder: Path, texts: pd.DataFrame) -> Study:
+    """A study of outputs that somebody has: columns text and output."""
+    texts.to_csv(folder / "texts.csv", index=False)
+    outputs = {"path": "texts.csv", "text": "text", "output": "output"}
+    asked = {"asked": {"en": "It was rewritten."}, "expected": {"negative": {"quality": 1}}}
+    content = {
+        "name": "elsewhere",
+        "datasets": [
+            {"name": "texts", "task": "bitext_mining", "path": "texts.csv", "language": "en", "rows": "all",
+             "columns": {"sentence1": "text", "sentence2": "text"}}
+        ],
+        "transformations": [{"name": "rewritten", "axis": "own", "outputs": outputs, "raters": asked}],
+        "seeds": [1],
+        "sample": {"pairs": len(texts), "controls": {"positive": 0, "negative": 0}, "repeats": 0},
+        "raters": {"per_pair": 3},
+    }  # fmt: skip
+    (folder / "elsewhere.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    study = load_study(folder / "elsewhere.yaml", folder / "exports")
+    generate(study)
+    draw_sample(study)
+    return study
+
+
+def take_in(study: Study, folder: Path, answers: pd.DataFrame) -> pd.DataFrame:
+    """Collect answers, columns text, output, rater, quality, fluency; without a time unless they have one."""
+    ids = {(one.original, one.transformed): one.pair_id for one in read_pairs(study)}
+    pairs = [ids.get(place, "") for place in zip(answers["text"], answers["output"], strict=True)]
+    answers = answers.assign(pair=pairs).drop(columns=["text", "output"])
+    answers = answers[answers["pair"] != ""].drop_duplicates(["pair", "rater"])
+    answers.to_csv(folder / "answers.csv", index=False)
+    timed = {"time": "time"} if "time" in answers else {}
+    return collect_csv(study, server.Home(folder / "home"), folder / "answers.csv", COLUMNS | timed)
+
+
+def careful(texts: pd.DataFrame, raters: int = 3) -> pd.DataFrame:
+    """Answers of raters who agree, and of whom no rule but that of time could say anything."""
+    rows = [
+        row | {"rater": f"rater{rater}", "quality": 1 + number % 5, "fluency": 1 + (number + 1) % 5}
+        for number, row in enumerate(texts.to_dict("records"))
+        for rater in range(raters)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def texts() -> pd.DataFrame:
+    words = ["river", "mountain", "harbour", "garden", "library"]
+    rows = [
+        (f"The {one} number {n} is open to all.", f"All may see {one} {n} today.") for n in range(6) for one in words
+    ]
+    return pd.DataFrame(rows, columns=["text", "output"])
+
+
+def test_a_file_without_times_calls_nobody_careless(tmp_path: Path, texts: pd.DataFrame) -> None:
+    study = study_of(tmp_path, texts)
+    ratings = take_in(study, tmp_path, careful(texts))
+    assert len(ratings) == 30 * 3 * 2 and ratings["seconds"].isna().all() and untimed(ratings).all()
+    evidence = Evidence.read(study)
+    assert not evidence.signs
+    assert UNKNOWN.format(3) in evidence.unlooked
+    status = read_status(study, datetime.now(UTC))
+    assert status.raters["last"].isna().all()  # the file's time is nobody's
+    text = status_text(status, study.arguments)
+    assert UNKNOWN.format(3) in text and "--exclude" not in text + next_step(status, study.arguments)
+    assert UNKNOWN.format(3) in review_text(study, evidence.collected, [], evidence.signs, evidence.unlooked)
+
+
+def test_the_report_says_which_signs_could_not_be_looked_at(tmp_path: Path, texts: pd.DataFrame) -> None:
+    study = study_of(tmp_path, texts)
+    take_in(study, tmp_path, careful(texts))
+    accept(study)
+    page = write_report(study).read_text(encoding="utf-8")
+    assert UNKNOWN.format(3) in page and "of unknown time" in page
+    assert "There is no sign in any rater" in page
+
+
+def test_a_form_of_many_pairs_with_one_time_tells_no_seconds(tmp_path: Path, texts: pd.DataFrame) -> None:
+    study, answers = study_of(tmp_path, texts), careful(texts)
+    # Ten pairs a form, sent every two minutes: the time between forms is that of ten answers, not of the last.
+    minutes = answers.groupby("rater").cumcount() // 10 * 2
+    ratings = take_in(study, tmp_path, answers.assign(time=[f"2026-03-01T10:{one:02}:00Z" for one in minutes]))
+    assert ratings["seconds"].isna().all() and not untimed(ratings).any()
+    assert UNKNOWN.format(3) in Evidence.read(study).unlooked and not Evidence.read(study).signs
+
+
+def test_who_has_times_is_still_looked_at(tmp_path: Path, texts: pd.DataFrame) -> None:
+    study, answers = study_of(tmp_path, texts), careful(texts)
+    seconds = answers.groupby("rater").cumcount()
+    times = [f"2026-03-01T10:00:{one:02}Z" for one in seconds]  # a pair a second
+    ratings = take_in(study, tmp_path, answers.assign(time=times))
+    assert set(ratings["seconds"].dropna()) == {1.0}
+    evidence = Evidence.read(study)
+    assert [sign.rule for sign in evidence.signs] == ["too fast"] * 3
+    assert not [line for line in evidence.unlooked if line.startswith("too fast")]
+
+
+def test_records_of_earlier_versions_with_no_seconds_between_answers(tmp_path: Path, texts: pd.DataFrame) -> None:
+    study = study_of(tmp_path, texts)
+    take_in(study, tmp_path, careful(texts))
+    evidence = Evidence.read(study)
+    before = read_ratings(study).assign(seconds=0.0)
+    found = find_signs(before, evidence.collected.pairs, study.quality, evidence.rubric.expected)
+    assert not [sign for sign in found if sign.rule == "too fast"]
+
+
+def test_argilla_files_without_times_beside_them(tmp_path: Path, texts: pd.DataFrame) -> None:
+    study = study_of(tmp_path, texts)
+    take_in(study, tmp_path, careful(texts))
+    folder = export_argilla(study)
+    (folder / BESIDE).unlink()
+    (tmp_path / "again").mkdir()
+    other = study_of(tmp_path / "again", texts)
+    ratings = collect_files(other, server.Home(tmp_path / "home"), folder)
+    assert len(ratings) == 180 and ratings["seconds"].isna().all() and untimed(ratings).all()
+    assert not Evidence.read(other).signs
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not PEOPLE.exists(), reason="the real ratings are not beside the checkout")
+def test_real_annotators_of_a_file_without_times_are_not_called_fast(tmp_path: Path) -> None:
+    texts = pd.read_csv(PEOPLE / "sulem2018" / "texts.csv").query("system == 'DSS'")
+    ratings = pd.read_csv(PEOPLE / "sulem2018" / "ratings.csv").query("system == 'DSS'")
+    names = {"original": "text", "annotator": "rater", "meaning": "quality", "grammaticality": "fluency"}
+    answers = texts.merge(ratings, on=["system", "sentence"]).rename(columns=names)
+    texts = texts.rename(columns=names)[["text", "output"]]
+    assert len(answers) == 210
+    study = study_of(tmp_path, texts.drop_duplicates("text"))
+    take_in(study, tmp_path, answers[["text", "output", "rater", "quality", "fluency"]])
+    evidence = Evidence.read(study)
+    assert evidence.collected.ratings["rater_id"].nunique() == 3
+    assert not [sign for sign in evidence.signs if sign.rule == "too fast"]
+    assert UNKNOWN.format(3) in evidence.unlooked
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not PEOPLE.exists(), reason="the real ratings are not beside the checkout")
+def test_real_workers_of_a_file_without_times_are_not_called_fast(tmp_path: Path) -> None:
+    files = sorted((PEOPLE / "mturk_paraphrase").glob("*.csv"))
+    answers = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    label = answers["Answer.semantic-similarity.label"]
+    answers = pd.DataFrame(
+        {
+            "text": answers["Input.text1"].str.strip(),
+            "output": answers["Input.text2"].str.strip(),
+            "rater": answers["WorkerId"],
+            "quality": label.str.contains("approximately the same").map({True: 5, False: 1}),
+            "fluency": label.str.contains("is grammatical").map({True: 5, False: 1}),
+        }
+    )
+    study = study_of(tmp_path, answers[["text", "output"]].drop_duplicates("text"))
+    ratings = take_in(study, tmp_path, answers)
+    assert len(ratings) > 100 and ratings["rater_id"].nunique() > 5
+    evidence = Evidence.read(study)
+    assert not [sign for sign in evidence.signs if sign.rule == "too fast"]
+    assert any(line.startswith("too fast: ") for line in evidence.unlooked)
