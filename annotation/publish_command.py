@@ -66,7 +66,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
         item = study.called.item
         print(f"  an experiment: {len(suggestions)} {item}s show judges' scores as suggestions and count in no verdict,"
               " since raters are drawn towards what they see (raters.suggestions)")  # fmt: skip
-    for line in [*done.corrections(), *done.withdrawals(), *training_lines(known)]:
+    for line in [*done.corrections(), *done.withdrawals(), *done.replacements(), *training_lines(known)]:
         print(f"  {line}")
     if done.admission.out:
         print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"

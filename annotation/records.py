@@ -219,6 +219,14 @@ class Decision(Later, Record):
     signs: tuple[str, ...] = Field(description="the rules whose signs there were, with their evidence")
 
 
+class OfferedAgain(Record):
+    """An answer of an excluded rater whose pair was offered again (`offered_again.json`); the answer stays."""
+
+    rater_id: str = Field(description="pseudonym")
+    pair_id: str = Field(description="which pair")
+    at: AwareDatetime = Field(description="when, UTC")
+
+
 class RuleSet(Record):
     """The rules that a study's ratings are judged by, as they were fixed (`rules.json`; `preregistration.binding`)."""
 

@@ -48,6 +48,10 @@ def review(options: argparse.Namespace) -> int:
         f"{study.name}: {named(rater, names)} is {done}: {decision.reason};"
         f" run `{study.command('annotation accept')}` again"
     )
+    if study.raters.replace_excluded and decision.exclude:
+        print(f"  {study.called.item}s of excluded raters are offered to others again by"
+              f" `{study.command('annotation publish')}`, and a crowd's by `{study.command('annotation crowd launch')}`"
+              " from what is left of the money (raters.replace_excluded: false leaves them)")  # fmt: skip
     return 0
 
 

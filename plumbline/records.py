@@ -123,7 +123,7 @@ class Rating(Record):
     """One answer of one rater to one question on one pair (`ratings.parquet`)."""
 
     KEY = ("pair_id", "rater_id", "question")
-    UNSAID = frozenset({"withdrawn", "order", "turn"})
+    UNSAID = frozenset({"withdrawn", "order", "turn", "again"})
     pair_id: str = Field(description="which pair")
     transformation: str = Field(description="its transformation")
     language: str = Field(description="its original's language")
@@ -158,6 +158,10 @@ class Rating(Record):
     turn: int = Field(
         default=0,
         description="of tasks the item's place in the order that was drawn for this rater, from 1; 0: unknown",
+    )
+    again: bool = Field(
+        default=False,
+        description="whether its pair was offered again since its rater was excluded: another answer is waited for",
     )
     simulated: bool = Field(description="true if a program gave it, not a person")
 

@@ -18,6 +18,7 @@ from annotation.argilla.workspaces import named_raters, published
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import Answer, Part, check, keep, last_snapshot
+from annotation.ratings.ratings import read_again
 from annotation.records import Member
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
@@ -47,6 +48,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         refuse_other_prompts(study, list(pairs.values()))
         known = {} if replace else last_snapshot(study, ARGILLA)
         parts, asked, named = {}, [], named_raters(study, argilla)
+        aside = set_aside(study)
         for queue, dataset in published(study, argilla).items():
             name = queue.dataset(study)
             members = argilla.members(dataset.workspace_id)
@@ -60,7 +62,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
                 for user_id, user in members.items()
                 if user.role == "annotator" and user_id in raters and user.username not in study.raters.former
             ]
-            reading = _Reading(argilla, study, name, dataset, raters, pairs, rubric)
+            reading = _Reading(argilla, study, name, dataset, raters, pairs, rubric, aside)
             part = known.get(name)
             parts[name] = part if part is not None and reading.covers(part) else reading.part(replace=replace)
         _refuse_unnamed(study, argilla, known, parts)
@@ -81,6 +83,7 @@ class _Reading:
     raters: Mapping[str, str]  # pseudonyms by user id
     pairs: Mapping[str, Pair]
     rubric: Rubric
+    aside: Mapping[tuple[str, str], Answer]  # as they were before their pairs were offered again
 
     @property
     def state(self) -> str:
@@ -138,7 +141,21 @@ class _Reading:
             **orders.said(response["user_id"], pair_id),
         )
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
-        return answer
+        before = self.aside.get((pair_id, answer.rater_id))
+        return before if before is not None and is_same(before, answer) else answer
+
+
+def set_aside(study: Study) -> dict[tuple[str, str], Answer]:
+    """The answers whose pairs were offered again since their raters were excluded, as they were collected before."""
+    again = read_again(study)
+    parts = last_snapshot(study, ARGILLA) if again else {}
+    answers = (one for part in parts.values() for one in part.answers if one.status == "submitted")
+    return {(one.pair_id, one.rater_id): one for one in answers if (one.pair_id, one.rater_id) in again}
+
+
+def is_same(before: Answer, now: Answer) -> bool:
+    """Whether an answer says what it said before it was set aside or brought back, which its rater did not do."""
+    return now.status != "draft" and (before.values, before.comment) == (now.values, now.comment)
 
 
 def _made_up(members: Mapping[str, User]) -> dict[str, User]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from annotation.argilla.again import offer_again
 from annotation.argilla.client import Argilla, Listed, translated
 from annotation.argilla.forms import Form, question_of
 from annotation.argilla.orders import mark_dataset
@@ -47,12 +48,22 @@ class Publication:
     corrected: Mapping[str, str] = field(default_factory=dict)  #: what an unanswered dataset says otherwise now
     taken_out: int = 0  #: withdrawn pairs that nobody had answered, and that are no longer there
     answered: int = 0  #: withdrawn pairs that stay, since they have answers or drafts
+    aside: int = 0  #: answers of excluded raters whose pairs are offered to others again
+    back: int = 0  #: such answers that count again, since the exclusion was taken back
 
     def withdrawals(self) -> list[str]:
         """What became of withdrawn pairs, in lines."""
         gone = f"withdrawn pairs without an answer taken out of Argilla: {self.taken_out}"
         stay = f"withdrawn pairs that stay in Argilla, since they have answers or drafts: {self.answered}"
         return [line for line, number in ((gone, self.taken_out), (stay, self.answered)) if number]
+
+    def replacements(self) -> list[str]:
+        """What became of the answers of excluded raters, in lines."""
+        aside = (
+            f"offered again, since their raters are excluded: the pairs of {self.aside} answers, which stay on record"
+        )
+        back = f"answers that count again in Argilla, since their raters are kept: {self.back}"
+        return [line for line, number in ((aside, self.aside), (back, self.back)) if number]
 
     def corrections(self) -> list[str]:
         """A line for each correction, with the datasets that have it."""
@@ -74,11 +85,12 @@ def publish(
 
     Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
     the annotators who read a queue's languages (`reads`, by user name; those of whom nothing is known everywhere).
-    Answers are never touched; withdrawn pairs are not sent, and taken out as long as nobody has answered them. Fixes
-    the rules by which they will be judged; a corrected wording reaches the datasets while nobody has answered. Raises
-    StudyError or DataError for a sample that is no longer the study's, for rules that changed after the first rating,
-    and for datasets with answers to other questions or words. `suggestions` are what the half of an experiment shows,
-    by pair (`annotation.anchoring`); a study that makes none shows none.
+    Answers stay: those of excluded raters are set aside, so that their pairs are open to others again, and brought back
+    where an exclusion was taken back (`annotation.argilla.again`). Withdrawn pairs are not sent, and taken out as long
+    as nobody has answered them. Fixes the rules by which they will be judged; a corrected wording reaches the datasets
+    while nobody has answered. Raises StudyError or DataError for a sample that is no longer the study's, for rules that
+    changed after the first rating, and for datasets with answers to other questions or words. `suggestions` are what
+    the half of an experiment shows, by pair (`annotation.anchoring`); a study that makes none shows none.
     """
     with alone(study):
         return _publish(study, argilla, reads or {}, suggestions or {})
@@ -102,7 +114,9 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]],
     admission = admit_annotators(study, argilla, reads)
     corrected, withdrawn = dict[str, str](), withdrawn_pairs(study)
     new = _fill(study, argilla, rubric, (pairs, withdrawn, given), corrected)
-    return Publication(new, admission, corrected, *_take_out(study, argilla, pairs, withdrawn))
+    gone, staying = _take_out(study, argilla, pairs, withdrawn)
+    aside, back = offer_again(study, argilla, rubric, pairs, withdrawn)
+    return Publication(new, admission, corrected, gone, staying, aside, back)
 
 
 def _take_out(study: Study, argilla: Argilla, pairs: Sequence[Pair], withdrawn: Collection[str]) -> tuple[int, int]:

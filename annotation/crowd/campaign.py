@@ -24,7 +24,8 @@ from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_
 from annotation.crowd.submissions import Work
 from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
-from annotation.ratings.exclusions import withdrawn_pairs
+from annotation.ratings.exclusions import read_decisions, withdrawn_pairs
+from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import read_pairs
 from plumbline.errors import StudyError
@@ -135,6 +136,7 @@ class Campaign(Steps):
             self._offer(offered, states, extended, troubles)
         except LimitError as error:
             stopped = str(error)
+        self._note_again(extended)
         now = self.posted_ids()
         open_now = sum(self.platform.posted(key).open for key in now.values())
         waiting = len(offered) - len(now)
@@ -194,16 +196,17 @@ class Campaign(Steps):
                 self.do("keep_out", worker)
 
     def _short(self, states: Mapping[str, Posted]) -> dict[str, int]:
-        """Offers that lack workers, and to how many they should be open in all: one more for each rejected one.
+        """Offers that lack workers, and to how many they should be open in all: one more for each rejected or lost one.
 
         Those that ended before enough came, and those that are open to too few. Closed ones are left alone.
         """
-        closed, work, found = self.closed(), self.work_by_batch(), {}
+        closed, work, all_lost, found = self.closed(), self.work_by_batch(), self._lost(), {}
         for batch_id, posted in states.items():
             offer, works = self.offer(batch_id), work[batch_id]
             rejected = sum(one.submission.state == "rejected" for one in works)
-            valid = sum(one.submission.state not in ("rejected", "returned") for one in works)
-            wanted = offer.places + rejected
+            lost = len(all_lost[batch_id])
+            valid = sum(one.submission.state not in ("rejected", "returned") for one in works) - lost
+            wanted = offer.places + rejected + lost
             if (
                 batch_id not in closed
                 and valid < offer.places
@@ -212,6 +215,31 @@ class Campaign(Steps):
                 found[batch_id] = wanted
         return found
 
+    def _lost(self) -> Mapping[str, list[Work]]:
+        """By batch the work that was not rejected, and whose worker people excluded as a rater: others do it again."""
+        excluded = excluded_raters(read_decisions(self.study)) if self.study.raters.replace_excluded else {}
+        found = defaultdict[str, list[Work]](list)
+        for one in self.ledger.work():
+            if one.submission.state not in ("rejected", "returned") and one.pseudonym in excluded:
+                found[one.batch_id].append(one)
+        return found
+
+    def _replaced(self, batch_id: str) -> int:
+        """Places of a batch that money is reserved for beside the first ones, since workers were excluded."""
+        done = [one.details for one in self.ledger.extensions(batch_id) if one.state != "refused"]
+        return max((int(one.get("lost", 0)) for one in done), default=0)
+
+    def _note_again(self, batch_ids: Sequence[str]) -> None:
+        """Note whose answers are asked for again in these batches."""
+        lost = self._lost()
+        answers = [
+            (pair_id, one.pseudonym)
+            for batch_id in batch_ids
+            for one in lost[batch_id]
+            for pair_id in self.offer(batch_id).batch.pair_ids
+        ]
+        note_again(self.study, answers, read_decisions(self.study))
+
     def _reserved(self, batch_id: str) -> int:
         """Places of a batch that money is reserved for, those of rejected workers among them."""
         more = [one.details["places"] for one in self.ledger.extensions(batch_id) if one.state != "refused"]
@@ -219,12 +247,14 @@ class Campaign(Steps):
 
     def _extend(self, posted: Posted, batch_id: str, places: int) -> bool:
         """Open an offer again, to so many workers; whether that changed anything."""
-        more = 0 if self.platform.refills else max(0, places - self._reserved(batch_id))
+        lost = len(self._lost()[batch_id])
+        before = self._replaced(batch_id) if self.platform.refills else self._reserved(batch_id)
+        more = max(0, (lost if self.platform.refills else places) - before)
         cents = self.unit_cost(batch_id) * more
         # One that was done is done; an offer that is short of workers once more is opened once more.
         done = sum(one.state == "done" for one in self.ledger.extensions(batch_id))
         subject = f"{batch_id}:{places}:{done}"
-        details = {"batch": batch_id, "posted": posted.posted_id, "places": places}
+        details = {"batch": batch_id, "posted": posted.posted_id, "places": places} | ({"lost": lost} if lost else {})
         return self.do("extend", subject, cents, details) == EXTENDED
 
     def close(self) -> tuple[int, int]:
@@ -243,7 +273,8 @@ class Campaign(Steps):
             state = self.platform.posted(key)
             if state.open or self.ledger.operation("release", batch_id):
                 continue
-            places = self.offer(batch_id).places if self.platform.refills else self._reserved(batch_id)
+            first = self.offer(batch_id).places + self._replaced(batch_id)
+            places = first if self.platform.refills else self._reserved(batch_id)
             unpaid = ("returned", "rejected") if self.platform.refills else ("returned",)
             used = sum(one.submission.state not in unpaid for one in work[batch_id])
             cents = self.unit_cost(batch_id) * max(0, places - used)

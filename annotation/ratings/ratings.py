@@ -6,22 +6,24 @@ no verdict can count these.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
 
-from annotation.records import Decision
+from annotation.records import Decision, OfferedAgain
 from annotation.sampling.controls import read_controls
 from plumbline.errors import DataError
-from plumbline.manifest import is_kept, refuse_replaced_table, write_kept_table
+from plumbline.manifest import is_kept, read_kept, refuse_replaced_table, write_kept, write_kept_table
 from plumbline.records import Pair, Rating
 from plumbline.store import joined, read_frame, read_table
 from plumbline.study import Study
 
 COMMAND = "annotation collect"
 SAMPLE, CONTROLS = "ratings.parquet", "control_ratings.parquet"
+AGAIN = "offered_again.json"
 
 
 def read_ratings(study: Study) -> pd.DataFrame:
@@ -68,21 +70,43 @@ def _refuse_other_tables(study: Study) -> None:
 def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decision]) -> None:
     """Write all ratings, of the sample, controls and repeats, with their marks."""
     controls = read_controls(study)
-    whole = marked(whole, decisions, study.raters.per_pair, withdrawals(decisions, controls))
+    whole = marked(whole, decisions, study.raters.per_pair, withdrawals(decisions, controls), read_again(study))
     told = whole["pair_id"].isin([pair.pair_id for pair in controls])
     write_kept_table(study, CONTROLS, whole[told], Rating)
     write_kept_table(study, SAMPLE, whole[~told], Rating)
 
 
+def read_again(study: Study) -> set[tuple[str, str]]:
+    """The answers of excluded raters whose pairs were offered again: (pair, rater); also if taken back."""
+    found = read_kept(study, AGAIN, OfferedAgain, study.command("annotation publish"))
+    return {(one.pair_id, one.rater_id) for one in found}
+
+
+def note_again(study: Study, answers: Iterable[tuple[str, str]], decisions: Sequence[Decision]) -> None:
+    """Note that the pairs of these answers, (pair, rater), are offered again, and mark the ratings."""
+    before = read_kept(study, AGAIN, OfferedAgain, study.command("annotation publish"))
+    new, now = sorted(set(answers) - {(one.pair_id, one.rater_id) for one in before}), datetime.now(UTC)
+    if new:
+        noted = [OfferedAgain(rater_id=rater, pair_id=pair_id, at=now) for pair_id, rater in new]
+        write_kept(study, AGAIN, [*before, *noted])
+        write_ratings(study, read_all_ratings(study), decisions)
+
+
 def marked(
-    ratings: pd.DataFrame, decisions: Sequence[Decision], per_pair: int, withdrawn: Mapping[str, str]
+    ratings: pd.DataFrame,
+    decisions: Sequence[Decision],
+    per_pair: int,
+    withdrawn: Mapping[str, str],
+    again: Collection[tuple[str, str]] = (),
 ) -> pd.DataFrame:
     """The ratings with `excluded` and `withdrawn` as people decided last, and `surplus` by the study's rule.
 
-    `withdrawn` are the reasons of `withdrawals`.
+    `withdrawn` are the reasons of `withdrawals`, `again` is as `read_again` has it.
     """
     ratings = ratings.assign(excluded=exclusions(ratings, decisions))
     ratings = ratings.assign(withdrawn=[withdrawn.get(pair_id, "") for pair_id in ratings["pair_id"]])
+    offered = pd.MultiIndex.from_frame(ratings[["pair_id", "rater_id"]]).isin(list(again))
+    ratings = ratings.assign(again=offered & (ratings["excluded"] != "").to_numpy())
     counting = counting_ratings(ratings, per_pair).index
     could = (ratings["status"] == "submitted") & (ratings["excluded"] == "") & stays(ratings)
     return ratings.assign(surplus=could & ~ratings.index.isin(counting))
@@ -90,9 +114,19 @@ def marked(
 
 def exclusions(ratings: pd.DataFrame, decisions: Sequence[Decision]) -> list[str]:
     """Why each rating does not count, by the last decision about its rater; empty where it may."""
-    last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
-    reasons = {rater: decision.reason for rater, decision in last.items() if decision.exclude}
+    reasons = excluded_raters(decisions)
     return [reasons.get(rater, "") for rater in ratings["rater_id"]]
+
+
+def excluded_raters(decisions: Sequence[Decision]) -> dict[str, str]:
+    """Why raters are excluded, by pseudonym, as the last decision about each says."""
+    last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
+    return {rater: decision.reason for rater, decision in last.items() if decision.exclude}
+
+
+def asked_again(ratings: pd.DataFrame) -> pd.Series:
+    """Which ratings are of excluded raters whose pairs were offered again; none in frames without a word of that."""
+    return ratings["again"].astype(bool) if "again" in ratings else pd.Series(False, ratings.index)
 
 
 def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict[str, str]:
@@ -124,13 +158,17 @@ def untimed(ratings: pd.DataFrame) -> pd.Series:
 class Dealt:
     """What an anytime rule need not wait for (`verdicts.counted`)."""
 
-    raters: Mapping[str, int] = field(default_factory=dict)  #: how many are done with each pair, excluded ones too
+    raters: Mapping[str, int] = field(default_factory=dict)  #: how many are done with each pair
     withdrawn: Collection[str] = ()  #: pairs that people withdrew
 
 
 def dealt_with(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> Dealt:
-    """How many raters submitted or discarded each pair (`ratings` are all of the sample's), and which are withdrawn."""
-    dealt = ratings.loc[ratings["status"] != "draft", ["pair_id", "rater_id"]].drop_duplicates()
+    """How many raters submitted or discarded each pair (`ratings` are all of the sample's), and which are withdrawn.
+
+    Excluded ones too, but where their pairs were offered again: these are waited for.
+    """
+    done = (ratings["status"] != "draft") & ~asked_again(ratings)
+    dealt = ratings.loc[done, ["pair_id", "rater_id"]].drop_duplicates()
     return Dealt({str(one): int(number) for one, number in dealt["pair_id"].value_counts().items()}, withdrawn)
 
 

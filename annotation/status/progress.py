@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.ratings.ratings import counting_ratings, rows_of, untimed
+from annotation.ratings.ratings import asked_again, counting_ratings, rows_of, untimed
 from annotation.records import Member, Sign
 from plumbline.records import ARGILLA
 
@@ -51,13 +51,15 @@ def by_transformation(
     Columns: transformation, language; numbers of pairs: `withdrawn`, and without these `pairs`, `complete` (with
     `per_pair` answers that count, which a transformation may say itself) and `enough` (with `min_raters`); numbers of
     answers to those that stay: `counting`, `wanted` (`per_pair` for each pair), `open` (those that raters are still
-    asked for; what was excluded is not asked for again), `drafts`, `discarded`, `surplus` and `excluded`.
+    asked for; what was excluded is where it was offered again), `drafts`, `discarded`, `surplus` and `excluded`.
     """
     frame, answer = pairs[_UNIT].reset_index(drop=True), ["pair", "rater_id"]
     out = pairs["pair_id"].isin(list(withdrawn)).to_numpy()
     asked = {one: per_pair if isinstance(per_pair, int) else per_pair(str(one)) for one in frame[_UNIT[0]].unique()}
     wanted = frame[_UNIT[0]].astype(object).map(asked).astype(int)
-    ratings = ratings[[*_ANSWER, "status", "excluded", "submitted_at"]].assign(pair=rows_of(pairs, ratings["pair_id"]))
+    ratings = ratings[[*_ANSWER, "status", "excluded", "submitted_at"]].assign(
+        pair=rows_of(pairs, ratings["pair_id"]), again=asked_again(ratings)
+    )
     ratings = ratings[~out[ratings["pair"]]] if out.any() else ratings
     answers = ratings.drop_duplicates(answer)
     submitted = answers["status"] == "submitted"
@@ -67,11 +69,12 @@ def by_transformation(
         "drafts": answers[answers["status"] == "draft"],
         "discarded": answers[answers["status"] == "discarded"],
         "excluded": answers[submitted & (answers["excluded"] != "")],
+        "again": answers[submitted & answers["again"]],
     }
     for name, some in counts.items():
         frame[name] = np.bincount(some["pair"], minlength=len(frame))
     frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
-    frame["open"] = (wanted - frame["submitted"]).clip(lower=0) * ~out
+    frame["open"] = (wanted - frame["submitted"] + frame["again"]).clip(lower=0) * ~out
     frame["complete"] = frame["counting"] >= wanted
     frame["enough"] = frame["counting"] >= min_raters
     frame = frame.assign(withdrawn=out, pairs=~out, wanted=wanted * ~out)
@@ -90,7 +93,7 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
     longer let in while others are), and `behind` (why, or empty; see `_behind`).
     """
     columns = [*_ANSWER, "status", "excluded", "submitted_at", "simulated", "source", "batch"]
-    answers = ratings[columns].drop_duplicates(_ANSWER)
+    answers = ratings[columns].assign(again=asked_again(ratings)).drop_duplicates(_ANSWER)
     pairs = answers["pair_id"].astype("category").cat
     datasets = pd.Categorical([asked.datasets.get(pair) for pair in pairs.categories.tolist()])
     answers = answers.assign(dataset=datasets[pairs.codes.to_numpy()]).dropna(subset=["dataset"])
@@ -128,7 +131,7 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
 
 def _left(answers: pd.DataFrame, asked: Asked) -> dict[str, Counter[str]]:
     """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
-    got = answers.loc[answers["status"] == "submitted", "pair_id"].value_counts()
+    got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
     wanted = [asked.fewer.get(asked.datasets.get(one, ""), asked.per_pair) for one in got.index]
     complete = [*got.index[got >= wanted], *(one for one in asked.withdrawn if one in asked.datasets)]
     complete = list(dict.fromkeys(complete))

@@ -62,7 +62,7 @@ class SimulatedRater(Later, Part):
 class RatersSpec(Later, Part):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded"})
 
     per_pair: int = Field(
         default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
@@ -84,6 +84,11 @@ class RatersSpec(Later, Part):
         default="none",
         description="half: an experiment: a random half of the pairs shows judges' scores as suggestions, and that half"
         " counts in no verdict; none: raters see nothing of judges",
+    )
+    replace_excluded: bool = Field(
+        default=True,
+        description="whether `publish` and `crowd launch` offer excluded raters' pairs again, a crowd's for money;"
+        " otherwise they stay with the answers that are left",
     )
 
     @model_validator(mode="after")

@@ -179,6 +179,46 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     assert [one.by_rule for one in told.decisions if one.decision == "reject"] == [False]  # its controls were right
 
 
+def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    work(study, site, hit, "bad")
+    work(study, site, hit, "good")
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    before = read_ratings(study)
+    bad = sorted(before["rater_id"].unique())[0]
+    decide(study, bad, exclude=True, reason="every answer is 4")
+    spent = site.balance - site.available
+    # Two further batches and the place again: each only where the limit lets it.
+    done = launch(study, site, limit=spent)
+    assert (done.extended, site.balance - site.available) == (0, spent) and "the limit is" in done.stopped
+    assert not read_ratings(study)["again"].any()
+    assert launch(study, site).extended == 1 and launch(study, site).extended == 0
+    ratings = read_ratings(study)
+    again = ratings[ratings["again"]]
+    assert set(again["rater_id"]) == {bad} and set(again["pair_id"]) == set(before["pair_id"])
+    assert not dealt_with(ratings).raters.get(before["pair_id"].iloc[0], 0) > 1  # an anytime rule waits for it
+    work(study, site, hit, "third")
+    step(study, site, collect)
+    ratings = read_ratings(study)
+    assert ratings.groupby("pair_id")["rater_id"].nunique().loc[before["pair_id"].unique()].eq(3).all()
+    assert not ratings["surplus"].any()
+    decide(study, bad, exclude=False, reason="a mistake")
+    assert read_ratings(study)["surplus"].sum() == len(before) / 2  # the latest do not count
+
+    other = drawn(variant, name="leaves", raters={"per_pair": 2, "replace_excluded": False})
+    launch(other, site)
+    hit = list(site.hits)[-1]
+    work(other, site, hit, "bad")
+    work(other, site, hit, "good")
+    step(other, site, collect)
+    step(other, site, judging.approve_all)
+    decide(other, read_ratings(other)["rater_id"].iloc[0], exclude=True, reason="every answer is 4")
+    assert launch(other, site).extended == 0
+
+
 def test_failed_controls_are_a_reason_fixed_beforehand_and_the_advice_is_to_ask(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     launch(study, site)

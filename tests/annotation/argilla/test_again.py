@@ -1,0 +1,167 @@
+"""Pairs of excluded raters are offered to others again on a really started Argilla, and no answer is lost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from annotation.argilla.client import Argilla, User
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from annotation.pseudonyms import account_pseudonym
+from annotation.ratings.answers import last_snapshot
+from annotation.ratings.exclusions import decide
+from annotation.ratings.ratings import read_ratings
+from annotation.status.status import read_status
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.verdicts import read_verdicts
+from plumbline.study import Study
+from tests.annotation.campaigns import Make, answer, dataset, rater, small
+
+WHAT = ["pair_id", "question", "value", "status", "submitted_at", "comment", "seconds"]
+
+
+def rated(argilla: Argilla, variant: Make, name: str, **raters: object) -> tuple[Study, dict[str, User]]:
+    """Four pairs that ada and bob have answered, collected; ada is excluded then, and cy has seen nothing."""
+    names = {rater(argilla, f"{one}-{name}").username: one for one in ("ada", "bob", "cy")}
+    users = {names[user.username]: user for user in argilla.users() if user.username in names}
+    study = small(
+        variant,
+        name,
+        transformations=["paraphrasing"],
+        raters={"per_pair": 2, "people": [user.username for user in users.values()], **raters},
+        acceptance={"min_pairs": 2, "min_raters": 2, "stop": "anytime", "rule": "lower_bound", "interval": "pairs"},
+    )
+    publish(study, argilla)
+    give(study, argilla, users["ada"], 1)
+    give(study, argilla, users["bob"], 5)
+    collect(study, argilla)
+    decide(study, pseudonym(study, users["ada"]), exclude=True, reason="every answer is 1")
+    return study, users
+
+
+def pending(argilla: Argilla, user: User, dataset_id: str) -> list[dict[str, Any]]:
+    """What Argilla's page shows as pending: answered neither by the rater nor by enough others."""
+    scopes = ({"entity": one, "property": "status"} for one in ("response", "record"))
+    both = [{"type": "terms", "scope": scope, "values": ["pending"]} for scope in scopes]
+    body = {"filters": {"type": "and", "and": both}}
+    path = f"/me/datasets/{dataset_id}/records/search"
+    found = argilla.request("POST", path, api_key=user.api_key, json=body, params={"limit": 100})
+    return [item["record"] for item in found["items"]]
+
+
+def give(study: Study, argilla: Argilla, user: User, value: int) -> int:
+    records = pending(argilla, user, dataset(study, argilla))
+    for record in records:
+        answer(argilla, user, record, "submitted", quality=value, fluency=value, comment=f"by {value}")
+    return len(records)
+
+
+def pseudonym(study: Study, user: User) -> str:
+    return account_pseudonym(study.name, user.id, simulated=False)
+
+
+def of(ratings: pd.DataFrame, study: Study, user: User) -> pd.DataFrame:
+    own = ratings[ratings["rater_id"] == pseudonym(study, user)]
+    return own.sort_values(WHAT[:2], ignore_index=True)
+
+
+def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla: Argilla, variant: Make) -> None:
+    study, users = rated(argilla, variant, "again")
+    before = of(read_ratings(study), study, users["ada"])
+    assert not pending(argilla, users["cy"], dataset(study, argilla))  # Argilla hides what is complete
+    done = publish(study, argilla)
+    assert done.aside == 4 and any("offered again" in line for line in done.replacements())
+    assert len(pending(argilla, users["cy"], dataset(study, argilla))) == 4
+    assert not pending(argilla, users["ada"], dataset(study, argilla))  # who was excluded is not asked again
+    assert publish(study, argilla).aside == 0  # once is enough
+
+    # Collected in between, nothing is lost: the answers are what they were, and an anytime rule waits for others.
+    ratings = collect(study, argilla)
+    after = of(ratings, study, users["ada"])
+    pd.testing.assert_frame_equal(before[WHAT], after[WHAT])
+    assert after["again"].all() and (after["excluded"] != "").all()
+    status = read_status(study, datetime.now(UTC))
+    assert status.progress["open"].tolist() == [4] and status.progress["excluded"].tolist() == [4]
+    left = dict(zip(status.raters["rater_id"], status.raters["open"], strict=True))
+    assert (left[pseudonym(study, users["cy"])], left[pseudonym(study, users["bob"])]) == (4, 0)
+    accept(study)
+    (verdict,) = read_verdicts(study)
+    assert verdict.decision == "undecided" and verdict.n_pairs == 0
+
+    assert give(study, argilla, users["cy"], 4) == 4
+    ratings = collect(study, argilla)
+    assert ratings.groupby("rater_id").size().tolist() == [8, 8, 8] and not ratings["surplus"].any()
+    pd.testing.assert_frame_equal(before[WHAT], of(ratings, study, users["ada"])[WHAT])
+    accept(study)
+    (verdict,) = read_verdicts(study)
+    assert (verdict.n_pairs, verdict.questions[0].mean) == (4, 4.5)
+    assert verdict.n_excluded == 8
+    kept = [one for part in last_snapshot(study, "argilla").values() for one in part.answers]
+    assert len(kept) == 12 and {one.status for one in kept} == {"submitted"}
+
+
+def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argilla: Argilla, variant: Make) -> None:
+    study, users = rated(argilla, variant, "back")
+    before = of(read_ratings(study), study, users["ada"])
+    publish(study, argilla)
+    give(study, argilla, users["cy"], 4)
+    collect(study, argilla)
+    decide(study, pseudonym(study, users["ada"]), exclude=False, reason="she read them aloud to me")
+    ratings = collect(study, argilla)  # before it is published, and
+    assert publish(study, argilla).back == 4 and publish(study, argilla).back == 0
+    for found in (ratings, collect(study, argilla), collect(study, argilla, replace=True)):  # after it
+        pd.testing.assert_frame_equal(before[WHAT], of(found, study, users["ada"])[WHAT])
+        assert not found["again"].any() and (found["excluded"] == "").all()
+        surplus = found[found["surplus"]]
+        assert set(surplus["rater_id"]) == {pseudonym(study, users["cy"])} and len(surplus) == 8
+    states = {
+        response["status"] for record in argilla.records(dataset(study, argilla)) for response in record["responses"]
+    }
+    assert states == {"submitted"}
+
+
+def test_a_study_may_leave_them_and_what_was_not_collected_is_left_alone(argilla: Argilla, variant: Make) -> None:
+    study, users = rated(argilla, variant, "left", replace_excluded=False)
+    assert publish(study, argilla).aside == 0
+    assert not pending(argilla, users["cy"], dataset(study, argilla))
+    accept(study)
+    (verdict,) = read_verdicts(study)
+    assert verdict.sequence == (
+        "passed over in the sequence, since fewer than 2 of the ratings that they got count: 4 pairs",
+    )
+
+    study, users = rated(argilla, variant, "late")
+    record = next(iter(argilla.records(dataset(study, argilla))))
+    own = next(one for one in record["responses"] if one["user_id"] == users["ada"].id)
+    changed = {"values": {**own["values"], "quality": {"value": 2}}, "status": "submitted"}
+    argilla.request("PUT", f"/responses/{own['id']}", json=changed, api_key=users["ada"].api_key)
+    assert publish(study, argilla).aside == 3  # the changed answer is in no snapshot yet
+    collect(study, argilla)
+    assert publish(study, argilla).aside == 1
+    assert sorted(of(collect(study, argilla), study, users["ada"])["value"]) == [1] * 7 + [2]
+
+
+def test_a_run_that_is_cut_off_loses_nothing(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, users = rated(argilla, variant, "cut")
+    before = of(read_ratings(study), study, users["ada"])
+    real, calls = Argilla.request, 0
+
+    def dying(self: Argilla, method: str, path: str, **arguments: object) -> object:
+        nonlocal calls
+        calls += method == "PUT" and path.startswith("/responses/")
+        if calls == 3:
+            raise KeyboardInterrupt
+        return real(self, method, path, **arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Argilla, "request", dying)
+        with pytest.raises(KeyboardInterrupt):
+            publish(study, argilla)
+    pd.testing.assert_frame_equal(before[WHAT], of(collect(study, argilla), study, users["ada"])[WHAT])
+    assert publish(study, argilla).aside == 2
+    pd.testing.assert_frame_equal(before[WHAT], of(collect(study, argilla), study, users["ada"])[WHAT])
+    assert len(pending(argilla, users["cy"], dataset(study, argilla))) == 4
