@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
@@ -123,6 +123,26 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
         said = {key: what for key, what in remarks.items() if what}
         found.append(Standing(names[rater], rater, row["answers"], left, last, row["excluded"], row["out"], said))
     return sorted(found, key=lambda one: (-(one.open or 0), one.name))
+
+
+def answered_since(found: Sequence[Standing], more: Mapping[str, int]) -> list[Standing]:
+    """The same with who has `more` answers on the server than were collected, by name: nobody of these is behind.
+
+    Who was never collected from is among them, without a word of what is open.
+    """
+    here = [
+        replace(
+            one,
+            answers=more[one.name],
+            open=None if one.open is None else max(0, one.open - (more[one.name] - one.answers)),
+            remarks={key: what for key, what in one.remarks.items() if key not in ("behind", "done")},
+        )
+        if one.name in more
+        else one
+        for one in found
+    ]
+    new = sorted(set(more) - {one.name for one in found})
+    return [*here, *(Standing(name, "", more[name], None, None, False, False, {}) for name in new)]
 
 
 def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence[str]], address: str) -> list[Letter]:

@@ -15,12 +15,23 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.client import attach, reach
 from annotation.argilla.workspaces import admit_annotators, names_at
-from annotation.letters import Letter, Standing, entrance, invite, remind, standings, unwritten, write_letters
+from annotation.letters import (
+    Letter,
+    Standing,
+    answered_since,
+    entrance,
+    invite,
+    remind,
+    standings,
+    unwritten,
+    write_letters,
+)
 from annotation.names import known_names
 from annotation.readers import idle_lines
 from annotation.sampling.queues import queues_of
 from annotation.sampling.shown import shown
 from annotation.server_commands import add_data_option, home_of, public_address
+from annotation.status.running import by_name, server_line, with_server
 from annotation.status.status import read_status
 from annotation.status.text import ago
 from annotation.verdicts.evidence import Evidence
@@ -127,12 +138,15 @@ def _invite(options: argparse.Namespace) -> int:
 def _remind(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     evidence, now = Evidence.read(study), datetime.now(UTC)
-    status = read_status(study, now, evidence=evidence)
-    found = standings(status, evidence.signs, known_names(home, study))
+    status, names = read_status(study, now, evidence=evidence), known_names(home, study)
+    status = with_server(status, evidence.collected, home)
+    found = answered_since(standings(status, evidence.signs, names), by_name(status, names))
     rows = [_row(one, now) for one in found]
     header = ["name", "rater", "answers", "open", "last answer", "remarks"]
     print(cli.columns(header, rows, empty=f"nobody is known by name; `{study.command('annotation collect')}` brings"
                                           " names, of answers in Argilla and in files"), end="\n\n")  # fmt: skip
+    if line := server_line(status):
+        print(line, end="\n\n")
     address = entrance(options.address or "", own=not os.environ.get("ARGILLA_API_URL"))
     if line := unwritten(found):
         print(line, end="\n\n")

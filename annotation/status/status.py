@@ -14,6 +14,7 @@ from datetime import datetime
 import pandas as pd
 
 from annotation.addressed import addressed_lines
+from annotation.argilla.answered import Answered
 from annotation.human.reworded import reworded_lines
 from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import counting_ratings, dealt_with
@@ -58,6 +59,13 @@ class Status:
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
+    server: Answered | None = None  #: what the running server has, where it was looked at (`annotation.status.running`)
+    on_record: int = 0  #: answers that were collected of what it has
+
+    @property
+    def uncollected(self) -> int:
+        """Answers on the server that nobody has collected yet."""
+        return max(0, self.server.answers - self.on_record) if self.server is not None else 0
 
 
 def read_status(

@@ -11,6 +11,7 @@ import pandas as pd
 from annotation.names import named
 from annotation.offering import LEDGER, ledgers
 from annotation.status.progress import FEW, IDLE
+from annotation.status.running import server_line
 from annotation.status.stages import PEOPLE_REPORT, scored_by
 from annotation.status.status import Status
 from annotation.verdicts.doubts import doubts_text
@@ -35,6 +36,8 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
     ]
     if len(status.progress):
         parts += [_progress_text(status), _rater_text(status, names)]
+    if line := server_line(status):
+        parts.append(line)
     if status.sources:
         parts.append(doubts_text(status.doubts, status.study, judged=status.judged))
     return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
@@ -92,6 +95,8 @@ def _may_crowd(status: Status) -> bool:
 def _rate(status: Status, arguments: str) -> str:
     """The next step while ratings come in; empty when verdicts can be or have been reached."""
     study, collect = status.study, _collect(status, arguments)
+    if status.uncollected:
+        return f"{collect}, for {count(status.uncollected, 'answer')} that the server has and the records have not"
     if not status.sources and study.raters.simulated:
         return f"python -m annotation simulate {arguments}, then {collect}"
     if status.stages["collected"].state != "done":

@@ -18,8 +18,8 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.sheet import sheet_text
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER, Mode
-from annotation.ratings.exclusions import withdraw
-from annotation.ratings.ratings import read_all_ratings, read_ratings
+from annotation.ratings.exclusions import decide, withdraw
+from annotation.ratings.ratings import dealt_with, read_all_ratings, read_ratings
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import read_pairs
 from plumbline.errors import StudyError

@@ -1,0 +1,46 @@
+"""The status with what the running server has: answers that nobody has collected yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from annotation import server
+from annotation.argilla.answered import answered_now
+from annotation.ratings.collected import Collected
+from annotation.ratings.ratings import asked_again
+from annotation.sampling.queues import frames_by_queue
+from annotation.status.status import Status
+from annotation.verdicts.tables import count
+from plumbline.records import ARGILLA
+
+
+def with_server(status: Status, collected: Collected, home: server.Home) -> Status:
+    """The status, and how many answers the study's server has; as it is where nothing was published in Argilla."""
+    if status.stages["published"].asked is None and ARGILLA not in status.sources:
+        return status
+    names = {queue.dataset(status.study) for queue, _ in frames_by_queue(collected.pairs)}
+    known = collected.known
+    own = known[(known["source"] == ARGILLA) & (known["status"] == "submitted") & ~asked_again(known)]
+    number = len(own[["pair_id", "rater_id"]].drop_duplicates())
+    return replace(status, server=answered_now(status.study, home, names), on_record=number)
+
+
+def server_line(status: Status) -> str:
+    """What the server has, in a sentence; empty where it was not looked at."""
+    found = status.server
+    if found is None:
+        return ""
+    where = f"The server at {found.url}" if found.url else "The study's server"
+    if found.trouble:
+        return f"{where} was not looked at ({found.trouble}): answers since the last `collect` are in no number here."
+    answers, accounts = count(found.answers, "submitted answer"), count(len(found.by_account), "account")
+    verb = "is" if status.on_record == 1 else "are"
+    return f"{where} has {answers} of {accounts}; collected {verb} {status.on_record}, of which all numbers here are."
+
+
+def by_name(status: Status, names: Mapping[str, str]) -> dict[str, int]:
+    """The submitted answers on the server of people who have more there than are collected, by user name."""
+    got = {names.get(row.rater_id, ""): int(row.answers) for row in status.raters.itertuples()}
+    people = status.server.people if status.server is not None else {}
+    return {name: number for name, number in people.items() if number > got.get(name, 0)}
