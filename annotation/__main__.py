@@ -40,13 +40,12 @@ from annotation.sampling.sample import draw_sample, read_pairs, read_supply, sam
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
 from annotation.shown_records import Adjudication
 from annotation.status.headline import headline
-from annotation.status.running import with_server
+from annotation.status.running import status_now
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.user_commands import add_user_commands
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.people import answers_lines
 from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from plumbline import cli
@@ -169,9 +168,7 @@ def _collect(options: argparse.Namespace) -> int:
 def _status(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     names = known_names(home_of(options), study)
-    evidence = Evidence.read(study)
-    status = with_server(read_status(study, datetime.now(UTC), evidence=evidence), evidence.collected, home_of(options))
-    print(as_called(status_text(status, study.arguments, names)))
+    print(as_called(status_text(status_now(study, home_of(options)), study.arguments, names)))
     return 0
 
 

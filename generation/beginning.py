@@ -10,7 +10,7 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import pandas as pd
 
 from generation.datasets.loading import load_datasets
 from generation.datasets.table_files import read_frame
+from generation.headers import refuse_no_header
 from generation.identification import identify
 from plumbline import cli
 from plumbline.commands import as_called
@@ -43,7 +44,6 @@ NAMES = {
 }
 _KNOWN = {name for names in NAMES.values() for name in names}
 _LISTS = 200  # letters of a list of columns in an error
-_NAMED = 4  # words; a column's name has fewer
 
 
 @dataclass(frozen=True)
@@ -90,36 +90,6 @@ def guess(frame: pd.DataFrame, given: Mapping[str, str], path: Path) -> Guess:
         " names, choose among them: --column text=NAME (or sentence1=NAME and sentence2=NAME); if this is a row, put a"
         " line of column names above it, such as text"
     )
-
-
-def refuse_no_header(frame: pd.DataFrame, path: Path) -> None:
-    """Raise DataError where the first line of a CSV or TSV file, which names the columns, looks like a row."""
-    names = [str(name).strip() for name in frame.columns]
-    if path.suffix.lower() not in (".csv", ".tsv") or _KNOWN & {name.lower() for name in names}:
-        return
-    if names == [str(number) for number in range(len(names))]:  # as tables without names are written
-        return
-    for place, name in enumerate(names):
-        if why := _like_a_row(name, [_word(cell) for cell in frame.iloc[:, place]]):
-            raise DataError(
-                f"{path}: its first line looks like a row and not like names of columns, for {name[:60]!r} {why}; put a"
-                " line of names above it, such as text or text,label (if it is a name, give that column a shorter one)"
-            )
-
-
-def _like_a_row(name: str, cells: Sequence[str]) -> str:
-    """Why what stands on top of a column is one of its cells; empty where it may be its name."""
-    if name and name in cells:
-        return "stands in a later line of its column too"
-    if _is_number(name) and cells and all(map(_is_number, cells)):
-        return "is a number, as all of its column are"
-    if len(name.split()) >= _NAMED or re.search(r"[.!?。！？]$", name):
-        return "reads like a text"
-    return ""
-
-
-def _is_number(word: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?\d+([.,]\d+)?", word))
 
 
 def _guessed(columns: Mapping[str, str], wanted: Iterable[str], task: str, why: str) -> Guess:
@@ -233,7 +203,7 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     target = FOLDER / f"{name}.yaml" if options.study is None else Path(options.study)
     if target.exists():
         raise StudyError(f"{target} is there already; take it away, or name another with --study FILE or --name NAME")
-    refuse_no_header(frame, path)
+    refuse_no_header(frame, path, _KNOWN)
     found = guess(frame, dict(options.column), path)
     for column in found.columns.values():
         if column not in frame:

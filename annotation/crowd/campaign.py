@@ -19,13 +19,13 @@ from annotation.crowd import pay
 from annotation.crowd.batches import make_batches
 from annotation.crowd.ledger import Offered
 from annotation.crowd.platform import NoMoneyError, Posted, RefusedError, Submission
+from annotation.crowd.replacing import lost_work, note_replaced, replaced
 from annotation.crowd.sources import refuse_lost_batches
 from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_sample
 from annotation.crowd.submissions import Work
 from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
-from annotation.ratings.exclusions import read_decisions, withdrawn_pairs
-from annotation.ratings.ratings import excluded_raters, note_again
+from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import read_pairs
 from plumbline.errors import StudyError
@@ -136,7 +136,7 @@ class Campaign(Steps):
             self._offer(offered, states, extended, troubles)
         except LimitError as error:
             stopped = str(error)
-        self._note_again(extended)
+        note_replaced(self.study, self.ledger, extended)
         now = self.posted_ids()
         open_now = sum(self.platform.posted(key).open for key in now.values())
         waiting = len(offered) - len(now)
@@ -200,7 +200,7 @@ class Campaign(Steps):
 
         Those that ended before enough came, and those that are open to too few. Closed ones are left alone.
         """
-        closed, work, all_lost, found = self.closed(), self.work_by_batch(), self._lost(), {}
+        closed, work, all_lost, found = self.closed(), self.work_by_batch(), lost_work(self.study, self.ledger), {}
         for batch_id, posted in states.items():
             offer, works = self.offer(batch_id), work[batch_id]
             rejected = sum(one.submission.state == "rejected" for one in works)
@@ -215,31 +215,6 @@ class Campaign(Steps):
                 found[batch_id] = wanted
         return found
 
-    def _lost(self) -> Mapping[str, list[Work]]:
-        """By batch the work that was not rejected, and whose worker people excluded as a rater: others do it again."""
-        excluded = excluded_raters(read_decisions(self.study)) if self.study.raters.replace_excluded else {}
-        found = defaultdict[str, list[Work]](list)
-        for one in self.ledger.work():
-            if one.submission.state not in ("rejected", "returned") and one.pseudonym in excluded:
-                found[one.batch_id].append(one)
-        return found
-
-    def _replaced(self, batch_id: str) -> int:
-        """Places of a batch that money is reserved for beside the first ones, since workers were excluded."""
-        done = [one.details for one in self.ledger.extensions(batch_id) if one.state != "refused"]
-        return max((int(one.get("lost", 0)) for one in done), default=0)
-
-    def _note_again(self, batch_ids: Sequence[str]) -> None:
-        """Note whose answers are asked for again in these batches."""
-        lost = self._lost()
-        answers = [
-            (pair_id, one.pseudonym)
-            for batch_id in batch_ids
-            for one in lost[batch_id]
-            for pair_id in self.offer(batch_id).batch.pair_ids
-        ]
-        note_again(self.study, answers, read_decisions(self.study))
-
     def _reserved(self, batch_id: str) -> int:
         """Places of a batch that money is reserved for, those of rejected workers among them."""
         more = [one.details["places"] for one in self.ledger.extensions(batch_id) if one.state != "refused"]
@@ -247,8 +222,8 @@ class Campaign(Steps):
 
     def _extend(self, posted: Posted, batch_id: str, places: int) -> bool:
         """Open an offer again, to so many workers; whether that changed anything."""
-        lost = len(self._lost()[batch_id])
-        before = self._replaced(batch_id) if self.platform.refills else self._reserved(batch_id)
+        lost = len(lost_work(self.study, self.ledger)[batch_id])
+        before = replaced(self.ledger, batch_id) if self.platform.refills else self._reserved(batch_id)
         more = max(0, (lost if self.platform.refills else places) - before)
         cents = self.unit_cost(batch_id) * more
         # One that was done is done; an offer that is short of workers once more is opened once more.
@@ -273,7 +248,7 @@ class Campaign(Steps):
             state = self.platform.posted(key)
             if state.open or self.ledger.operation("release", batch_id):
                 continue
-            first = self.offer(batch_id).places + self._replaced(batch_id)
+            first = self.offer(batch_id).places + replaced(self.ledger, batch_id)
             places = first if self.platform.refills else self._reserved(batch_id)
             unpaid = ("returned", "rejected") if self.platform.refills else ("returned",)
             used = sum(one.submission.state not in unpaid for one in work[batch_id])

@@ -9,6 +9,7 @@ import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings, stays
 from plumbline.fields import columns_read
+from plumbline.study.campaign import QualitySpec
 
 MOST = 30  # pairs
 _PAIR = ["pair_id", "transformation", "language", "original", "transformed"]
@@ -46,3 +47,16 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
     found = found.astype(whole).merge(read[_PAIR], on="pair_id", how="inner")
     keys = ["comments", "apart", "mean", "pair_id"]
     return found.sort_values(keys, ascending=[False, False, True, True]).head(most)[_COLUMNS].reset_index(drop=True)
+
+
+def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+    """Pairs whose mean over raters is at most `rules.low` for a question, lowest first; `ratings` are the sample's.
+
+    Columns: pair_id, transformation, question, mean, n. PTEB, appendix B, step 3: they are read by a person.
+    """
+    counting = ratings[(ratings["status"] == "submitted") & ratings["value"].notna()]
+    means = counting.groupby(["pair_id", "transformation", "question"], as_index=False).agg(
+        mean=("value", "mean"), n=("value", "size")
+    )
+    means["mean"] = means["mean"].astype(float)
+    return means[means["mean"] <= rules.low].sort_values(["mean", "pair_id", "question"], ignore_index=True)

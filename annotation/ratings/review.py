@@ -8,8 +8,10 @@ from types import MappingProxyType
 from annotation.names import named
 from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import said
+from annotation.ratings.notable import low_pairs
 from annotation.ratings.ratings import read_ratings, stays
-from annotation.ratings.signs import find_signs, low_pairs, not_looked_at
+from annotation.ratings.signs import find_signs
+from annotation.ratings.unlooked import not_looked_at
 from annotation.records import Decision, Sign
 from annotation.rubric import Rubric, load_rubric
 from plumbline.cli import columns

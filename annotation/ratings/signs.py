@@ -52,7 +52,7 @@ def find_signs(
     """
     if not pairs["pair_id"].is_unique:
         pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
-    own = _of_pairs(ratings, pairs)
+    own = of_pairs(ratings, pairs)
     if own.empty:
         return []
     found = itertools.chain(
@@ -66,46 +66,7 @@ def find_signs(
     return sorted(found, key=lambda sign: sign.rater_id)  # stable: a rater's stay in the order of the rules
 
 
-def not_looked_at(
-    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
-) -> tuple[str, ...]:
-    """A line for each rule by which some raters could not be looked at, with why; as for `find_signs`.
-
-    Times are asked of people alone, and habits only of raters with `rules.least_answers` answers.
-    """
-    pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
-    own = _of_pairs(ratings, pairs).dropna(subset=["rater_id"])
-    made_up = ratings.loc[ratings["simulated"].astype(bool), "rater_id"] if "simulated" in ratings else ()
-    once, shared = own.drop_duplicates("answer"), own[(own["control"] == "") & own["value"].notna()]
-    raters, habits = set(own["rater_id"]), _often(once["rater_id"], rules)
-    looked: dict[str, tuple[set[str], set[str], str]] = {
-        "controls": (raters, set(_control_answers(own, expected)["rater_id"]), "no answer of theirs to a control"),
-        "repeats": (raters, set(own.loc[own["control"] == "repeat", "rater_id"]), "no answer of theirs to a repeat"),
-        "too fast": (
-            habits - set(made_up),
-            _often(once.loc[once["seconds"].notna(), "rater_id"], rules),
-            "how long their answers took is unknown",
-        ),
-        "apart from the others": (
-            _often(shared.drop_duplicates("answer")["rater_id"], rules),
-            _often(_with_others(shared).drop_duplicates("answer")["rater_id"], rules),
-            "too few of their pairs were rated by others",
-        ),
-    }
-    return tuple(
-        f"{rule}: {len(wanted - seen)} of {len(raters)} raters ({why})"
-        for rule, (wanted, seen, why) in looked.items()
-        if wanted - seen
-    )
-
-
-def _often(raters: pd.Series, rules: QualitySpec) -> set[str]:
-    """The raters who are there at least `rules.least_answers` times."""
-    numbers = raters.value_counts()
-    return set(numbers.index[numbers >= rules.least_answers].astype(str))
-
-
-def _of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+def of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """The submitted ratings of these pairs, with what is known of each.
 
     `pair` is its row in `pairs`, `answer` numbers what one rater gave to one pair, as it comes, and `said` is the
@@ -115,9 +76,13 @@ def _of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     known = (place >= 0) & (ratings["status"] == "submitted").to_numpy()
     columns = ["rater_id", "question", "value", "answer", "seconds", "comment"]
     answered = ratings if "answer" in ratings else ratings.assign(answer="")
-    # Earlier versions kept no time at all as no time that was needed.
-    answered = answered.assign(seconds=answered["seconds"].mask(untimed(ratings) & (answered["seconds"] == 0)))
-    own = answered.loc[known, columns].reset_index(drop=True).rename(columns={"answer": "said"})
+    never = untimed(ratings) & (answered["seconds"] == 0)  # kept as no seconds by earlier versions
+    own = (
+        answered.assign(seconds=answered["seconds"].mask(never))
+        .loc[known, columns]
+        .reset_index(drop=True)
+        .rename(columns={"answer": "said"})
+    )
     own = own.assign(pair=place[known], value=own["value"].astype(float))
     checked = pairs if "expected" in pairs else pairs.assign(expected="")
     facts = {name: checked[name].astype("category").array[own["pair"]] for name in ("pool", "control", "expected")}
@@ -132,19 +97,6 @@ def _codes(column: pd.Series) -> np.ndarray:
     return column.cat.codes.to_numpy(np.int64)
 
 
-def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
-    """Pairs whose mean over raters is at most `rules.low` for a question, lowest first; `ratings` are the sample's.
-
-    Columns: pair_id, transformation, question, mean, n. PTEB, appendix B, step 3: they are read by a person.
-    """
-    counting = ratings[(ratings["status"] == "submitted") & ratings["value"].notna()]
-    means = counting.groupby(["pair_id", "transformation", "question"], as_index=False).agg(
-        mean=("value", "mean"), n=("value", "size")
-    )
-    means["mean"] = means["mean"].astype(float)
-    return means[means["mean"] <= rules.low].sort_values(["mean", "pair_id", "question"], ignore_index=True)
-
-
 def controls_missed(
     ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
 ) -> tuple[int, int]:
@@ -153,11 +105,11 @@ def controls_missed(
     `pairs` are as for `find_signs`; those that are no controls play no part.
     """
     controls = pairs[pairs["control"].isin(CHECKS)].reset_index(drop=True)
-    answers = _control_answers(_of_pairs(ratings, controls), expected)
+    answers = control_answers(of_pairs(ratings, controls), expected)
     return len(_missed(answers, rules)), len(answers)
 
 
-def _control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
+def control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
     """Each rating of a control that has a right answer, with that: `right` or `wanted`; a known item brings its own."""
     asked = own[own["control"].isin(CHECKS)]
     groups = asked.groupby(["pool", "control", "expected", "question"], observed=True).indices
@@ -177,7 +129,7 @@ def _missed(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
 
 
 def _controls(own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
-    answers = _control_answers(own, expected)
+    answers = control_answers(own, expected)
     n = answers["rater_id"].value_counts()
     missed = _missed(answers, rules)
     rows = missed[["control", "question", "value", "said", "right", "wanted"]].itertuples(index=False, name=None)
@@ -274,7 +226,7 @@ def _most_words(texts: pd.Series) -> np.ndarray:
 
 def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     """Against the mean of the other raters of each pair (left one out), a question at a time."""
-    shared = _with_others(own[own["control"] == ""])
+    shared = with_others(own[own["control"] == ""])
     questions = own["question"].cat.categories
     shared = shared.assign(habit=_codes(shared["rater_id"]) * len(questions) + _codes(shared["question"]))
     shared = shared[np.bincount(shared["habit"])[shared["habit"]] >= rules.least_answers]
@@ -296,7 +248,7 @@ def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
         yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=n)
 
 
-def _with_others(sampled: pd.DataFrame) -> pd.DataFrame:
+def with_others(sampled: pd.DataFrame) -> pd.DataFrame:
     """Ratings of pairs that others rated too, with `others`, these others' mean: all raters' sum less the own value."""
     value = sampled["value"].to_numpy()
     group = sampled["pair"].to_numpy() * len(sampled["question"].cat.categories) + _codes(sampled["question"])

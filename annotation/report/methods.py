@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pandas as pd
-
 from annotation.addressed import addressed_lines
-from annotation.ratings.ratings import untimed
 from annotation.report.controls import careless_told, controls_told
 from annotation.report.items import items_sampled
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
-from annotation.report.said import LABELS, OF_TASKS, RANKINGS, many, other_questions, several_rules, verb
+from annotation.report.said import LABELS, OF_TASKS, RANKINGS, dated_words, many, other_questions, several_rules, verb
 from annotation.sampling.near_duplicates import NEAR
 from annotation.statistics.intervals import RESAMPLES
 from annotation.verdicts.by_task import does_tasks
@@ -114,7 +111,7 @@ def _raters(material: Material) -> list[str]:
     rated, per_pair = material.counting, material.study.raters.per_pair
     if rated.empty:
         return [asked, "There are no ratings that count."]
-    dated = _dated(rated)
+    dated = dated_words(rated)
     full = int((rated.groupby("pair_id")["rater_id"].nunique() >= per_pair).sum())
     first = "the first rater" if per_pair == 1 else f"the first {per_pair} raters"
     allowed = " among those who are not excluded" if len(material.excluded) else ""
@@ -128,16 +125,6 @@ def _raters(material: Material) -> list[str]:
         f" {many(len(material.staying), item)}{stay} {'has' if len(material.staying) == 1 else 'have'} ratings"
         " from that many.",
     ]
-
-
-def _dated(rated: pd.DataFrame) -> str:
-    """From when ratings are; files without times say it of none of theirs."""
-    unknown = untimed(rated)
-    if unknown.all():
-        return "of unknown time"
-    days = [f"{rated.loc[~unknown, 'submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
-    dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
-    return f"{dated} (those of files without times aside)" if unknown.any() else dated
 
 
 def _who(material: Material) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import pandas as pd
+
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
+from annotation.ratings.ratings import untimed
 from annotation.report.makers import listed
 from annotation.rubric import Rubric
 from annotation.verdicts.by_task import answers_of, does_tasks
@@ -95,3 +98,13 @@ def several_rules(rule: AcceptanceSpec) -> str:
 def _judged_otherwise(question: str, rule: AcceptanceSpec) -> list[str]:
     """The pools that have rules of their own about a question: those for all pools do not hold there."""
     return sorted({pool for one in rule.rules if one.question == question for pool in one.pools})
+
+
+def dated_words(rated: pd.DataFrame) -> str:
+    """From when ratings are; files without times say it of none of theirs."""
+    unknown = untimed(rated)
+    if unknown.all():
+        return "of unknown time"
+    days = [f"{rated.loc[~unknown, 'submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
+    dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
+    return f"{dated} (those of files without times aside)" if unknown.any() else dated

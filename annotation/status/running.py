@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from annotation import server
 from annotation.argilla.answered import answered_now
 from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import asked_again
 from annotation.sampling.queues import frames_by_queue
-from annotation.status.status import Status
+from annotation.status.status import Status, read_status
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count
 from plumbline.records import ARGILLA
+from plumbline.study import Study
+
+
+def status_now(study: Study, home: server.Home) -> Status:
+    """Where a study stands now, by its records and by the server that runs. Raises DataError for damaged records."""
+    evidence = Evidence.read(study)
+    return with_server(read_status(study, datetime.now(UTC), evidence=evidence), evidence.collected, home)
 
 
 def with_server(status: Status, collected: Collected, home: server.Home) -> Status:
@@ -41,6 +50,7 @@ def server_line(status: Status) -> str:
 
 def by_name(status: Status, names: Mapping[str, str]) -> dict[str, int]:
     """The submitted answers on the server of people who have more there than are collected, by user name."""
-    got = {names.get(row.rater_id, ""): int(row.answers) for row in status.raters.itertuples()}
+    table = status.raters
+    got = {names.get(rater, ""): number for rater, number in zip(table["rater_id"], table["answers"], strict=True)}
     people = status.server.people if status.server is not None else {}
     return {name: number for name, number in people.items() if number > got.get(name, 0)}

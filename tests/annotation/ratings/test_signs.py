@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.ratings.signs import controls_missed, find_signs, low_pairs
+from annotation.ratings.notable import low_pairs
+from annotation.ratings.signs import controls_missed, find_signs
 from annotation.records import Sign
 from plumbline.records import Pair, Rating
 from plumbline.study.campaign import QualitySpec
