@@ -18,6 +18,7 @@ from annotation.human.rehearsing import read_items
 from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.answers import Answer
 from annotation.ratings.collected import Collected
+from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_ratings
 from annotation.sampling.sample import draw_sample
 from annotation.sampling.shown import shown
@@ -135,3 +136,54 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         number = items[one.item].shown.index(one.candidate) + 1
         assert one.value == 3 * texts[items[one.item].pair_id][number - 1].endswith("is here.")
         assert one.place == {"a": (6, 5, 4, 3, 2, 1), "c": (3, 1, 2, 4, 5, 6)}[rated[one.rater_id]][number - 1]
+
+
+def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tmp_path: Path) -> None:
+    study = study_of(
+        tmp_path, {"data": "search", "items": 3, "raters": 2, "candidates": 6},
+        crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
+        acceptance={"min_pairs": 2, "min_raters": 1},
+    )  # fmt: skip
+    draw_sample(study)
+    names = ["search", *(f"search-{place}" for place in range(2, 7))]
+    with prolific_site() as site:
+        step = partial(campaigns.step, study, site)
+        step(lambda campaign: campaign.launch(0))
+        (posted,), (room,) = site.studies, site.rooms.opened
+
+        def work(pid: str) -> None:
+            """A participant grades everything alike."""
+            rater = worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24)
+            site.rooms.given[room, rater] = [
+                Answer(
+                    pair_id=pair.pair_id,
+                    submitted_at=f"2026-03-01T10:0{turn}:00+00:00",
+                    values=dict.fromkeys(names, "g0"),
+                )
+                for turn, pair in enumerate(shown(study), 1)
+            ]
+            site.submit(site.join(posted, pid * 24))
+
+        work("a")
+        work("b")
+        step(collect)
+        step(judging.approve_all)
+        spent: list[int] = []
+        step(lambda campaign: spent.append(campaign.ledger.spent()))
+        bad = worker_pseudonym(campaigns.KEY, study.name, "prolific", "b" * 24)
+        decide(study, bad, exclude=True, reason="all alike")
+        with pytest.raises(PlaceError):
+            site.join(posted, "c" * 24)
+        for limit in (spent[0], 10**6, 10**6):  # nothing beyond the limit, and once alone
+            step(lambda campaign: campaign.launch(0), limit=limit)
+            step(lambda campaign: spent.append(campaign.ledger.spent()))
+        assert spent == [150, 150, 225, 225]  # a place costs 60 cents and Prolific's quarter
+        work("c")
+        step(collect)
+        step(judging.approve_all)
+        step(lambda campaign: campaign.close())
+        step(lambda campaign: spent.append(campaign.ledger.spent()))
+        assert spent[-1] == 225  # no place is empty
+    ratings = read_ratings(study)
+    assert set(ratings.loc[ratings["again"], "rater_id"]) == {bad} and not ratings["surplus"].any()
+    assert ratings["rater_id"].nunique() == 3
