@@ -20,6 +20,7 @@ from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.controls import beside, number_of_batches
 from annotation.statistics.intervals import (
     Floats,
+    bounded,
     confidence_sequence,
     holding,
     log_wealth,
@@ -146,6 +147,8 @@ def _ends(
         found = over_pairs(sums, counts)
     else:
         found = over_pairs_and_raters(sums, counts, values.sum(axis=1), counts.sum(axis=1)[:, None] / values.shape[2:])
+    raters = math.inf if design.rule.interval == "pairs" else float(values.shape[2])
+    found = bounded(found, sums, counts, (scale[0], scale[-1]), raters if raters > 1 else math.nan)
     return *(wilson(found, values.shape[1]) if rule.label else (found.low, found.high)), every
 
 

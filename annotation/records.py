@@ -50,7 +50,7 @@ class Coefficient(Record):
 class Summary(Later, Record):
     """The ratings of one question within one group, as HTEB's Table 2 reports them. NaN is null in the file."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "median", "shares", "ranks", "coefficients"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "median", "shares", "ranks", "coefficients", "bounded"})
 
     question: str = Field(description="name of the question, such as quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
@@ -64,6 +64,11 @@ class Summary(Later, Record):
         description="what is a sample: pairs, or pairs and raters; anytime: pairs, and valid however often one looks"
     )
     interval_reason: str = Field(description="why there is no interval; empty where there is one")
+    bounded: bool = Field(
+        default=False,
+        description="most pairs have the same mean, so that the interval is that of a bounded mean (`bounded` in"
+        " `annotation.statistics.intervals`); earlier versions had none where nothing varies",
+    )
     probability: Number = Field(description="P(mean >= threshold) by the t distribution of the mean, under anytime too")
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")

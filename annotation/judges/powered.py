@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ import pandas as pd
 from annotation.judges.judgements import checked, on_scale, over_orders, together
 from annotation.judges.records import UNDRAWN
 from annotation.statistics.agreement import Answers
-from annotation.statistics.intervals import Mean, confidence_sequence, holding
+from annotation.statistics.intervals import Mean, bounded, confidence_sequence, effective_raters, holding
 from annotation.statistics.prediction_powered import (
     FEWEST_RATED,
     Pool,
@@ -135,6 +135,7 @@ def _row(part: _Part) -> tuple[object, ...]:
     rule = part.design.rule
     over_raters = rule.stop == "fixed" and rule.interval == "pairs_and_raters"
     found = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
+    found = _bounded(found, rated, part.design.asked(part.question).scale, whole, over_raters)
     people, mean = _ends(found) if rule.stop == "fixed" else _anytime(part, found)
     reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
     with_judges = (math.nan,) * 6 if reason else (*mean, found.slope, found.rho, found.worth)
@@ -150,12 +151,20 @@ def _row(part: _Part) -> tuple[object, ...]:
     )
 
 
+def _bounded(found: Powered, rated: Rated, scale: Sequence[int], whole: Answers, over_raters: bool) -> Powered:
+    """The same where most pairs have one mean, so that a t interval knows too little (`intervals.bounded`)."""
+    raters = effective_raters(whole.totals(whole.rater)[1]) if over_raters else math.inf
+    people, mean = (
+        bounded(one, rated.sums, rated.counts, (float(scale[0]), float(scale[-1])), raters)
+        for one in (found.people, found.mean)
+    )
+    return replace(found, people=people, mean=mean)
+
+
 def _lean(people: Mean) -> tuple[float, float]:
     """What people's own mean is above, and what it is below, with 80% each."""
-    from scipy import stats  # noqa: PLC0415 (half a second: who only reads verdicts goes without)
-
-    reach = float(stats.t.ppf(LEAN, people.freedom) * people.error)
-    return float(people.value) - reach, float(people.value) + reach
+    low, high = people.ends(LEAN)
+    return float(low), float(high)
 
 
 def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:

@@ -237,6 +237,9 @@ def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
     told = []
     if statistics != {"share"}:
         told.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}.")
+        told.append(
+            f"Where most {item}s have one mean, they reach as far as Clopper and Pearson's of what was not seen."
+        )
     if "share" in statistics:
         over = f"{item}s with the raters as they are" if rule.interval == "pairs" else f"both {item}s and raters"
         told.append(f"Intervals of the shares that are judged are Wilson's, with their variance over {over}.")

@@ -28,7 +28,9 @@ from annotation.statistics.agreement import (
 from annotation.statistics.intervals import (
     Floats,
     bca,
+    bounded,
     confidence_sequence,
+    effective_raters,
     holding,
     over_pairs,
     over_pairs_and_raters,
@@ -184,9 +186,11 @@ def _share(asked: Asked, ratings: pd.DataFrame, label: str, interval: str, anyti
     if interval == "pairs":
         low, high = map(float, wilson(over_pairs(*pairs), has.pairs))
         return Estimate(value=value, low=low, high=high)
-    found = over_pairs_and_raters(*pairs, *has.totals(has.rater))
+    raters = has.totals(has.rater)
+    found = over_pairs_and_raters(*pairs, *raters)
     if math.isnan(found.error):
-        reason = "too few raters, or too little spread, to tell what others would say"
-        return Estimate(value=value, low=math.nan, high=math.nan, reason=reason)
+        alike = bounded(found, *pairs, (0.0, 1.0), effective_raters(raters[1]))
+        reason = "too few raters to tell what others would say" if math.isnan(alike.low) else ""
+        return Estimate(value=value, low=float(alike.low), high=float(alike.high), reason=reason)
     low, high = map(float, wilson(found, has.pairs))
     return Estimate(value=value, low=low, high=high)

@@ -21,7 +21,9 @@ from annotation.statistics import labels, rankings
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement, undefined
 from annotation.statistics.intervals import (
     Mean,
+    bounded,
     confidence_sequence,
+    effective_raters,
     holding,
     of_median,
     over_pairs,
@@ -120,9 +122,9 @@ def summarise(
     limit = _limit(question, design)
     if own.empty:
         mean = low = high = probability = math.nan
-        reason = "no ratings"
+        reason, beyond = "no ratings", False
     else:
-        (mean, low, high, probability), reason = _mean(own, answers, design, limit, anytime=anytime)
+        (mean, low, high, probability), reason, beyond = _mean(own, answers, design, limit, anytime=anytime)
     return Summary.model_validate(
         {
             "question": question,
@@ -135,6 +137,7 @@ def summarise(
             "high": high,
             "interval": "anytime" if anytime else design.rule.interval,
             "interval_reason": reason,
+            "bounded": beyond,
             "probability": probability,
             "median": _median(question, answers, design),
             **_coefficients(answers, seed),
@@ -195,29 +198,28 @@ def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
 
 def _mean(
     own: pd.DataFrame, answers: Answers, design: Design, limit: float, *, anytime: bool
-) -> tuple[tuple[float, float, float, float], str]:
-    """((mean, low, high, P(mean >= threshold)), why there is no interval) of at least one rating."""
+) -> tuple[tuple[float, float, float, float], str, bool]:
+    """((mean, low, high, P(mean >= threshold)), why there is no interval, whether it is bounded) of some ratings."""
     found, reason = mean_of(answers, design.rule.interval)
     mean, probability = float(found.value), float(found.at_least(limit))
     if anytime:
         in_turn = own.groupby("turn")["value"].mean().to_numpy(np.float64)
         ends = holding(confidence_sequence(in_turn, (answers.scale[0], answers.scale[-1])), found.value)
-        return (mean, float(ends[0]), float(ends[1]), probability), ""
-    return (mean, float(found.low), float(found.high), probability), reason
+        return (mean, float(ends[0]), float(ends[1]), probability), "", False
+    return (mean, float(found.low), float(found.high), probability), reason, bool(found.is_bounded)
 
 
 def mean_of(answers: Answers, interval: str) -> tuple[Mean, str]:
     """The mean of at least one rating by the rule's `interval`, and why there is none; empty where there is one."""
-    pairs = answers.totals(answers.pair)
-    raters = () if interval == "pairs" else answers.totals(answers.rater)
-    found = over_pairs_and_raters(*pairs, *raters) if raters else over_pairs(*pairs)
+    pairs, scale = answers.totals(answers.pair), (float(answers.scale[0]), float(answers.scale[-1]))
+    raters = answers.totals(answers.rater)
+    if interval == "pairs":
+        found = bounded(over_pairs(*pairs), *pairs, scale)
+    else:
+        found = bounded(over_pairs_and_raters(*pairs, *raters), *pairs, scale, effective_raters(raters[1]))
     if not math.isnan(found.low):
         return found, ""
-    if answers.pairs < 2:
-        return found, "one pair has no spread"
-    if interval == "pairs_and_raters":
-        return found, "too few raters, or too little spread, to tell what others would say"
-    return found, "all pairs have the same mean, so their spread is unknown"
+    return found, "one pair has no spread" if answers.pairs < 2 else "too few raters to tell what others would say"
 
 
 def table_two(

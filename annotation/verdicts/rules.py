@@ -30,6 +30,7 @@ class Found:
     low: float
     high: float
     why: str  #: there is no interval; empty where there is one
+    bounded: bool = False  #: whether it is that of a bounded mean, since most pairs have the same
 
     @property
     def outcome(self) -> str:
@@ -40,6 +41,11 @@ class Found:
     def what(self) -> str:
         """The question, with the label whose share it is."""
         return f"{self.rule.label} in {self.rule.question}" if self.rule.label else self.rule.question
+
+    @property
+    def told(self) -> str:
+        """The statistic in brackets, beside an end of its interval."""
+        return f"({self.rule.statistic} {self.value:.2f}{', bounded' if self.bounded else ''})"
 
     @property
     def number(self) -> str:
@@ -94,7 +100,7 @@ def found(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[Ru
 
 def _found(rule: RuleSpec, summary: Summary) -> Found:
     if rule.statistic == "mean":
-        return Found(rule, summary.mean, summary.low, summary.high, summary.interval_reason)
+        return Found(rule, summary.mean, summary.low, summary.high, summary.interval_reason, summary.bounded)
     if rule.statistic == "median" and summary.median is not None:
         estimate = summary.median
     else:
@@ -167,7 +173,7 @@ def _reason(one: Found) -> str:
     beyond, end, at_end = ("below", "upper", one.high) if rule.at_least is not None else ("above", "lower", one.low)
     if one.outcome == "rejected" and rule.by == "value":
         return f"{one.number} is {beyond} {limit}"
-    told = f"({rule.statistic} {one.value:.2f})"
+    told = one.told
     if one.outcome == "rejected":
         return f"{end} end of {one.what} {at_end:.2f} {told} is {beyond} {limit}"
     if math.isnan(one.low):
@@ -190,5 +196,5 @@ def _kept(own: Sequence[Found]) -> str:
         first, *others = (one.number for one in own)
         return ", ".join([first, *(other.removeprefix(f"{rule.statistic} ") for other in others)]) + f": {limit}"
     upper = rule.at_least is None
-    ends = (f"{one.what} {one.high if upper else one.low:.2f} ({rule.statistic} {one.value:.2f})" for one in own)
+    ends = (f"{one.what} {one.high if upper else one.low:.2f} {one.told}" for one in own)
     return f"{'upper' if upper else 'lower'} end of {', '.join(ends)}: {limit}"

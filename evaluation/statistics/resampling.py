@@ -15,7 +15,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.records import Summary, Verdict
-from annotation.statistics.intervals import Floats, confidence_sequence, holding, over_pairs, over_pairs_and_raters
+from annotation.statistics.intervals import (
+    Floats,
+    bounded,
+    confidence_sequence,
+    effective_raters,
+    holding,
+    over_pairs,
+    over_pairs_and_raters,
+)
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import decide, outcomes, short
 from evaluation.scopes import scope_of
@@ -117,19 +125,21 @@ def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> 
     if design.rule.stop == "anytime":
         return _anytime(own, design, where)
     pair, names = pd.factorize(own["pair_id"], sort=True)
+    scale = (float(design.scale[0]), float(design.scale[-1]))
     order, value = _places(where, len(names)), own["value"].to_numpy(np.float64)
     if design.rule.interval == "pairs":
-        totals = (np.bincount(pair, weights).astype(np.float64)[order] for weights in (value, np.ones(len(own))))
-        found = over_pairs(*totals)
+        sums, counts = (np.bincount(pair, weights).astype(np.float64)[order] for weights in (value, np.ones(len(own))))
+        found = bounded(over_pairs(sums, counts), sums, counts, scale)
         return found.value, found.low, found.high
     rater = raters.names.get_indexer(pd.Index(own["rater_id"]))
     shape = (len(raters.names), len(names))
     tables = [sparse.csr_array((given, (rater, pair)), shape) for given in (value, np.ones(len(own)))]
     chosen, taken = _times(raters.drawn, shape[0]), _times(order, shape[1])
-    by_pair = (np.take_along_axis(np.asarray(chosen @ table), order, axis=1) for table in tables)
-    by_rater = (np.take_along_axis(np.asarray(taken @ table.T), raters.drawn, axis=1) for table in tables)
+    by_pair = [np.take_along_axis(np.asarray(chosen @ table), order, axis=1) for table in tables]
+    by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters.drawn, axis=1) for table in tables]
     with np.errstate(invalid="ignore", divide="ignore"):  # where none of the raters drawn rated any of these pairs
         found = over_pairs_and_raters(*by_pair, *by_rater)
+        found = bounded(found, *by_pair, scale, effective_raters(by_rater[1]))
         return found.value, found.low, found.high
 
 

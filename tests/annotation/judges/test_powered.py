@@ -191,6 +191,17 @@ def test_over_raters_and_at_any_time_the_rules_own_interval_is_taken() -> None:
     assert any_time["mean"] == pytest.approx(by_pairs["mean"]) and any_time["low"] < by_pairs["low"]
 
 
+def test_people_who_all_say_the_same_have_an_interval_beside_judges_too() -> None:
+    """40 pairs, all a 5: at 97.5% 1 - 0.025^(1/40) of the pairs may be ones, at 80% 1 - 0.2^(1/40)."""
+    ratings, judging = frames()
+    found = row(ratings.assign(value=5.0), judging)
+    low, lean = (5 - 4 * (1 - chance ** (1 / RATED)) for chance in (0.025, 0.2))
+    assert [found["people_low"], found["lean_low"]] == pytest.approx([low, lean])
+    assert [found["mean"], found["low"]] == pytest.approx([5.0, low]) and found["reason"] == ""
+    raters = row(ratings.assign(value=5.0), judging, design(interval="pairs_and_raters"))
+    assert raters["lean_low"] == pytest.approx(5 - 4 * (1 - 0.2 ** (1 / 3)))
+
+
 def test_outputs_stand_beside_one_pair_of_their_stratum_alone() -> None:
     _, judging = frames()
     found = partners(judging.judged, judging.sample, 1337)

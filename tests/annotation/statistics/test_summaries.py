@@ -72,8 +72,8 @@ def test_summary_is_over_single_ratings() -> None:
     ("matrix", "rule", "reason"),
     [
         ([(5, 4)], {}, "one pair has no spread"),
-        ([(4, 4), (4, 4)], {}, "all pairs have the same mean, so their spread is unknown"),
-        ([(5,), (4,)], {"interval": "pairs_and_raters"}, "too few raters, or too little spread"),
+        ([(5,), (4,)], {"interval": "pairs_and_raters"}, "too few raters to tell"),
+        ([(5,), (5,)], {"interval": "pairs_and_raters"}, "too few raters to tell"),
         ([], {}, "no ratings"),
     ],
 )

@@ -112,12 +112,23 @@ def test_lower_bound_wants_the_lower_end_at_the_threshold() -> None:
     )
 
 
-def test_lower_bound_without_spread_is_undecided_and_says_so() -> None:
-    pairs = [pair(0), pair(1)]
-    assert decided(pairs, ratings(pairs, [5, 5], [5, 4]), rule="lower_bound")[0][1:] == (
+def test_ratings_that_do_not_vary_are_decided_by_a_bound() -> None:
+    """100 pairs, all a 5: 3.6% may be missed, so that the mean is 4.85 at least. Two pairs say next to nothing."""
+    pairs = [pair(i) for i in range(100)]
+    found = judged(pairs, ratings(pairs, [5] * 100, [5] * 100), rule="lower_bound")[0]
+    low = 5 - 4 * (1 - 0.025 ** (1 / 100))
+    assert (found.decision, found.questions[0].low, found.questions[0].high) == ("accepted", pytest.approx(low), 5.0)
+    assert found.questions[0].bounded and found.questions[0].interval_reason == ""
+    assert found.reasons[0].startswith(f"lower end of quality {low:.2f} (mean 5.00, bounded), fluency")
+    both = {"rule": "lower_bound", "interval": "pairs_and_raters"}
+    assert judged(pairs, ratings(pairs, [5] * 100, [5] * 100), **both)[0].decision == "undecided"  # two raters
+    few = pairs[:2]
+    assert decided(few, ratings(few, [5, 5], [5, 4]), rule="lower_bound")[0][1:] == (
         "undecided",
-        "no interval of quality (mean 5.00): all pairs have the same mean, so their spread is unknown",
+        "interval of quality 1.63 to 5.00 (mean 5.00, bounded) does not decide about 3",
     )
+    thin = judged(pairs[:19], ratings(pairs[:19], [5] * 19, [5] * 19), rule="lower_bound", min_pairs=20)[0]
+    assert thin.decision == "undecided"
 
 
 def test_raters_as_a_sample_may_take_back_what_these_raters_accept() -> None:
@@ -188,7 +199,8 @@ def test_a_verdict_says_how_close_it_was() -> None:
     sure, border = judged(pairs, spread(pairs, 5, 3))[0], judged(pairs, spread(pairs, 4, 2))[0]
     assert sure.probability == min(question.probability for question in sure.questions) > 0.999
     assert border.probability == pytest.approx(0.5)  # the mean is the threshold itself
-    assert math.isnan(judged(pairs, ratings(pairs, [5] * 20, [5] * 20))[0].probability)
+    alike = judged(pairs, ratings(pairs, [5] * 20, [5] * 20))[0].probability
+    assert alike == pytest.approx(1 - 0.5**20)  # were the mean 3, half of the pairs would be a 1
 
 
 def test_peeking_after_every_rating_finds_one_decision_that_stays() -> None:
