@@ -44,11 +44,12 @@ def test_accept_writes_what_others_read(generated: Study) -> None:
     assert [verdict.failed_share for verdict in found] == [supply.failed_share for supply in read_supply(generated)]
     means = read_pair_means(generated)
     assert set(means["decision"]) == {"accepted"} and len(means) == 2 * len({*means["pair_id"]})
-    # Everyone gave the same: no spread, so the interval is undefined, null in the file and NaN in the program.
+    # Everyone gave the same: agreement cannot be told from chance, which is null in the file and NaN in the program.
     stored = json.loads((generated.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
-    assert stored["questions"][0]["low"] is None
-    assert math.isnan(read_verdicts(generated)[0].questions[0].low)
-    assert stored["questions"][0]["interval_reason"] == "all pairs have the same mean, so their spread is unknown"
+    assert stored["questions"][0]["ac2"]["low"] is None
+    assert math.isnan(read_verdicts(generated)[0].questions[0].ac2.low)
+    assert stored["questions"][0]["low"] == pytest.approx(4 - 3 * (1 - 0.025 ** (1 / stored["n_pairs"])))
+    assert stored["questions"][0]["bounded"] is True and stored["questions"][0]["interval_reason"] == ""
 
 
 def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: Callable[..., Study]) -> None:
