@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from annotation.human.records import ITEMS
 from evaluation.human.records import AGREEMENT, ANNOTATORS, DIFFERENCES, DIFFICULTY, ITEM_SCORES, NOTES, SCORES
 from plumbline import cli
@@ -9,8 +11,17 @@ from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.study.human import HumanSubject
+from plumbline.study.places import place
 
 PROGRAM = "python -m evaluation.human"
+FOLDER = "report_human"
+_EXAMPLE = f"""example: {PROGRAM} --study studies/human.yaml
+
+HUME's tables of scores that somebody published (model, revision, task, language, metric, value), without running
+anything:
+
+  {PROGRAM} --scores scores.parquet --agreement agreement.json --out report
+"""
 
 
 def main() -> int:
@@ -19,15 +30,50 @@ def main() -> int:
         prog=as_called(PROGRAM),
         description="Write what people and models score on the same items: tables (CSV, Markdown, LaTeX), figures (SVG,"
         " PNG) and one HTML page.",
-        epilog=as_called(f"example: {PROGRAM} --study studies/human.yaml"),
+        epilog=as_called(_EXAMPLE),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    cli.add_study_options(parser)
-    study = cli.study_of(parser.parse_args())
+    _add_options(parser)
+    options = parser.parse_args()
+    return _of_scores(options) if options.scores else _of_study(options)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--study", metavar="FILE", help="an evaluated human study")
+    source.add_argument(
+        "--scores", type=cli.local, metavar="FILE", help="scores that somebody published, of people and models"
+    )
+    add = parser.add_argument
+    add("--exports", metavar="DIR", help="with --study: where its records are (default: exports/)")
+    add("--agreement", type=cli.local, metavar="FILE", help="with --scores: items and raters' agreement by task (JSON)")
+    add("--models", type=_names, default=(), metavar="NAMES", help="with --scores: these models alone, by commas")
+    add("--out", metavar="FOLDER", help=f"with --scores: where the report goes (default: {FOLDER})")
+
+
+def _of_scores(options: argparse.Namespace) -> int:
+    from evaluation.human.published import read_published  # noqa: PLC0415 (what takes long to import comes after --help)
+    from evaluation.human.published_report import headline, write_published  # noqa: PLC0415
+
+    published = read_published(options.scores, options.agreement, options.models)
+    folder = place(options.out or FOLDER, "--out")
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(f"--out {folder}: a file is there; name a folder")
+    page = write_published(folder, published, f"People and models: {options.scores.name}")
+    print("\n".join(headline(published)))
+    print(f"-> {page}")
+    return 0
+
+
+def _of_study(options: argparse.Namespace) -> int:
+    if options.agreement or options.models or options.out:
+        raise StudyError("--agreement, --models and --out go with --scores; a study has its own, leave them out")
+    study = cli.study_of(options)
     if not isinstance(study.subject, HumanSubject):
         raise StudyError(f"{study.file}: no people do tasks in this study; `{study.command('evaluation.report')}`")
     from evaluation.human.headline import headline  # noqa: PLC0415 (what takes long to import comes after --help)
     from evaluation.human.material import read_material  # noqa: PLC0415
-    from evaluation.human.page import FOLDER, write_report  # noqa: PLC0415
+    from evaluation.human.page import write_report  # noqa: PLC0415
 
     inputs = [
         study.folder / name
@@ -38,6 +84,13 @@ def main() -> int:
     print("\n".join(headline(read_material(study))))
     print(f"-> {page}")
     return 0
+
+
+def _names(value: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not names:
+        raise argparse.ArgumentTypeError(f"{value!r} names no model")
+    return names
 
 
 if __name__ == "__main__":

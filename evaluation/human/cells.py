@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
 NONE = "–"
 LONGEST = 160  # characters of an item's text in a table
+V_MEASURE = "v_measure"
+OF_N_ITEMS = (
+    "An interval of a V-measure is of what so many items give on average, which is more than what all items would give:"
+    " simulated, it holds the first in 88 to 99 studies of 100 and the second in 0 to 63. AMI comes first, as its"
+    " interval holds the value of all items in 78 to 97"
+)
+
+
+def with_ami(scores: pd.DataFrame, by: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """(place, its rows of the task's own metric), and of clusterings those of AMI before: it hardly moves with n."""
+    for place, every in scores.groupby(by, sort=False):
+        main = every[every["main"]]
+        if (main["metric"] == V_MEASURE).any() and len(adjusted := every[every["metric"] == "ami"]):
+            yield place, adjusted
+        if len(main):
+            yield place, main
+
+
+def on_clusters(scores: pd.DataFrame) -> list[str]:
+    """What has to be said of intervals of a V-measure, where there is one."""
+    return [OF_N_ITEMS] if (scores["metric"] == V_MEASURE).any() else []
 
 
 def estimate(value: float, low: float, high: float) -> str:

@@ -15,6 +15,7 @@ from evaluation.human.cells import (
     estimate,
     first_of,
     hundredfold,
+    on_clusters,
     p_of,
     percent,
     row_of,
@@ -22,6 +23,7 @@ from evaluation.human.cells import (
     short,
     top,
     value_of,
+    with_ami,
 )
 from evaluation.human.differing import differing
 from evaluation.human.hume_exhibits import as_hume, by_groups, by_types
@@ -47,9 +49,8 @@ def ceiling(one: Material) -> Exhibit:
     """Each task: people, the models' best and median, what needs no reading, and how far raters agree."""
     rows, frame = [], []
     answering = bool((one.main["scorer_kind"] == ANSWERS_TOO).any())
-    shared = one.compared
-    for where, every in one.main.groupby("where", sort=False):
-        own = shared[shared["where"] == where]
+    for where, every in with_ami(one.scores, "where"):
+        own = every[every["compared"]]
         people = row_of(own, PEOPLE)
         together, alike = row_of(own, "aggregate"), first_of(one.agreement, str(where))
         found = own[(own["scorer_kind"] == EMBEDS) & own["score"].notna()]
@@ -117,7 +118,7 @@ def models(one: Material) -> Exhibit:
             | {"Raters' mean less model [95%]": difference_of(mean), "p (Holm)": p_of(mean)}
             | {"Together less model [95%]": difference_of(together), "p (Holm) ": p_of(together)}
         )
-    notes = [_SHARED, _HOLM, *reasons(frame["where"] + ", " + frame["model"], frame["reason"])]
+    notes = [_SHARED, _HOLM, *on_clusters(one.main), *reasons(frame["where"] + ", " + frame["model"], frame["reason"])]
     caption = "People less each model in points, on the same items (paired bootstrap over items, 95%)"
     return table(one, "models", caption, frame, rows, notes)
 

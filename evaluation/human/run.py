@@ -14,6 +14,7 @@ from annotation.human.tasks import subject_of
 from annotation.verdicts.tables import SIMULATED, count
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.display import hundred
+from evaluation.human.cells import with_ami
 from evaluation.human.compare import Compared, Part, compare
 from evaluation.human.models import Outcome, made_of, sampled_tasks, score_models
 from evaluation.human.mteb_results import write_results
@@ -136,8 +137,7 @@ def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
 def lines_of(compared: Compared) -> list[str]:
     """A line for each task and language: people's scores beside the best model's; then what was left out."""
     lines = [SIMULATED] if compared.scores["simulated"].any() else []
-    main = compared.scores[compared.scores["main"]]
-    for (task, subset, language), every in main.groupby(["task", "subset", "language"], sort=False):
+    for (task, subset, language), every in with_ami(compared.scores, ["task", "subset", "language"]):
         own = every[every["compared"]]
         found = dict(zip(own["scorer_kind"], own["score"], strict=True))
         told = f"people {hundred(found.get('raters_mean', math.nan))}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from annotation.verdicts.tables import SIMULATED
+from evaluation.human.cells import on_clusters
 from evaluation.human.material import Material
 from plumbline.exhibits.table import Exhibit
 
@@ -16,5 +17,6 @@ def table(
     rows: Sequence[Mapping[str, str]], notes: Iterable[str],
 ) -> Exhibit:  # fmt: skip
     """`frame` with all digits and `rows` as printed; answers that a program gave are said to be simulated."""
-    simulated = [SIMULATED] if one.simulated else []
-    return Exhibit(name, caption, pd.DataFrame(frame), pd.DataFrame(rows), (*simulated, *filter(None, notes)))
+    simulated, table = [SIMULATED] if one.simulated else [], pd.DataFrame(frame)
+    clusters = on_clusters(table) if {"metric", "low"} <= set(table) else []
+    return Exhibit(name, caption, table, pd.DataFrame(rows), (*simulated, *clusters, *filter(None, notes)))

@@ -7,22 +7,28 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.sampling.sample import draw_sample
+from annotation.statistics.intervals import jackknife
 from annotation.status.stages import PEOPLE_REPORT
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from evaluation.human import records
+from evaluation.human.cells import OF_N_ITEMS
 from evaluation.human.charts import all_figures
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.headline import doubts, headline
 from evaluation.human.material import read_material
+from evaluation.human.metrics import ami
 from evaluation.human.page import OUTLINE, write_report
 from evaluation.human.records import HumanScore
 from evaluation.human.run import evaluate_human
+from evaluation.statistics.counted import v_measure
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, stage, write_kept_table
 from plumbline.store import read_frame
@@ -39,7 +45,7 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
     tables, scores = all_exhibits(one), read_kept_frame(study, records.SCORES, HumanScore, "x")
     assert {name for names in OUTLINE.values() for name in names} == {*tables, *all_figures(one)}
     assert all(table.notes[0].startswith("SIMULATED") for table in tables.values())
-    kept = pd.read_csv(page.parent / "tables" / "ceiling.csv").set_index("where")
+    kept = pd.read_csv(page.parent / "tables" / "ceiling.csv").query("metric != 'ami'").set_index("where")
     main = scores[scores["main"]]
     for task, own in main.groupby("task"):
         people = own.loc[own["scorer_kind"] == "raters_mean", "score"].item()
@@ -172,3 +178,43 @@ def test_where_a_study_stands_names_the_report_on_people_and_models(study: Study
     with stage(study, "evaluation human report", [study.folder / records.SCORES]):
         write_report(study)
     assert at()[0] == "done" and "evaluation.human" not in at()[1]
+
+
+def test_ami_stands_before_a_v_measure_whose_interval_says_what_it_is_of(study: Study) -> None:
+    one = read_material(study)
+    tables, page = all_exhibits(one), write_report(study).read_text(encoding="utf-8")
+    clusters = one.scores[one.scores["metric"] == "v_measure"]
+    where = clusters["where"].iloc[0]
+    ceiling = tables["ceiling"]
+    assert ceiling.frame.loc[ceiling.frame["where"] == where, "metric"].tolist() == ["ami", "v_measure"]
+    ami = one.scores[(one.scores["where"] == where) & (one.scores["metric"] == "ami")]
+    people = ami.loc[ami["scorer_kind"] == "raters_mean", ["score", "low", "high"]].iloc[0].tolist()
+    row = ceiling.frame[(ceiling.frame["where"] == where) & (ceiling.frame["metric"] == "ami")].iloc[0]
+    assert row[["raters_mean", "low", "high"]].tolist() == people
+    for name in ("ceiling", "models", "raters"):
+        assert OF_N_ITEMS in tables[name].notes and OF_N_ITEMS in tables[name].markdown(), name
+    assert OF_N_ITEMS in page
+    without = replace(one, scores=one.scores[one.scores["where"] != where])
+    assert OF_N_ITEMS not in all_exhibits(without)["ceiling"].notes
+
+
+def test_an_interval_of_a_v_measure_is_of_so_many_items_and_amis_of_all() -> None:
+    """What the note says: 30 items of 10 clusters, of which a rater knows every second one."""
+    rng = np.random.default_rng(11)
+    holds: dict[str, list[tuple[bool, bool]]] = {"v_measure": [], "ami": []}
+    for name, measure in (("v_measure", v_measure), ("ami", ami)):
+        everything, drawn = clusterings(20_000, rng), [clusterings(30, rng) for _ in range(100)]
+        values = [float(measure(*both)(np.ones((1, 30)))[0]) for both in drawn]
+        of_all, of_thirty = float(measure(*everything)(np.ones((1, 20_000)))[0]), float(np.mean(values))
+        for value, both in zip(values, drawn, strict=True):
+            low, high = jackknife(value, measure(*both)(1 - np.eye(30)))
+            holds[name].append((low <= of_thirty <= high, low <= of_all <= high))
+    shares = {name: np.mean(pairs, axis=0) for name, pairs in holds.items()}
+    assert shares["v_measure"][0] > 0.85 and shares["ami"][0] > 0.85
+    assert shares["v_measure"][1] < 0.1 and shares["ami"][1] > 0.85
+
+
+def clusterings(n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ten clusters, and a rater who knows every second item's and draws the others'."""
+    gold, guess = rng.integers(0, 10, n), rng.integers(0, 10, n)
+    return gold, np.where(rng.random(n) < 0.5, gold, guess)

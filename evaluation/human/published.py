@@ -1,0 +1,181 @@
+"""HUME's tables of scores that somebody published in mteb's form: people, their raters and models, a row a score.
+
+Nothing is run, and nobody is asked: what stands here are the numbers of the file, put together as HUME does.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.build.task_facts import numbers_of, read_table
+from evaluation.display import short_names
+from plumbline.errors import DataError, nearest
+from plumbline.reading import read_json
+
+HUMAN, RATERS_MEAN = "Human", "raters' mean"  # people as HUME scores them; the mean of the raters alone
+MAIN = "main_score"
+_COLUMNS = ("model", "revision", "task", "language", "value")
+_RATER = "annotator"  # how the revision of a single rater begins
+_TYPES = {"v_measure": "clustering", "map": "reranking", "spearman": "sts", "accuracy": "classification"}  # by metric
+_NO_ITEMS = "how many items there were is not known, and the interval rests on it"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a file holds: `scores` as `standing` and `paper.table_8` take them, `agreement` as the latter does."""
+
+    scores: pd.DataFrame  #: task_type, task, subset, language, scorer, scorer_kind, score, n_items (0: unknown)
+    agreement: pd.DataFrame  #: task, subset, language, measure, value
+    notes: tuple[str, ...]
+
+    @functools.cached_property
+    def incomplete(self) -> dict[str, int]:
+        """Models that lack a score on a task in a language that people did, and how many they have of these."""
+        places = pd.MultiIndex.from_frame(self.scores[["task", "language"]])
+        shared = self.scores[places.isin(places[(self.scores["scorer"] == HUMAN).to_numpy()])]
+        counts = shared.groupby("scorer", sort=False)["score"].count()
+        models = self.scores.loc[self.scores["scorer_kind"] == "model", "scorer"].unique()
+        return {name: int(counts.get(name, 0)) for name in models if counts.get(name, 0) < counts[HUMAN]}
+
+    @property
+    def compared(self) -> pd.DataFrame:
+        """People, the mean of the raters, and models that have all that people did: a score each of a task."""
+        whole = self.every
+        return whole[~whole["scorer"].isin(list(self.incomplete))]
+
+    @property
+    def every(self) -> pd.DataFrame:
+        """The same with models that lack some."""
+        raters = self.scores[self.scores["scorer_kind"] == "rater"]
+        keys = ["task_type", "task", "language"]
+        means = raters.groupby(keys, sort=False, as_index=False)["score"].mean().assign(scorer=RATERS_MEAN)
+        others = self.scores[self.scores["scorer_kind"] != "rater"]
+        whole: pd.DataFrame = pd.concat([others, means], ignore_index=True)
+        return whole
+
+
+def read_published(scores: Path, agreement: Path | None = None, models: Collection[str] = ()) -> Published:
+    """A table of scores (CSV, TSV, JSONL, Parquet), and how far raters agree (JSON); `models` are those that count.
+
+    The table has a row a score: model, revision, task, language, value, and with `metric` the rows of `main_score`
+    alone. People are the model `Human`, raters its revisions that begin with `annotator`. Raises DataError for what is
+    no such table.
+    """
+    frame = _checked(read_table(scores), scores)
+    counts, agreed = _agreement(agreement) if agreement else ({}, pd.DataFrame(columns=["task", "subset", "language"]))
+    names = [name for name in frame["scorer"].unique() if name != HUMAN]
+    if strange := [name for name in models if name not in names]:
+        raise DataError(f"{scores}: no model {strange[0]!r} has scores; {nearest(strange[0], names)}")
+    if models:
+        frame = frame[frame["scorer"].isin([HUMAN, *models])]
+    items = [counts.get(key, 0) for key in zip(frame["task"], frame["language"], strict=True)]
+    frame = frame.assign(subset="", n_items=frame["n_items"].where(frame["n_items"] > 0, items).astype(np.int64))
+    lacking = frame.loc[(frame["scorer"] == HUMAN) & (frame["n_items"] == 0), "task"].nunique()
+    note = f"of {lacking} tasks, in one language at least, {_NO_ITEMS}" if lacking else ""
+    return Published(_with_people(frame, scores), agreed, tuple(filter(None, [note])))
+
+
+def with_reasons(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `paper.table_8`, with what they lack where the number of items is unknown."""
+    unknown = (table["n"] == 0) & table["low"].isna()
+    return table.assign(reason=table["reason"].mask(unknown, _NO_ITEMS))
+
+
+def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The main scores of a file: task_type, task, language, scorer, revision, score, n_items."""
+    if missing := [name for name in _COLUMNS if name not in frame]:
+        raise DataError(f"{path}: no column {missing[0]!r}; needed are {', '.join(_COLUMNS)}, and metric where several")
+    types = _types(frame, path)
+    main = frame[frame["metric"].astype(str) == MAIN] if "metric" in frame else frame
+    if main.empty:
+        raise DataError(f"{path}: no row has the metric {MAIN!r}; scores of a task's own metric are called so")
+    main = main.reset_index(drop=True)
+    values = numbers_of(main, "value", path)
+    if (wrong := ~(np.abs(values) <= 1 + 1e-9)).any():
+        row = main.iloc[int(wrong.argmax())]
+        raise DataError(
+            f"{path}: {row['model']} on {row['task']} has the score {row['value']}; scores are from -1 to 1"
+        )
+    items = numbers_of(main, "n_items", path) if "n_items" in main else np.zeros(len(main))
+    names = {name: str(name).replace("__", "/") for name in main["model"].unique()}
+    short = short_names(set(names.values()))
+    return pd.DataFrame(
+        {
+            "task_type": [types[task] for task in main["task"]],
+            "task": main["task"].astype(str).str.removeprefix("HUME"),
+            "language": main["language"].astype(str),
+            "scorer": [_scorer(names[name], short) for name in main["model"]],
+            "revision": main["revision"].astype(str),
+            "score": values,
+            "n_items": np.nan_to_num(items).astype(np.int64),
+        }
+    )
+
+
+def _scorer(name: str, short: Mapping[str, str]) -> str:
+    return HUMAN if name.rpartition("/")[2] == HUMAN else short[name]
+
+
+def _types(frame: pd.DataFrame, path: Path) -> dict[str, str]:
+    """What is done in each task: as the column `task_type` says, else as the metrics tell that a task has."""
+    if "task_type" in frame:
+        return dict(zip(frame["task"], frame["task_type"].astype(str), strict=True))
+    types = {}
+    for task, rows in frame.groupby("task", sort=False):
+        metrics = set(rows["metric"].astype(str)) if "metric" in frame else set()
+        kinds = [kind for metric, kind in _TYPES.items() if metric in metrics]
+        if not kinds:
+            raise DataError(f"{path}: what is done in {task} its metrics do not tell; add a column 'task_type'")
+        types[str(task)] = kinds[0]
+    return types
+
+
+def _with_people(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The scores with who gave them: raters, what people say together (aggregate), models; each once."""
+    human = frame["scorer"] == HUMAN
+    if not human.any():
+        raise DataError(f"{path}: nobody is called {HUMAN!r}: there are no scores of people to stand beside models'")
+    single = human & frame["revision"].str.startswith(_RATER)
+    kinds = np.where(single, "rater", np.where(human, "aggregate", "model"))
+    whole = frame.assign(scorer_kind=kinds, scorer=frame["scorer"].mask(single, frame["revision"]))
+    key = ["task", "language", "scorer"]
+    apart = whole.groupby(key)["score"].agg(np.ptp)
+    if (apart > 1e-9).any():
+        task, language, scorer = apart.index[int((apart > 1e-9).to_numpy().argmax())]
+        raise DataError(f"{path}: {scorer} has several scores on {task} ({language}); leave one of them in the file")
+    return whole.drop_duplicates(key).drop(columns="revision").reset_index(drop=True)
+
+
+def _agreement(path: Path) -> tuple[dict[tuple[str, str], int], pd.DataFrame]:
+    """(items of each task in a language, how far its raters agree) of a file like HUME's."""
+    try:
+        content: Any = read_json(path)
+    except FileNotFoundError:
+        raise DataError(f"no file {path}") from None
+    rows = content.get("rows") if isinstance(content, dict) else content
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and _whole(row) for row in rows):
+        raise DataError(f"{path}: no list of rows, each with task, language and agreement (n_items, and a value)")
+    items, values = {}, []
+    for row in rows:
+        measured, key = row["agreement"], (str(row["task"]).removeprefix("HUME"), str(row["language"]))
+        value = measured.get("value", measured.get("mean_spearman", math.nan))
+        measure = str(measured.get("metric", "mean Spearman")).replace("_", " ")
+        items[key] = int(measured["n_items"])
+        values.append((key[0], "", key[1], measure, float(value)))
+    return items, pd.DataFrame(values, columns=["task", "subset", "language", "measure", "value"])
+
+
+def _whole(row: Mapping[str, Any]) -> bool:
+    measured = row.get("agreement")
+    if not isinstance(measured, dict) or not {"task", "language"} <= set(row):
+        return False
+    numbers = measured.get("n_items"), measured.get("value", measured.get("mean_spearman"))
+    return all(isinstance(number, (int, float)) for number in numbers)
