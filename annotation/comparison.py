@@ -22,6 +22,7 @@ from annotation.statistics.intervals import over_pairs
 from annotation.verdicts.tables import SIMULATED, display, number
 from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError
+from plumbline.frames import that_count
 from plumbline.study import Study
 
 _PLACE = ["pool", "language", "question"]
@@ -71,7 +72,8 @@ def compare_parts(first: pd.DataFrame, second: pd.DataFrame) -> list[Compared]:
 
 
 def _places(ratings: pd.DataFrame) -> list[tuple[tuple[str, str, str], pd.DataFrame]]:
-    rated = ratings[ratings["value"].notna()]
+    rated = that_count(ratings)
+    rated = rated[rated["value"].notna()]
     return [((str(a), str(b), str(c)), own) for (a, b, c), own in rated.groupby(_PLACE, observed=True, sort=False)]
 
 

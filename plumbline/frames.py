@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from plumbline.errors import nearest
+from plumbline.records import Rating
+
 _NO_NUMBERS = "cmM"  # NumPy's kinds: complex numbers, spans of time, dates
+_STATUSES = get_args(Rating.model_fields["status"].annotation)
+_REASONS = ("excluded", "withdrawn")  # columns with why a rating does not count
 
 
 def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
@@ -59,3 +65,37 @@ def same_index(first: object, second: object, what: str) -> None:
     frames = (pd.Series, pd.DataFrame)
     if isinstance(first, frames) and isinstance(second, frames) and not first.index.equals(second.index):
         raise ValueError(f"the two {what} have different indexes; align them, or pass `.to_numpy()` to pair by place")
+
+
+def marked(ratings: pd.DataFrame) -> pd.DataFrame:
+    """Ratings whose columns `status`, `excluded`, `withdrawn` and `surplus`, where there are such, say what counts.
+
+    Files of CSV have nothing where nobody excluded. Raises ValueError for what says neither that a rating counts nor
+    that it does not.
+    """
+    if "status" in ratings and (strange := [one for one in ratings["status"].unique() if one not in _STATUSES]):
+        raise ValueError(f"ratings: unknown status {strange[0]!r}; {nearest(str(strange[0]), list(_STATUSES))}")
+    for name in filter(ratings.columns.__contains__, _REASONS):
+        reasons = ratings[name].astype(object)
+        ratings = ratings.assign(**{name: reasons.where(reasons.notna(), "")})
+        if strange := [one for one in ratings[name].unique() if not isinstance(one, str)]:
+            why = "holds the reason why a rating does not count, and nothing where it counts"
+            raise ValueError(f"ratings: column {name!r} {why}; {strange[0]!r} is neither")
+    if "surplus" in ratings and not ratings["surplus"].isin([True, False]).all():
+        raise ValueError("ratings: column 'surplus' holds something other than true and false")
+    return ratings
+
+
+def that_count(ratings: pd.DataFrame) -> pd.DataFrame:
+    """The ratings that count by the columns of `ratings.parquet` that a frame has; all of one that has none of them.
+
+    These were submitted, by raters whom nobody excluded, of pairs that nobody withdrew, and are no `surplus`. Raises
+    ValueError as `marked`.
+    """
+    need(ratings, (), "ratings")
+    checked = marked(ratings)
+    counts = np.ones(len(checked), np.bool_)
+    for name, value in (("status", "submitted"), ("excluded", ""), ("withdrawn", ""), ("surplus", False)):
+        if name in checked:
+            counts &= (checked[name] == value).to_numpy(np.bool_)
+    return ratings if counts.all() else ratings[counts]

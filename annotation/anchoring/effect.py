@@ -12,6 +12,7 @@ from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import counting_ratings
 from annotation.shown_records import ShownScore
 from annotation.statistics.two_arms import two_arms
+from plumbline.frames import that_count
 from plumbline.study import Study
 
 #: measure: what of a pair is compared
@@ -33,7 +34,7 @@ def anchoring(ratings: pd.DataFrame, scores: Iterable[ShownScore], strata: Mappi
         [(one.pair_id, one.question, one.shown, one.value) for one in scores],
         columns=["pair_id", "question", "is_shown", "score"],
     )
-    given = ratings[["pair_id", "question", "value"]].merge(noted, on=["pair_id", "question"])
+    given = that_count(ratings)[["pair_id", "question", "value"]].merge(noted, on=["pair_id", "question"])
     given = given.assign(value=given["value"].astype(float))
     given["apart"] = (given["value"] - given["score"]).abs()
     pairs = given.groupby(["question", "pair_id"], as_index=False).agg(

@@ -10,6 +10,7 @@ import pandas as pd
 
 from annotation.human.asking import Given, answers_of
 from annotation.human.records import UNKNOWN, HumanAnswer, HumanItem, HumanTask
+from plumbline.frames import that_count
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ def answered(tasks: Sequence[HumanTask], items: Sequence[HumanItem], ratings: Ma
     simulated = dict[str, bool]()
     columns = ["pair_id", "rater_id", "question", "answer", "seconds", "simulated", "order"]
     for name, frame in ratings.items():
-        whole = frame if "order" in frame else frame.assign(order="")
+        counting = that_count(frame)
+        whole = counting if "order" in counting else counting.assign(order="")
         raters = given.setdefault(name, {})
         for (pair_id, rater), own in whole[columns].groupby(["pair_id", "rater_id"], sort=True, observed=True):
             answers = dict(zip(own["question"].astype(str), own["answer"].astype(str), strict=True))

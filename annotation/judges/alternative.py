@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.statistics.intervals import Floats
+from plumbline.frames import that_count
 
 EXPERTS, SKILLED, CROWD = 0.2, 0.15, 0.1  # the paper's epsilon: what a judge's cheapness may cost, by who rates
 FALSE_DISCOVERIES = 0.05
@@ -37,8 +38,9 @@ class AlternativeTest:
 def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = CROWD) -> AlternativeTest:
     """Hold a judge against each rater in turn, with the other raters of the pair as the measure.
 
-    `ratings` are of one question (pair_id, rater_id, value), `scores` the judge's by pair_id: rounded to the scale
-    first, since an expected score never ties with whole numbers and so loses (`effects.rounded`). A pair counts for a
+    `ratings` are of one question (pair_id, rater_id, value), of which those count that a study's would
+    (`plumbline.frames.that_count`); `scores` the judge's by pair_id: rounded to the scale first, since an expected
+    score never ties with whole numbers and so loses (`effects.rounded`). A pair counts for a
     rater if another rated it and the judge has a score (no NaN). Closeness is minus the root mean square distance
     from the others. For rater j, with d = 1{rater closer or as close} - 1{judge closer or as close} over j's pairs,
     mean(d) < epsilon is tested: by Student's t, and where d never varies by its value, as in the paper; with fewer than
@@ -99,7 +101,7 @@ def _limit(p_values: Floats, q: float = FALSE_DISCOVERIES) -> float:
 
 def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Floats, Floats]]:
     """For each rater (judge is as close or closer, rater is as close or closer), 0 or 1 a pair."""
-    wide = ratings.pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
+    wide = that_count(ratings).pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
     values, judged = wide.to_numpy(), scores.reindex(wide.index).to_numpy(np.float64)
     there = ~np.isnan(values)
     found = {}

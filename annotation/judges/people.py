@@ -1,6 +1,7 @@
 """How far people bear a judge out: agreement, error, gap and calibration against their ratings of the same outputs.
 
-`ratings` are those that count, of one question or several (pair_id, rater_id, question, value, transformation);
+`ratings` are of one question or several (pair_id, rater_id, question, value, transformation), and those count of which
+columns of a study's `ratings.parquet` say nothing else (`plumbline.frames.that_count`);
 `scores` are those of `annotation.judges.judgements.over_orders`. What says nothing of a judge beside people says so.
 """
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from annotation.judges.effects import ac2_of, mean_with_interval, pearson, rounded, spearman
 from annotation.statistics.intervals import Floats
-from plumbline.frames import filled, need, numbers, once
+from plumbline.frames import filled, need, numbers, once, that_count
 
 ALL = "all"  # of the rows over all transformations
 FAR = 2.0  # points; PTEB, appendix B
@@ -58,8 +59,8 @@ def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence
 
 
 def pair_means(ratings: pd.DataFrame) -> pd.Series:
-    """The mean of each pair's ratings; `ratings` are of one question."""
-    return ratings.groupby("pair_id")["value"].mean()
+    """The mean of each pair's ratings that count; `ratings` are of one question."""
+    return that_count(ratings).groupby("pair_id")["value"].mean()
 
 
 def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) -> Floats:
@@ -150,6 +151,8 @@ def _both(people: pd.Series, scores: pd.Series) -> tuple[Floats, Floats]:
 
 
 def _checked(ratings: pd.DataFrame) -> pd.DataFrame:
+    """The ratings that count, checked."""
+    ratings = that_count(ratings)
     filled(ratings, ("pair_id", "rater_id", "question", "transformation"), "ratings")
     need(ratings, ("value",), "ratings")
     once(ratings, ("pair_id", "rater_id", "question"), "ratings")

@@ -1,8 +1,11 @@
 """Agreement and means of ratings that somebody brings in a frame: checked, then computed as a study's are.
 
 A frame has one question's ratings, a row each: pair_id, rater_id (any names or numbers) and value (a point of the
-scale); other columns do not matter. Every function returns an `annotation.records.Estimate`: value, low and high (its
-95% interval) and reason, which says why something is NaN. A frame that is none of this is a ValueError in one line.
+scale). Of what a study's `ratings.parquet` has beside them, `status`, `excluded`, `withdrawn` and `surplus` say which
+ratings count (`plumbline.frames.that_count`), as for the commands, which also leave out pairs with fewer ratings than
+`acceptance.min_raters`; other columns do not matter. Every function returns an `annotation.records.Estimate`: value,
+low and high (its 95% interval) and reason, which says why something is NaN. A frame that is none of this is a
+ValueError in one line.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import pandas as pd
 from annotation.records import Estimate
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, undefined
 from annotation.statistics.summaries import HTEB_SCALE, mean_of, points_of
-from plumbline.frames import filled, numbers, once
+from plumbline.frames import filled, need, numbers, once, that_count
 
 COLUMNS = ("pair_id", "rater_id", "value")
 
@@ -116,19 +119,21 @@ def mean_interval(
     if over not in ("pairs", "pairs_and_raters"):
         raise ValueError(f"over is 'pairs' or 'pairs_and_raters', not {over!r}")
     answers = answers_of(ratings, scale)
-    if ratings.empty:
+    if not answers.pairs:
         return undefined("no ratings")
     found, reason = mean_of(answers, over)
     return Estimate(value=float(found.value), low=float(found.low), high=float(found.high), reason=reason)
 
 
 def answers_of(ratings: pd.DataFrame, scale: Sequence[int]) -> Answers:
-    """The frame's ratings as numbers. Raises ValueError for a frame or a scale that is none."""
+    """The frame's ratings that count, as numbers. Raises ValueError for a frame or a scale that is none."""
     points = points_of(scale)
-    filled(ratings, COLUMNS, "ratings")
-    on_scale(ratings, points)
-    once(ratings, ("pair_id", "rater_id"), "ratings of one question")
-    return Answers.of(ratings, points)
+    need(ratings, COLUMNS, "ratings")
+    counting = that_count(ratings)
+    filled(counting, COLUMNS, "ratings")
+    on_scale(counting, points)
+    once(counting, ("pair_id", "rater_id"), "ratings of one question")
+    return Answers.of(counting, points)
 
 
 def on_scale(ratings: pd.DataFrame, scale: Sequence[int]) -> None:

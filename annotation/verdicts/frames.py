@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 
@@ -11,16 +11,14 @@ from annotation.records import Verdict
 from annotation.statistics.frames import on_scale
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts, with_exclusions, with_withdrawals
-from plumbline.errors import nearest
-from plumbline.frames import filled, need, numbers, once
-from plumbline.records import Pair, Rating
+from plumbline.frames import filled, marked, need, numbers, once
+from plumbline.records import Pair
 from plumbline.transformations import TRANSFORMATIONS
 
 UNKNOWN = "und"  # BCP 47's word for a language that nobody said
 _KEY = ("pair_id", "rater_id", "question")
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")
 _OF_PAIRS = ("transformation", "axis", "pool", "language", "output_language", "task_type", *_MAKER)
-_STATUSES = get_args(Rating.model_fields["status"].annotation)
 _NEVER = pd.Timestamp(0, tz="UTC")
 
 
@@ -32,7 +30,8 @@ def judge(
     `ratings` have a row for each answer: pair_id, rater_id, question, value (a point of the design's scale), and
     transformation where `pairs` do not say it; `language` and `output_language` (BCP 47) and task_type may stand there
     too. `pairs` (pair_id, transformation, the same others) name those that nobody rated yet, too. Of what a study's
-    `ratings.parquet` has beside that, `status`, `excluded`, `withdrawn`, `submitted_at` and `simulated` are heeded.
+    `ratings.parquet` has beside that, `status`, `excluded`, `withdrawn`, `submitted_at` and `simulated` are heeded, and
+    `surplus` where no `submitted_at` says who came first.
     `design` says questions, scale, how many raters of a pair count and the rule (default: HTEB's, mean at least 3 for
     quality and fluency, from 20 pairs on). `seed` is that of resampling pairs for the intervals of alpha and raw
     agreement; None leaves out all agreement but AC2. A record's `questions` hold means, intervals and agreement of each
@@ -89,21 +88,13 @@ def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
 
     Files of CSV have nothing where nobody excluded, and times as text.
     """
-    if "status" in rated and (strange := [one for one in rated["status"].unique() if one not in _STATUSES]):
-        raise ValueError(f"ratings: unknown status {strange[0]!r}; {nearest(str(strange[0]), list(_STATUSES))}")
-    for name in ("excluded", "withdrawn"):
-        if name in rated:
-            reasons = rated[name].astype(object)
-            rated = rated.assign(**{name: reasons.where(reasons.notna(), "")})
-            if strange := [one for one in rated[name].unique() if not isinstance(one, str)]:
-                why = "holds the reason why a rating does not count, and nothing where it counts"
-                raise ValueError(f"ratings: column {name!r} {why}; {strange[0]!r} is neither")
+    rated = marked(rated)
     if "simulated" in rated and not rated["simulated"].isin([True, False]).all():
         raise ValueError("ratings: column 'simulated' holds something other than true and false")
     if "submitted_at" in rated:
         filled(rated, ("submitted_at",), "ratings")
-        rated = rated.assign(submitted_at=_times(rated["submitted_at"]))
-    return rated
+        return rated.assign(submitted_at=_times(rated["submitted_at"]))
+    return rated[~rated["surplus"].astype(bool)] if "surplus" in rated else rated
 
 
 def _times(column: pd.Series) -> pd.Series:
