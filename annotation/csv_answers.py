@@ -22,7 +22,7 @@ from annotation.names import remember_names
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import is_pseudonym, named_pseudonym, pseudonym_key
 from annotation.questions import Question, Value
-from annotation.ratings.answers import Answer, Part, check, keep, of_file
+from annotation.ratings.answers import Answer, Part, check, keep, of_file, source_of_file
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.shown import shown
@@ -46,6 +46,7 @@ def collect_csv(
     Without a column for it the time is the file's, and how long answers took is unknown. Raises DataError with file
     and line for what is no rating of this study.
     """
+    source = source_of_file(path)
     with alone(study):
         rubric = asked_rubric(study)
         pairs, advice = {pair.pair_id: pair for pair in shown(study)}, of_file(study)
@@ -66,7 +67,7 @@ def collect_csv(
             raise DataError(f"{path}: no answers in it, only a header; correct --csv")
         remember_names(home, study, form.names)
         part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers[place] for place in sorted(answers)))
-        return keep(study, path.name, {path.name: part}, replace=replace)
+        return keep(study, source, {source: part}, replace=replace)
 
 
 def columns_of(study: Study, text: str) -> dict[str, str]:

@@ -68,6 +68,11 @@ def offered(study: Study) -> str:
     return "rated" if (study.folder / "ratings.parquet").exists() else ""
 
 
+def offered_to_raters(study: Study) -> bool:
+    """Whether raters were offered the sample by this campaign; ratings alone (`rated`) may be another's."""
+    return offered(study) not in ("", "rated")
+
+
 def refuse_other_offering(study: Study, to: str, rubric: Rubric) -> None:
     """Raise StudyError for another sample than was offered before, and for other words than people are being asked.
 

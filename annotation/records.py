@@ -14,6 +14,7 @@ from plumbline.records import Number, Record
 from plumbline.study.campaign import RuleSpec
 
 Outcome = Literal["accepted", "rejected", "undecided"]
+Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
 
 
 class Estimate(Record):
@@ -107,7 +108,7 @@ class Verdict(Later, Record):
     LATER: ClassVar[frozenset[str]] = frozenset(
         {
             *("rules", "combine", "probabilities", "n_withdrawn", "decision_with_withdrawn", "withdrawn_hash"),
-            *("decision_people", "judged"),
+            *("decision_people", "judged", "rules_fixed"),
         }
     )
 
@@ -160,6 +161,11 @@ class Verdict(Later, Record):
     )
     kept_out_share: float = Field(default=0.0, description="share of usable outputs that were kept out so")
     simulated: bool = Field(description="true if any of the ratings is simulated")
+    rules_fixed: Fixed = Field(
+        default="",
+        description="late: after the first rating; unknown: imported ratings have no times; empty: before the first"
+        " rating, or nothing is known of it",
+    )
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")

@@ -10,6 +10,7 @@ import pandas as pd
 
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
+from annotation.verdicts.marks import late_lines
 from annotation.verdicts.tables import display
 from evaluation.tables import (
     axis_table,
@@ -65,6 +66,7 @@ def short_names(models: Collection[str]) -> dict[str, str]:
 
 def _heading(study: Study, verdicts: Sequence[Verdict]) -> str:
     simulated = f"\n{_SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
+    simulated += "".join(f"\n{line}" for line in late_lines(verdicts))
     return f"Evaluation of {study.name!r}, protocol {study.evaluation.protocol!r}; scores times 100.{simulated}"
 
 
@@ -86,6 +88,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
     caption = "Scores by axis (difference from the original of the same data sets and items, in points)"
     if bool(table["simulated"].any()):
         caption += "; verdicts from simulated ratings"
+    caption += "".join(f"; {line.rstrip('.')}" for line in late_lines(verdicts))
     return "\n".join([caption, columns(["model", "failed", "original", *axes.names], rows), *dict.fromkeys(notes)])
 
 

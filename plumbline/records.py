@@ -117,6 +117,8 @@ class Pair(Record):
 
 
 ARGILLA = "argilla"  # the source of ratings that were given there
+SOURCES = (ARGILLA, "mturk", "prolific", "simulated")  # of a study's own campaign; any other is the name of a file
+SANDBOX = " sandbox"  # how the source of a crowd's rehearsal ends
 
 
 class Rating(Record):

@@ -15,7 +15,7 @@ from plumbline.study import Study
 from streamlit_app import warm
 from streamlit_app.elements import complain
 from streamlit_app.readers.files import OF_PEOPLE, PROMPTED
-from streamlit_app.readers.ratings import simulated
+from streamlit_app.readers.ratings import late, simulated
 from streamlit_app.start import opened
 
 #: The pages: their names and files, which are their addresses too. An icon would be fetched from another host.
@@ -61,6 +61,8 @@ def main() -> None:
             from annotation.verdicts.tables import SIMULATED  # noqa: PLC0415 (most of the time at the start is imports)
 
             st.warning(SIMULATED, icon=":material/science:")
+        for line in late(study):
+            st.warning(line, icon=":material/history:")
     except (PlumblineError, OSError) as error:
         st.title("Plumbline", anchor=False)
         complain(str(error))

@@ -210,9 +210,12 @@ def _on_paper(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     return padded
 
 
-def limits(*, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0) -> str:
+def limits(
+    *, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0, late: Sequence[str] = ()
+) -> str:
     """The limits of a figure in a sentence or two, to stand behind what it shows; empty where there are none."""
     said = [" SIMULATED ratings: it measures nothing."] if simulated else []
+    said += [f" {line}" for line in late]
     if n is not None and n < FEW:
         said.append(f" Few {what}: n = {n}.")
     if undecided:

@@ -22,7 +22,7 @@ from annotation.crowd.mturk.archive import read_archive
 from annotation.crowd.sources import refuse_lost_batches, source_of
 from annotation.crowd.submissions import Work
 from annotation.pseudonyms import worker_pseudonym
-from annotation.ratings.answers import Answer, Part, check, keep
+from annotation.ratings.answers import Answer, Part, check, keep, source_of_file
 from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
@@ -85,7 +85,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     `key` makes workers' pseudonyms, the same as a campaign's. Rejected assignments are left out and named, as MTurk's
     own site leaves them unpaid. Raises DataError with file and line for what is no answer of this study.
     """
-    pairs = {pair.pair_id: pair for pair in shown(study)}
+    source, pairs = source_of_file(path), {pair.pair_id: pair for pair in shown(study)}
     refuse_other_prompts(study, list(pairs.values()))
     rubric, answers, left_out = asked_rubric(study), list[Answer](), dict[str, str]()
     for submission, given in read_archive(path, study, {pair_id: pair.pool for pair_id, pair in pairs.items()}):
@@ -98,7 +98,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
             check(answer, f"{path}, assignment {submission.submission_id}", rubric, pairs)
         answers += own
     part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers))
-    ratings = _keep(study, path.name, {path.name: part} if answers else {}, replace=replace, live=True)
+    ratings = _keep(study, source, {source: part} if answers else {}, replace=replace, live=True)
     return Collection(ratings, len({(one.rater_id, one.batch) for one in answers}), left_out)
 
 

@@ -28,7 +28,7 @@ from annotation.rubric import Rubric
 from annotation.sampling.shown import shown
 from plumbline.errors import DataError
 from plumbline.reading import parse_json
-from plumbline.records import Pair, Rating
+from plumbline.records import SANDBOX, SOURCES, Pair, Rating
 from plumbline.store import atomic
 from plumbline.study import Study
 
@@ -96,6 +96,13 @@ def of_file(study: Study) -> str:
         "; correct the id, or, where the file is of a larger sample, extend this study's (raise sample.pairs and run"
         f" `{study.command('annotation sample')} --extend REASON`), or export from a study with the same sample"
     )
+
+
+def source_of_file(path: Path) -> str:
+    """The source of a file's ratings: its name. Raises DataError for one that a study's own campaign has."""
+    if path.name.removesuffix(SANDBOX) in SOURCES:
+        raise DataError(f"{path}: ratings from {path.name!r} would be taken for a campaign's own; rename the file")
+    return path.name
 
 
 def keep(

@@ -28,6 +28,7 @@ from annotation.status.status import read_status
 from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.judged import deciders
+from annotation.verdicts.marks import late_lines
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import SIMULATED, rule_chances
 from plumbline.commands import as_called
@@ -90,7 +91,8 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     title = f"What {deciders(material.verdicts)[0]} decided: study {study.name}"
     status = read_status(study, material.read_at, signs=lambda: material.signs)
     short = Section("In short", [*map(as_called, headline(status, material.verdicts, reported=True))])
-    write_page(page, title, SIMULATED if material.simulated else "", [short, *sections(material, tables, drawn)])
+    warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
+    write_page(page, title, warning, [short, *sections(material, tables, drawn)])
     return page
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from annotation.judged_mean import JudgedMean
@@ -15,6 +15,7 @@ from annotation.records import Group, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import Unit, with_judged
+from annotation.verdicts.marks import with_rules_fixed
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.verdicts import LOOKS, conclude, rule_id, with_supply
 from plumbline.errors import DataError
@@ -53,13 +54,15 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     judged_by = rests_on | {"withdrawn_hash": withdrawn_hash(withdrawn)}
     groups, found, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
     found = with_supply(found, evidence.supply)
+    found = with_rules_fixed(found, replace(evidence, rules=rules).rules_fixed[0])
     if study.acceptance.judges.use == "decide":
         if judged is None:
             raise RuntimeError("people and judges decide, and nobody told what judges say")  # a bug of the caller
         found = with_judged(found, judged(evidence, found), design.rule)
     seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
-    doubts = doubts_of(evidence, found, evidence.signs)
-    told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts, evidence.with_rules(rules, seen))
+    written = evidence.with_rules(rules, seen)
+    doubts = doubts_of(written, found, written.signs)
+    told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts, written)
     write_rules(study, evidence.rules, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results
         write_kept(study, LOOKS, seen)

@@ -29,7 +29,8 @@ CLOSE = 0.95  # a mean on its side of the threshold with less probability than t
 LOW_ALPHA, FAIR_AC2 = 0.2, 0.4  # bands of agreement (annotation.verdicts.tables): "poor" beside at least "moderate"
 MANY_FAILED = 0.05  # of the outputs: more leave the sample one of what went well
 LOOKED_FOR = (
-    "Looked at: signs, controls, exclusions, withdrawals, open answers, thin samples, close means, agreement, outputs."
+    "Looked at: when rules were fixed, signs, controls, exclusions, withdrawals, open answers, thin samples, close"
+    " means, agreement, outputs."
 )
 LOOKED_FOR_IN_ITEMS = LOOKED_FOR.replace("means", "means and shares").replace("outputs", "rows without a text")
 _LOOKED_FOR_SO_FAR = "Looked at: signs and controls; the rest once there are verdicts."
@@ -43,6 +44,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
     """
     study, collected = evidence.study, evidence.collected
     return (
+        *filter(None, [evidence.rules_fixed[1]]),
         *_signs(study, collected, signs, evidence.decisions),
         *_controls(evidence),
         *_exclusions(verdicts),
@@ -275,16 +277,12 @@ def _of_another_mix(evidence: Evidence, wave: int) -> list[str]:
         strata = own[["transformation", "language", "output_language", "dataset"]].agg(tuple, axis=1)
         before, new = set(strata[own["wave"] < wave]), set(strata[own["wave"] == wave])
         if before and new - before:
-            found.append(" ".join(_words(str(name)) for name in names))
+            found.append(" ".join(str(name).replace("_", " ") for name in names))
     return found
 
 
 def _name(verdict: Verdict) -> str:
     return scoped(verdict.transformation, verdict.language, verdict.task_type)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _some(said: Sequence[str]) -> str:

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from annotation.offering import read_waves
+from annotation.offering import offered_to_raters, read_waves
 from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import SAMPLE, read_ratings
 from annotation.ratings.review import signs_of, unlooked_signs
-from annotation.records import Decision, Look, RuleSet, Sign, Wave
+from annotation.records import Decision, Fixed, Look, RuleSet, Sign, Wave
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.sampling.sample import SUPPLY, known_supply, read_pairs, read_supply
 from annotation.statistics.summaries import Design
-from annotation.verdicts.preregistration import first_rating, read_rules, refuse_other_rules
+from annotation.verdicts.preregistration import first_rating, imported, read_rules, refuse_other_rules, rules_fixed
 from annotation.verdicts.verdicts import read_looks
 from plumbline.study import Study
 
@@ -35,6 +35,7 @@ class Evidence:
     supply: Sequence[Supply]  #: what the sample was drawn from; nothing of samples by earlier versions
     waves: Sequence[Wave]  #: by which the sample was extended, the first one first
     looks: Sequence[Look]  #: when verdicts were reached, the first time first
+    offered: bool  #: whether this campaign offered the sample to raters; taken for granted where nothing is imported
 
     @classmethod
     def read(cls, study: Study, collected: Collected | None = None) -> Evidence:
@@ -42,17 +43,18 @@ class Evidence:
 
         `collected` is for who has it at hand.
         """
-        decisions = read_decisions(study)
+        decisions, ratings = read_decisions(study), collected or Collected.read(study)
         return cls(
             study=study,
             rubric=load_rubric(study),
-            collected=collected or Collected.read(study),
+            collected=ratings,
             decisions=[one for one in decisions if one.rater_id],
             withdrawals=[one for one in decisions if one.pair_id],
             rules=read_rules(study),
             supply=known_supply(study),
             waves=read_waves(study),
             looks=read_looks(study),
+            offered=not imported(ratings.ratings).any() or offered_to_raters(study),
         )
 
     @classmethod
@@ -79,6 +81,11 @@ class Evidence:
     def first(self) -> datetime | None:
         """When the first rating was given."""
         return first_rating(self.collected.ratings)
+
+    @property
+    def rules_fixed(self) -> tuple[Fixed, str]:
+        """Whether the rules were fixed after the first rating, and what is doubtful about that in words."""
+        return rules_fixed(self.rules, self.collected.ratings, offered=self.offered)
 
     @functools.cached_property
     def signs(self) -> Sequence[Sign]:

@@ -13,13 +13,14 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.ratings.ratings import read_all_ratings
-from annotation.records import RuleSet
+from annotation.ratings.ratings import read_all_ratings, untimed
+from annotation.records import Fixed, RuleSet
 from annotation.rubric import Rubric, load_rubric
 from annotation.verdicts.fixed_judges import fixed_judges, refuse_undrawn
 from annotation.verdicts.rule_changes import changes
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import read_kept, refuse_unnoted, write_kept
+from plumbline.records import SANDBOX, SOURCES
 from plumbline.study import Study
 
 FILE = "rules.json"
@@ -189,3 +190,40 @@ def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
         return f"{at}; there is no rating yet.{worded}"
     order = "before" if held.fixed_at < first else "AFTER"
     return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC).{worded}"
+
+
+def imported(ratings: pd.DataFrame) -> pd.Series:
+    """Which ratings are of a file, and not of the study's own campaign."""
+    return ~ratings["source"].astype(str).str.removesuffix(SANDBOX).isin(SOURCES)
+
+
+def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: bool) -> tuple[Fixed, str]:
+    """(whether the rules that hold were fixed after the first rating, what is doubtful about that in words).
+
+    `ratings` are all that were collected, `offered` is whether this campaign offered the sample to raters: ratings that
+    were imported into one that did not count as given before. Where a file gives no times, nobody can know.
+    """
+    first = first_rating(ratings)
+    rules, began = binding(fixed, first), seen(fixed, first)
+    if rules is None or began is None or first is None:
+        return "", ""
+    since = rules.fixed_at if changes(began.rules, rules.rules) else began.fixed_at
+    submitted = ratings[ratings["status"] == "submitted"]
+    of_files = submitted[imported(submitted)]
+    at, chosen = (
+        f"the rules were fixed on {since:%Y-%m-%d at %H:%M} UTC",
+        "they may have been chosen for what they accept",
+    )
+    if first < since:
+        return "late", f"{at}, after the first rating ({first:%Y-%m-%d, %H:%M} UTC): {chosen}"
+    if len(of_files) and not offered:
+        elsewhere = f"{_were(len(of_files))} imported from files, and this campaign never offered the sample to raters"
+        return "late", f"{at}, {elsewhere}, so that they count as given before: {chosen}"
+    if unknown := int(untimed(of_files).sum()):
+        timeless = f"{_were(unknown)} imported after it from a file without times"
+        return "unknown", f"{at}, and {timeless}: whether they were given before it cannot be known"
+    return "", ""
+
+
+def _were(number: int) -> str:
+    return f"{number} rating was" if number == 1 else f"{number} ratings were"

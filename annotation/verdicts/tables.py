@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import pandas as pd
 
 from annotation.records import Chance, Estimate, Group, Summary, Verdict
+from annotation.verdicts.marks import late_lines
 from annotation.verdicts.rules import in_own_words, in_words
 from plumbline.cli import columns
 from plumbline.languages import language_name
@@ -63,7 +64,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             row |= _cells(summary)
         row |= dict(_of_labels(verdict.questions))
         row |= {f"P: {rule}": one.probability for rule, one in rule_chances(verdict)}
-        row["simulated"] = verdict.simulated
+        row |= {"simulated": verdict.simulated, "rules_fixed": verdict.rules_fixed}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -222,6 +223,7 @@ def verdict_text(verdicts: Sequence[Verdict], called: Called = PAIRS) -> str:
         for verdict in verdicts
     ]
     simulated = f"\n{SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
+    simulated += "".join(f"\n{line}" for line in late_lines(verdicts))
     judged, items = called.judged.capitalize(), f"{called.item}s"
     where = "Language, task" if tasks else "Language"
     header = [judged, where, "Verdict", items.capitalize(), "P", "Failed", "Reason"]

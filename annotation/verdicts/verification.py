@@ -17,6 +17,7 @@ import pandas as pd
 from annotation.records import Group, PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import unit_of, with_judged
+from annotation.verdicts.marks import with_rules_fixed
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.verdicts import COMMAND, conclude, read_agreement, read_pair_means, with_supply
 from plumbline.errors import DataError
@@ -26,6 +27,12 @@ from plumbline.study import Study, file_hash
 
 _NEAR = 1e-5  # relative; what other versions of numpy and scipy may differ by, and irrCAC rounds by
 _RESAMPLED = ("alpha", "kappa", "raw")  # their intervals, or they themselves, take long and decide nothing
+_UNSAID = (
+    "n_withdrawn",
+    "decision_with_withdrawn",
+    "decision_people",
+    "rules_fixed",
+)  # written where they say anything
 _REST = (
     "pairs_sha256",
     "ratings_sha256",
@@ -62,7 +69,7 @@ def differences(
     pairs, ratings = evidence.collected.sample_pairs, evidence.collected.sample_ratings
     withdrawn = evidence.collected.withdrawn
     due, follow, own = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
-    follow = with_supply(follow, evidence.supply)
+    follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
     if evidence.study.acceptance.judges.use == "decide":  # whether judges said so, their records tell
         follow = with_judged(follow, {unit_of(one): one.judged for one in found}, evidence.design.rule)
     yield from (("verdicts.json", one) for one in _other_verdicts(found, follow))
@@ -137,6 +144,7 @@ def _said(record: Verdict | Group) -> dict[str, Any]:
     if isinstance(record, Verdict):
         sure = zip(map(in_words, record.rules), record.probabilities, strict=False)
         whole |= {f"probabilities.{rule}": one.probability for rule, one in sure}
+        whole |= {name: getattr(record, name) for name in _UNSAID}
     for summary in record.questions:
         own = summary.model_dump(exclude={"question", "shares", "ranks", "coefficients", *_RESAMPLED})
         own |= {f"share of {one.label}": one.share.model_dump() for one in summary.shares}
@@ -165,7 +173,13 @@ def _difference(place: str, name: str, said: Any, due: Any) -> Iterator[str]:
 
 
 def _words(what: str, value: Any) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value:.6g}" if _number(value) else str(value)
+    text = (
+        ", ".join(map(str, value))
+        if isinstance(value, tuple)
+        else f"{value:.6g}"
+        if _number(value)
+        else str(value) or "nothing"
+    )
     return text if what in ("", "decision") else f"{what} {text}"
 
 

@@ -116,6 +116,7 @@ def _add_bundle(parser: argparse.ArgumentParser) -> None:
 def _export(options: argparse.Namespace) -> int:
     from tqdm import tqdm  # noqa: PLC0415
 
+    from annotation.verdicts.marks import late_lines  # noqa: PLC0415
     from evaluation.bundle.bundle import Bundle  # noqa: PLC0415
     from evaluation.bundle.check import open_checked  # noqa: PLC0415 (what takes long to import comes after --help)
     from evaluation.bundle.export import export  # noqa: PLC0415
@@ -138,13 +139,14 @@ def _export(options: argparse.Namespace) -> int:
     simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
     print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
     sign = "" if is_remote(out) else f"; to sign it: minisign -Sm {out}"
-    print(f"bundle {bundle.identity}{sign}")
+    print(*late_lines(bundle.verdicts), f"bundle {bundle.identity}{sign}", sep="\n")
     return 0
 
 
 def _export_folder(study: Any, out: Path, *, comments: bool) -> int:
     from tqdm import tqdm  # noqa: PLC0415
 
+    from annotation.verdicts.marks import late_lines  # noqa: PLC0415
     from evaluation.bundle.folder import CROISSANT, export_folder  # noqa: PLC0415
 
     units = len(study.transformations) * len(study.seeds)
@@ -152,7 +154,8 @@ def _export_folder(study: Any, out: Path, *, comments: bool) -> int:
         bundle, lacking = export_folder(study, out, comments=comments, step=bar.update)
     simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
     print(f"{study.name}: bundle {bundle.identity} and its tables, checked{simulated} -> {out}")
-    print(f"nothing was sent anywhere; to read it: datasets.load_dataset({str(out)!r}, 'outputs')")
+    reading = f"nothing was sent anywhere; to read it: datasets.load_dataset({str(out)!r}, 'outputs')"
+    print(*late_lines(bundle.verdicts), reading, sep="\n")
     if lacking:
         said = {"creator": "creators", "datePublished": "published", "license": "licence", "url": "reference"}
         keys = ", ".join(f"bundle.{said[name]}" for name in lacking)

@@ -20,6 +20,7 @@ from annotation.records import Decision, Group, Look, PairMean, RuleSet, Verdict
 from annotation.rubric import Rubric
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.marks import with_rules_fixed
 from evaluation.bundle import members, tables
 from evaluation.bundle.archive import LARGEST_WORDS, MANIFEST, Archive
 from evaluation.bundle.manifest import Manifest, read_manifest
@@ -94,7 +95,13 @@ class Bundle:
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
-        """What people's ratings decided."""
+        """What people's ratings decided, by rules fixed when: bundles of before do not say that."""
+        if any(one.rules_fixed for one in self._verdicts):
+            return self._verdicts
+        return with_rules_fixed(self._verdicts, self.evidence.rules_fixed[0])
+
+    @functools.cached_property
+    def _verdicts(self) -> list[Verdict]:
         return self.models(members.VERDICTS, Verdict)
 
     @functools.cached_property
@@ -142,6 +149,7 @@ class Bundle:
             supply=self.models("sample.json", Supply),
             waves=self.models("waves.json", Wave),
             looks=self.models("looks.json", Look),
+            offered=all(one.rules_fixed != "late" for one in self._verdicts),
         )
 
     def texts(self, dataset: str) -> pa.Table:

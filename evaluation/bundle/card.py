@@ -45,8 +45,8 @@ def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) 
     said = bundle.manifest
     parts = [
         f"---\n{front}---\n\n# {_plain(said.study)}, edition {_plain(said.edition)}",
-        *([f"**{words.SIMULATED}**"] if said.simulated else []),
-        *(_plain(line) for line in words.heading(bundle).splitlines() if line != words.SIMULATED),
+        *(f"**{line}**" for line in words.warnings(bundle)),
+        *(_plain(line) for line in words.heading(bundle).splitlines() if line not in words.warnings(bundle)),
         "Texts that a program transformed, ratings of a sample of them, and what followed: which transformations may be"
         " used in which languages.",
         '```python\nfrom datasets import load_dataset\n\nload_dataset("FOLDER", "outputs", split="test")\n```',

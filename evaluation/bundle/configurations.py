@@ -36,7 +36,8 @@ _OF_OUTPUTS = {
 }
 _OF_SUMMARIES = ("n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability")
 _OF_VERDICTS = ("transformation", "axis", "pool", "language", "output_languages", "task_type", "scope", "decision",
-                "reasons", "threshold", "rule", "failed_share", "n_excluded", "n_withdrawn", "simulated")  # fmt: skip
+                "reasons", "threshold", "rule", "failed_share", "n_excluded", "n_withdrawn", "simulated",
+                "rules_fixed")  # fmt: skip
 _OF_GROUPS = ("level", "name", "axis", "transformations", "simulated")
 _OF_DATA = {
     "text": "the text",

@@ -46,13 +46,13 @@ def croissant(
         "license": [_licence(one) for one in dict.fromkeys([said.licence, *(s.licence for s in said.datasets)]) if one],
         "url": said.reference,
     }
-    simulated = f"{words.SIMULATED} " if said.simulated else ""
+    warnings = "".join(f"{line} " for line in words.warnings(bundle))
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": SPECIFICATION,
         "name": said.study,
-        "description": f"{simulated}{said.description or said.study} (bundle {bundle.identity})",
+        "description": f"{warnings}{said.description or said.study} (bundle {bundle.identity})",
         **{name: value for name, value in asked.items() if value},
         "version": _version(said.edition),
         **({"citeAs": said.citation} if said.citation else {}),

@@ -9,6 +9,7 @@ import pandas as pd
 
 from annotation.comparison import Campaign, campaigns_text
 from annotation.records import Verdict
+from annotation.verdicts.marks import late_lines
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.withheld import COPY
 from evaluation.bundle.words import SIMULATED
@@ -32,6 +33,7 @@ def difference(first: Bundle, second: Bundle) -> str:
         parts.append(f"Ratings are not compared: {error}")
     if first.manifest.simulated or second.manifest.simulated:
         parts.append(SIMULATED.replace("Its ratings", "Ratings"))
+    parts += late_lines([*first.verdicts, *second.verdicts])
     return "\n\n".join(parts)
 
 

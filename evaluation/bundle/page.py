@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.verdicts.tables import SIMULATED, display
+from annotation.verdicts.tables import display
 from evaluation.bundle import judged, words
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.evaluate import Evaluated
@@ -21,12 +21,12 @@ FILE = "report.html"
 
 def write(bundle: Bundle, made: Evaluated) -> Path:
     """Write the page; where it is."""
-    said = bundle.manifest
+    said, warnings = bundle.manifest, words.warnings(bundle)
     scores = pd.concat([made.scores, made.beside], ignore_index=True)
     results = Results(
         scores,
         bundle.verdicts,
-        ((SIMULATED,) if said.simulated else ()) + (*words.gaps(made), *made.notes),
+        (*warnings, *words.gaps(made), *made.notes),
         made.study.sample.seed,
     )
     shown = [paper_tables.axes(results), paper_tables.transformations(results)]
@@ -39,7 +39,7 @@ def write(bundle: Bundle, made: Evaluated) -> Path:
     scored: list[str | Table | Figure] = []
     for one in shown:
         scored += [replace(one.table(), caption=one.caption)] if len(one.frame) else []
-    told = [line for line in words.heading(bundle).splitlines() if line != words.SIMULATED]  # it stands above all
+    told = [line for line in words.heading(bundle).splitlines() if line not in warnings]  # it stands above all
     computed = [f"Checked: {line}." for line in (words.COMPUTED, judged.in_words(bundle)) if line]
     sections = [
         Section("What this rests on", [*(_sentence(line) for line in told), *computed, _sources(bundle)]),
@@ -47,7 +47,7 @@ def write(bundle: Bundle, made: Evaluated) -> Path:
         Section("Scores", scored),
     ]
     path = made.study.folder / FILE
-    write_page(path, f"Scores on {said.study}, bundle {bundle.short}", SIMULATED if said.simulated else "", sections)
+    write_page(path, f"Scores on {said.study}, bundle {bundle.short}", " ".join(warnings), sections)
     return path
 
 

@@ -12,10 +12,9 @@ from annotation.rubric import Rubric
 from annotation.verdicts.fixed_judges import SAID
 from evaluation.bundle.members import BundledPrompt, BundledTransformation
 from generation.jobs import Plan
-from plumbline.records import ARGILLA
+from plumbline.records import SOURCES
 from plumbline.study import Study
 
-_SOURCES = (ARGILLA, "mturk", "prolific", "simulated")  # any other is the name of somebody's file
 WITHHELD = "(not in the bundle)"  # what stands for raters' free words
 #: What of a model a bundle may say: nothing of it reaches into a machine (a folder, a server, a key, code).
 OF_MODELS = ("name", "kind", "revision", "prompts", "ngrams", "dimensions")
@@ -107,7 +106,7 @@ def transformations(study: Study, plan: Plan) -> list[BundledTransformation]:
 
 def ratings(frame: pd.DataFrame, rubric: Rubric, spoken: pd.Series[bool]) -> pd.DataFrame:
     """Ratings as they travel: without batches, times on the page and file names; raters' own words where `spoken`."""
-    known = frame["source"].isin(_SOURCES)
+    known = frame["source"].isin(SOURCES)
     frame = frame.assign(source=frame["source"].where(known, "file"), batch="", seconds=float("nan"))
     free = frame["question"].isin([one.name for one in rubric.asked() if one.kind == "text"]) & (frame["answer"] != "")
     return frame.assign(

@@ -19,10 +19,12 @@ from mteb.benchmarks.benchmark import Benchmark, BenchmarkAggregation, CustomGro
 from mteb.models import EncoderProtocol
 from mteb.types import Licenses
 
+from annotation.verdicts.marks import late_lines
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.manifest import Source
 from evaluation.bundle.source import BundleSource
+from evaluation.bundle.words import warnings
 from evaluation.planner import plan_units
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.registry import OwnTask, registered
@@ -192,7 +194,7 @@ def _metadata(
     base = make_task(unit.dataset, source.study.evaluation.protocol).metadata
     by_seed = [[f"{code}" for code in _languages(source, one)] for one in units]
     citations = [one for one in (said.citation, manifest.citation) if one]
-    verified = unit.transformation != ORIGINAL and not manifest.simulated
+    verified = unit.transformation != ORIGINAL and not warnings(bundle)
     return TaskMetadata(
         name=f"{said.name}.{unit.transformation}.{bundle.short}",
         description=f"{said.name}, {unit.transformation.replace('_', ' ')}. {_described(bundle)}",
@@ -219,6 +221,7 @@ def _metadata(
 def _described(bundle: Bundle) -> str:
     said = bundle.manifest
     simulated = " Its ratings are SIMULATED: scores on it measure nothing." if said.simulated else ""
+    simulated += "".join(f" {line}" for line in late_lines(bundle.verdicts))
     return (
         f"Of {said.study}, edition {said.edition}: texts transformed by {said.generator.get('model')}, judged by raters"
         f" from {said.rated[0]} to {said.rated[1]}.{simulated}"

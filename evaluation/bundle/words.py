@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from annotation.records import Summary, Verdict
+from annotation.verdicts.marks import late_lines
 from evaluation.bundle import judged
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import Fault
@@ -33,13 +34,18 @@ def heading(bundle: Bundle) -> str:
     lines = [
         f"{said.study}, edition {said.edition}: bundle {bundle.identity}",
         *([said.description] if said.description else []),
-        *([SIMULATED] if said.simulated else []),
+        *warnings(bundle),
         f"texts transformed by {made_by}, rated from {said.rated[0]} to {said.rated[1]};"
         f" made with Plumbline {said.made_with}",
         f"licence of outputs and ratings: {said.licence or 'not said'}; contact: {said.contact or 'not said'};"
         f" raters' comments: {'in it' if said.comments else 'left out'}",
     ]
     return "\n".join(lines)
+
+
+def warnings(bundle: Bundle) -> list[str]:
+    """What stands above all that rests on its verdicts: simulated ratings, and rules that were fixed late."""
+    return [*([SIMULATED] if bundle.manifest.simulated else []), *late_lines(bundle.verdicts)]
 
 
 def contents(bundle: Bundle) -> str:
@@ -93,7 +99,7 @@ def evaluation(bundle: Bundle, found: Evaluated) -> str:
     """The scores of an evaluation, with others beside them."""
     scores = pd.concat([found.scores, found.beside], ignore_index=True)
     parts = [f"Scores times 100 on {bundle.manifest.study}, edition {bundle.manifest.edition}, bundle {bundle.short}."]
-    parts += [SIMULATED] if bundle.manifest.simulated else []
+    parts += warnings(bundle)
     for included in [False, True] if (scores["status"] == "included_rejected").any() else [False]:
         if included:
             parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")

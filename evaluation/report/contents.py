@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import altair as alt
 import pandas as pd
 
+from annotation.verdicts.marks import late_lines
 from evaluation import tables
 from evaluation.report import (
     abstention_exhibits,
@@ -204,6 +205,7 @@ def _thresholds(study: Study, material: Material, frames: Mapping[str, pd.DataFr
     """What other thresholds and other ratings would make of verdicts and totals."""
     found: dict[str, Figure] = {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
+    says += "".join(f"; {line.rstrip('.')}" for line in late_lines(material.results.verdicts))
     own = study.acceptance.threshold
     if "threshold_decisions" in frames:
         chart = sensitivity_charts.threshold_decisions(frames["threshold_decisions"], own)

@@ -9,6 +9,7 @@ import pandas as pd
 from annotation.status.headline import in_short
 from annotation.status.status import Status
 from annotation.status.text import next_step
+from annotation.verdicts.marks import late_lines
 from annotation.verdicts.tables import count, display
 from evaluation import tables
 from evaluation.display import points
@@ -54,7 +55,7 @@ def doubts_of(results: Results, missing: Sequence[str], campaign: Sequence[str])
     simulated = any(verdict.simulated for verdict in results.verdicts)
     return (
         *(["the ratings that decided what counts are SIMULATED: these numbers measure nothing"] if simulated else []),
-        *(line.rstrip(".") for line in missing),
+        *(line.rstrip(".") for line in (*late_lines(results.verdicts), *missing)),
         *_left_out(results.scores),
         *_chance(results),
         *campaign,

@@ -21,6 +21,7 @@ from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.verdicts.counted import basis
+from annotation.verdicts.marks import late_lines
 from annotation.verdicts.pair_means import accepted_pairs, pair_means
 from annotation.verdicts.tables import SIMULATED, display
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
@@ -83,11 +84,11 @@ def write_report(
     figures = all_figures(study, material, exhibits)
     folder = study.folder / FOLDER
     write_exhibits(folder, exhibits, figures)
-    simulated = any(verdict.simulated for found in (verdicts, *(one.verdicts for one in told)) for verdict in found)
+    every = [*verdicts, *(verdict for one in told for verdict in one.verdicts)]
     title = f"Robustness of embedding models: study {study.name}"
     missing = [*missing_scores(study, scores), *failed_models(named)]
     content = [*_opening(study, material.results, missing), *sections(study, exhibits, figures)]
-    write_page(folder / "index.html", title, SIMULATED if simulated else "", content)
+    write_page(folder / "index.html", title, " ".join(warnings(every)), content)
     return folder / "index.html"
 
 
@@ -100,9 +101,14 @@ def _opening(study: Study, results: Results, missing: Sequence[str]) -> list[Sec
     return [Section("In short", told), Section("What is doubtful", [doubtful])]
 
 
+def warnings(verdicts: Sequence[Verdict]) -> list[str]:
+    """What stands above all that rests on these verdicts: simulated ratings, and rules that were fixed late."""
+    return [*([SIMULATED] if any(verdict.simulated for verdict in verdicts) else []), *late_lines(verdicts)]
+
+
 def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     """What stands below every table: simulated ratings, models without scores, and what was left out and why."""
-    notes = [SIMULATED] if any(verdict.simulated for verdict in verdicts) else []
+    notes = warnings(verdicts)
     notes += missing_scores(study, scores)
     if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
         notes.append(SAME_ITEMS)

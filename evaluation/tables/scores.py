@@ -12,6 +12,7 @@ import pandas as pd
 
 from annotation.records import Verdict
 from annotation.statistics.paired import sample_sd
+from annotation.verdicts.marks import marks_of
 from evaluation.tables.given import checked_scores
 from evaluation.tables.pairs import counting_scores, paired_scores, with_originals
 from plumbline.transformations import HTEB_TOTAL, Axes
@@ -46,7 +47,8 @@ def axis_table(
     (`plumbline.transformations.Axes`). Columns: model, n_datasets, n_failed (as there), original; for each the score,
     `<name>_original` (of exactly the data sets and items that it rests on), `<name>_difference` (of the two, points)
     and `<name>_reason` (why it is NaN, or what of it is missing); included_rejected (names, comma-separated);
-    simulated (whether any verdict rests on simulated ratings). `original` is that of whole data sets, as the paper
+    simulated (whether any verdict rests on simulated ratings), rules_fixed (`late` or `unknown` where its rules were
+    not, or may not have been, fixed before the first rating). `original` is that of whole data sets, as the paper
     prints it: the mean over all of which at least one transformation on the total's axes counts. A model without a
     score has a row.
 
@@ -77,7 +79,7 @@ def axis_table(
     models = scores["model"].drop_duplicates()
     values, *beside = (axis_means(paired, name, axes).reindex(models) for name in ("score", "original", "difference"))
     why = failures(scores)
-    simulated = any(verdict.simulated for verdict in verdicts)
+    marks = marks_of(verdicts)
     wanted = {axis: transformations_of(scores, axis) for axis in axes.shown}
     rows = []
     for model in models:
@@ -95,7 +97,7 @@ def axis_table(
         row |= {
             f"{axes.total}_reason": why.get(model) or _lacking(row, axes.of_total) or _incomplete(mine, of_total),
             "included_rejected": ", ".join(mine.loc[mine["included_rejected"].astype(bool), "transformation"]),
-            "simulated": simulated,
+            **marks,
         }
         rows.append(row)
     return pd.DataFrame(rows, columns=_axis_columns(axes))
@@ -245,7 +247,7 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
 
 def _axis_columns(axes: Axes) -> list[str]:
     parts = [f"{name}{end}" for name in axes.names for end in ("", "_original", "_difference", "_reason")]
-    return ["model", "n_datasets", "n_failed", "original", *parts, "included_rejected", "simulated"]
+    return ["model", "n_datasets", "n_failed", "original", *parts, "included_rejected", *marks_of(())]
 
 
 def mean(values: pd.Series[float]) -> float:

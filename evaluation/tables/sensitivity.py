@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from annotation.records import Verdict
+from annotation.verdicts.marks import marks_of
 from evaluation.scopes import Scope, accepted_scopes, decision_at, needs, scope_of
 from evaluation.tables.pairs import counting_scores, paired_scores
 from evaluation.tables.scores import axis_means, failures
@@ -33,15 +35,15 @@ def thresholds_of(scale: Sequence[int]) -> tuple[float, ...]:
 def threshold_decisions(verdicts: Sequence[Verdict], rule: AcceptanceSpec, thresholds: Sequence[float]) -> pd.DataFrame:
     """What the study's rule would decide about each scope at each threshold (HTEB, 2.4, has 3 alone).
 
-    Columns: transformation, language, task_type (empty: all), threshold, decision, simulated.
+    Columns: transformation, language, task_type (empty: all), threshold, decision, simulated, rules_fixed.
     """
     rows = [
         {**scope_of(verdict)._asdict(), "threshold": threshold}
-        | {"decision": decision_at(verdict, _at(rule, threshold)), "simulated": verdict.simulated}
+        | {"decision": decision_at(verdict, _at(rule, threshold)), **marks_of([verdict])}
         for verdict in verdicts
         for threshold in thresholds
     ]
-    return pd.DataFrame(rows, columns=[*Scope._fields, "threshold", "decision", "simulated"])
+    return pd.DataFrame(rows, columns=[*Scope._fields, "threshold", "decision", *marks_of(())])
 
 
 def threshold_table(
@@ -54,38 +56,38 @@ def threshold_table(
 
     Columns: threshold, model, original (mean over the whole data sets of which a transformation counts), the axes,
     the total and `<total>_difference` (points, from the originals of the same items); accepted (the transformations
-    that count, comma-separated), n_scopes (accepted scopes), reason, simulated. What was included although refused
-    counts where the threshold accepts it.
+    that count, comma-separated), n_scopes (accepted scopes), reason, simulated, rules_fixed. What was included
+    although refused counts where the threshold accepts it.
     """
     ground = _Ground.of(scores, verdicts)
-    simulated = any(verdict.simulated for verdict in verdicts)
+    marks: dict[str, Any] = marks_of(verdicts)
     parts, known = [], {}
     for threshold in thresholds:
         decisions = [decision_at(verdict, _at(rule, threshold)) for verdict in verdicts]
         accepted = accepted_scopes(verdicts, decisions)
         if accepted not in known:  # neighbouring thresholds mostly let in the same
             known[accepted] = ground.totals(accepted)
-        part = known[accepted].assign(threshold=threshold, n_scopes=len(accepted), simulated=simulated)
+        part = known[accepted].assign(threshold=threshold, n_scopes=len(accepted), **marks)
         parts.append(part.assign(accepted=", ".join(ground.counting(accepted))))
     axes = ground.axes
     columns = ["threshold", "model", "original", *axes.names, f"{axes.total}_difference"]
     table = pd.concat(parts, ignore_index=True)
-    return table[[*columns, "accepted", "n_scopes", "reason", "simulated"]]
+    return table[[*columns, "accepted", "n_scopes", "reason", *marks_of(())]]
 
 
 def acceptance_table(verdicts: Sequence[Verdict], accepted: pd.DataFrame) -> pd.DataFrame:
     """How sure each verdict is: the share of resamples of the ratings in which its scope is accepted.
 
     `accepted` are the columns of `statistics.resampling.resampled_acceptance`. Columns: transformation, language,
-    task_type, decision, share, n_resamples, simulated.
+    task_type, decision, share, n_resamples, simulated, rules_fixed.
     """
     rows = [
         {**scope_of(verdict)._asdict(), "decision": verdict.decision}
         | {"share": float(accepted[scope_of(verdict)].mean()), "n_resamples": len(accepted)}
-        | {"simulated": verdict.simulated}
+        | {**marks_of([verdict])}
         for verdict in verdicts
     ]
-    return pd.DataFrame(rows, columns=[*Scope._fields, "decision", "share", "n_resamples", "simulated"])
+    return pd.DataFrame(rows, columns=[*Scope._fields, "decision", "share", "n_resamples", *marks_of(())])
 
 
 def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepted: pd.DataFrame) -> pd.DataFrame:
@@ -93,11 +95,11 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
 
     In each resample of the ratings (`accepted`, as in `acceptance_table`) what is accepted then makes the totals;
     the scores themselves do not vary. Columns: model, name, value (by the verdicts as they are), low, high (95%
-    percentile interval), n_resamples, n_defined (those that give a value), reason, simulated. There is no interval
-    where more than 2.5% of the resamples, a whole tail, give no value.
+    percentile interval), n_resamples, n_defined (those that give a value), reason, simulated, rules_fixed. There is no
+    interval where more than 2.5% of the resamples, a whole tail, give no value.
     """
     ground = _Ground.of(scores, verdicts)
-    simulated = any(verdict.simulated for verdict in verdicts)
+    marks: dict[str, Any] = marks_of(verdicts)
     now = ground.totals(accepted_scopes(verdicts, [verdict.decision for verdict in verdicts])).set_index("model")
     patterns, place, times = np.unique(accepted.to_numpy(bool), axis=0, return_inverse=True, return_counts=True)
     found = [ground.totals(frozenset(accepted.columns[pattern])).set_index("model") for pattern in patterns]
@@ -110,8 +112,8 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
             row |= _interval(values[place.ravel()], _undefined(why, times, len(accepted)))
             if bool(now[name].isna().loc[model]) and not row["reason"]:
                 row["reason"] = now.at[model, _why(name)]
-            rows.append({**row, "simulated": simulated})
-    columns = ["model", "name", "value", "low", "high", "n_resamples", "n_defined", "reason", "simulated"]
+            rows.append({**row, **marks})
+    columns = ["model", "name", "value", "low", "high", "n_resamples", "n_defined", "reason", *marks_of(())]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -11,6 +11,7 @@ from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import read_ratings
 from annotation.ratings.review import signs_of
 from annotation.records import Sign, Verdict
+from annotation.verdicts.marks import late_lines
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_other_file
 from plumbline.errors import DataError
@@ -63,6 +64,14 @@ def simulated(study: Study) -> bool:
     with contextlib.suppress(DataError, OSError):
         found = found or any(verdict.simulated for verdict in verdicts(study))
     return found
+
+
+@cached(watches=("verdicts.json", *COLLECTED))
+def late(study: Study) -> Sequence[str]:
+    """A line where the verdicts' rules were fixed after the first rating; verdicts that are not there say none."""
+    with contextlib.suppress(DataError, OSError):
+        return late_lines(verdicts(study))
+    return ()
 
 
 def answers_to(study: Study, pair_id: str) -> pd.DataFrame:

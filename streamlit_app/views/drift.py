@@ -88,6 +88,7 @@ def _all_texts(study: Study, model: str) -> None:
     )
     if any(verdict.simulated for verdict in ratings.verdicts(study)):
         says += " Which are accepted rests on SIMULATED ratings."
+    says += "".join(f" {line}" for line in ratings.late(study))
     figure(f"{study.name}-text-drift", charts.text_drift_panel(one.frame), says)
     exhibit(study, one)
 

@@ -73,7 +73,10 @@ def _tiles(study: Study, model: str, refused: bool) -> None:
         f" mean of its transformations, the {series_name(axes.total)} the mean of"
         f" {'the three axes' if axes.are_htebs else ', '.join(map(series_name, axes.of_total))}."
     )
-    st.caption(says + limits(simulated=bool(row["simulated"]), n=int(row["n_datasets"]), what="data sets"))
+    st.caption(
+        says
+        + limits(simulated=bool(row["simulated"]), n=int(row["n_datasets"]), what="data sets", late=ratings.late(study))
+    )
     reasons = {series_name(name): worded(row[f"{name}_reason"]) for name in axes.names}
     lines([f"{head}: {reason}" for head, reason in reasons.items() if reason])
 
@@ -85,7 +88,9 @@ def _shifts(study: Study, model: str, refused: bool) -> None:
     heading("What each transformation does")
     simulated = any(verdict.simulated for verdict in ratings.verdicts(study))
     says = "Original (grey bar) and transformed score of the same items; hollow is what no verdict accepts."
-    said = says + limits(simulated=simulated, n=int(frame["n_datasets"].max()), what="data sets")
+    said = says + limits(
+        simulated=simulated, n=int(frame["n_datasets"].max()), what="data sets", late=ratings.late(study)
+    )
     figure(f"{study.name}-profile", score_shifts(frame), said)
 
 

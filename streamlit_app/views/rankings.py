@@ -35,7 +35,7 @@ def _slopes(study: Study, group: str) -> None:
         "Borda ranks of models by their original and by their axis-balanced transformed scores, of the same data sets"
         " and items; a line that falls is a model that loses when texts change."
     )
-    said = says + limits(simulated=simulated, n=len(scored), what="models")
+    said = says + limits(simulated=simulated, n=len(scored), what="models", late=ratings.late(study))
     chart = charts.rank_slopes(scored, dark=st.context.theme.type == "dark")
     figure(f"{study.name}-ranks", chart, said, paper=partial(charts.rank_slopes, scored, dark=False))
 

@@ -84,6 +84,7 @@ def _limits(study: Study, n: int, what: str, *, refused: bool) -> str:
         simulated=any(verdict.simulated for verdict in verdicts),
         n=n,
         what=what,
+        late=ratings.late(study),
         undecided=sum(verdict.decision == "undecided" for verdict in verdicts),
     )
     return f"{said} With what NO VERDICT ACCEPTS." if refused else said

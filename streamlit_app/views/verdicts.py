@@ -52,7 +52,13 @@ def _limits(study: Study) -> str:
     least = min(verdict.n_pairs for verdict in verdicts)
     undecided = sum(verdict.decision == "undecided" for verdict in verdicts)
     simulated = any(verdict.simulated for verdict in verdicts)
-    return limits(simulated=simulated, n=least, what=f"{study.called.item}s for a verdict", undecided=undecided)
+    return limits(
+        simulated=simulated,
+        n=least,
+        what=f"{study.called.item}s for a verdict",
+        undecided=undecided,
+        late=ratings.late(study),
+    )
 
 
 def _verdicts(study: Study, language: str) -> None:

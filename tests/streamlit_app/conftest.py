@@ -23,6 +23,7 @@ from plumbline.records import Drift, Pair, Rating, Score
 from plumbline.store import write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.shared import made_once
 
 DEMO = ROOT / "studies" / "demo.yaml"
@@ -62,6 +63,7 @@ def make_records(folder: Path) -> None:
             pass
     write_table(study.folder / "ratings.parquet", made_ratings(pairs), Rating)
     write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
+    fixed_in_2025(study)
     with stage(study, "accept"):
         verdicts = accept(study).verdicts
     write_table(study.folder / "drift.parquet", made_drift(pairs), Drift)

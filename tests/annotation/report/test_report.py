@@ -207,6 +207,7 @@ def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -
     accept(study)
     rules = [one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)}) for one in read_rules(study)]
     write_kept(study, "rules.json", rules)  # as though fixed before the ratings of 2026
+    accept(study)
     before = Reader(write_report(study))
     assert "The rules were fixed on 2025-01-01 at 00:00 UTC, before the first rating" in before.words
     assert "They were not changed after the first rating." in before.words and table(study, "amendments").empty

@@ -29,6 +29,7 @@ from plumbline.records import Rating
 from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
+from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.commands import here
 
 NOW = pd.Timestamp("2026-02-01", tz="UTC").to_pydatetime()
@@ -68,6 +69,7 @@ def three(study: Study) -> Study:
 def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Study) -> None:
     study = three(generated)
     careless(study)
+    fixed_in_2025(study)
     verdicts = accept(study).verdicts
     assert {one.decision for one in verdicts} == {"accepted"} and all(one.probability > 0.99 for one in verdicts)
     signs, controls, *others = doubts(study, verdicts)
@@ -81,6 +83,7 @@ def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Stu
 def test_who_is_careful_raises_no_doubt_and_who_was_kept_is_decided_about(generated: Study) -> None:
     study = three(generated)
     rate(study)
+    fixed_in_2025(study)
     verdicts = accept(study).verdicts
     first = doubts(study, verdicts)[0]
     assert first.startswith("1 of 3 raters whose answers count") and "; 33% of the ratings that count are" in first
@@ -107,6 +110,7 @@ def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
 def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) -> None:
     """24 pairs of each of 8 transformations want 4 answers each; three came."""
     rate(generated)
+    fixed_in_2025(generated)
     verdicts = accept(generated).verdicts
     lines = doubts(generated, verdicts)
     assert "192 of the 768 answers that the sample wants are still open" in lines
@@ -189,6 +193,7 @@ def test_more_of_another_kind_is_doubtful_under_an_anytime_rule(variant: Callabl
 def test_accept_status_and_report_say_it(generated: Study) -> None:
     study = three(generated)
     careless(study)
+    fixed_in_2025(study)
     verdicts = accept(study).verdicts
     said = doubts(study, verdicts)
     status = status_text(read_status(study, NOW), "--study mine.yaml")
@@ -211,6 +216,7 @@ def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(generated: St
 
 def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None:
     careless(generated, "abcd")
+    fixed_in_2025(generated)
     options = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
     done = here("annotation", "accept", *options)
     assert done.returncode == 0, done.stderr

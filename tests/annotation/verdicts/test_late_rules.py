@@ -1,0 +1,157 @@
+"""Verdicts by rules that were, or may have been, chosen with the ratings at hand say so wherever they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotation import server
+from annotation.csv_answers import collect_csv
+from annotation.export import export
+from annotation.offering import begin_offering
+from annotation.ratings.ratings import read_all_ratings
+from annotation.records import RuleSet
+from annotation.report.page import write_report
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import draw_sample
+from annotation.status.headline import headline
+from annotation.status.status import read_status
+from annotation.verdicts.acceptance import Accepted, accept
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.marks import LATE, late_lines, marks_of
+from annotation.verdicts.preregistration import fix_rules, rules_fixed
+from annotation.verdicts.tables import verdict_table, verdict_text
+from annotation.verdicts.verdicts import read_verdicts
+from annotation.verdicts.verification import refuse_edited
+from evaluation.tables import threshold_decisions
+from generation.run import generate
+from plumbline.errors import DataError
+from plumbline.store import write_json
+from plumbline.study import Study
+from tests.annotation.ratings.test_review import rate
+from tests.annotation.verdicts.fixed import fixed_in_2025
+
+Make = Callable[..., Study]
+COLUMNS = {name: name for name in ("pair", "rater", "quality", "fluency")}
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+def made(variant: Make, name: str, threshold: float = 3) -> Study:
+    rules = {"raters": {"per_pair": 3}, "acceptance": {"min_pairs": 5, "threshold": threshold}}
+    study = variant(name=name, transformations=["paraphrasing"], sample={"pairs": 8}, **rules)
+    generate(study)
+    return study
+
+
+def taken_in(variant: Make, home: Path, columns: dict[str, str], *, offered: bool) -> Study:
+    """A second study by a lower threshold, with the answers of a first one whose transformation was rejected."""
+    first, second = made(variant, "first", 4.5), made(variant, "second", 1.5)
+    rate(first)
+    fixed_in_2025(first)
+    assert {one.decision for one in accept(first).verdicts} == {"rejected"}
+    draw_sample(second)
+    if offered:
+        fix_rules(second)
+        begin_offering(second, "argilla", load_rubric(second))
+    collect_csv(second, server.Home(home), export(first) / "answers.csv", columns)
+    return second
+
+
+def says(done: Accepted, rules: str, words: str) -> None:
+    assert {one.decision for one in done.verdicts} == {"accepted"}
+    assert {one.rules_fixed for one in done.verdicts} == {rules} and words in done.doubts[0]
+    (line,) = late_lines(done.verdicts)
+    assert line in verdict_text(done.verdicts) and set(verdict_table(done.verdicts)["rules_fixed"]) == {rules}
+    assert marks_of(done.verdicts) == {"simulated": False, "rules_fixed": rules}
+    study = done.evidence.study
+    assert words in headline(read_status(study, NOW), done.verdicts)[1]
+    page = write_report(study).read_text(encoding="utf-8")
+    assert page.index(line) < page.index("In short") and words in page
+    refuse_edited(study, read_verdicts(study))
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_exported_answers_under_a_new_name_and_a_lower_threshold_are_doubtful(
+    variant: Make, tmp_path: Path, timed: bool
+) -> None:
+    columns = {**COLUMNS, "time": "time"} if timed else COLUMNS
+    second = taken_in(variant, tmp_path / "home", columns, offered=False)
+    says(accept(second), "late", "after the first rating")
+
+
+def test_ratings_imported_after_the_rules_into_a_campaign_that_never_offered_them_are_late(
+    variant: Make, tmp_path: Path
+) -> None:
+    """Who fixes rules first and imports then, with times from the future of those rules, is no better."""
+    second = taken_in(variant, tmp_path / "home", {**COLUMNS, "time": "time"}, offered=False)
+    fixed_in_2025(second)
+    says(accept(second), "late", "ratings were imported from files, and this campaign never offered the sample")
+
+
+def test_without_times_nobody_can_know(variant: Make, tmp_path: Path) -> None:
+    second = taken_in(variant, tmp_path / "home", COLUMNS, offered=True)
+    says(accept(second), "unknown", "from a file without times: whether they were given before it cannot be known")
+
+
+def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(variant: Make, tmp_path: Path) -> None:
+    second = taken_in(variant, tmp_path / "home", {**COLUMNS, "time": "time"}, offered=True)
+    study = second
+    fixed_in_2025(study)
+    answers = read_all_ratings(study)
+    spread = answers["submitted_at"] + pd.to_timedelta(range(len(answers)), unit="s")
+    fixed = Evidence.read(study).rules
+    assert rules_fixed(fixed, answers.assign(submitted_at=spread), offered=True) == ("", "")
+    assert rules_fixed(fixed, answers.assign(submitted_at=spread), offered=False)[0] == "late"
+    assert rules_fixed(fixed, answers.assign(source="argilla"), offered=False) == ("", "")
+    assert rules_fixed(fixed, answers.assign(source="mturk sandbox"), offered=False) == ("", "")
+
+
+def test_an_amendment_is_late_and_one_taken_back_is_not(generated: Study) -> None:
+    rate(generated)
+    ratings, rules = read_all_ratings(generated), {"acceptance": generated.acceptance.model_dump(mode="json")}
+    lower = {"acceptance": {**rules["acceptance"], "threshold": 2.0}}
+
+    def fixed(*sets: tuple[int, dict[str, object], str]) -> str:
+        every = [RuleSet(fixed_at=datetime(year, 6, 1, tzinfo=UTC), rules=one, reason=why) for year, one, why in sets]
+        return rules_fixed(every, ratings, offered=True)[0]
+
+    assert fixed((2025, rules, "")) == ""
+    assert fixed((2025, rules, ""), (2026, lower, "kinder")) == "late"
+    assert fixed((2025, rules, ""), (2026, lower, "kinder"), (2027, rules, "not kinder")) == ""
+    assert fixed((2026, rules, "")) == "late" and fixed() == ""
+    assert rules_fixed([], ratings.iloc[:0], offered=True) == ("", "")
+
+
+def test_a_verdict_that_hides_it_is_refused(generated: Study) -> None:
+    study = generated.model_copy(update={"raters": generated.raters.model_copy(update={"per_pair": 3})})
+    rate(study)
+    assert {one.rules_fixed for one in accept(study).verdicts} == {"late"}
+    hidden = [one.model_copy(update={"rules_fixed": ""}) for one in read_verdicts(study)]
+    write_json(study.folder / "verdicts.json", hidden)
+    assert "rules_fixed" not in (study.folder / "verdicts.json").read_text(encoding="utf-8")  # as before there was it
+    with pytest.raises(DataError, match="says rules fixed nothing, its ratings say late"):
+        refuse_edited(study, read_verdicts(study))
+
+
+def test_a_file_cannot_pass_for_a_campaign(variant: Make, tmp_path: Path) -> None:
+    study = made(variant, "first")
+    draw_sample(study)
+    for name in ("argilla", "mturk", "prolific sandbox"):
+        path = tmp_path / name
+        path.write_text("pair,rater,quality,fluency\n", encoding="utf-8")
+        with pytest.raises(DataError, match="would be taken for a campaign's own; rename the file"):
+            collect_csv(study, server.Home(tmp_path / "home"), path, COLUMNS)
+        path.unlink()
+
+
+def test_evaluations_tables_carry_the_mark(generated: Study) -> None:
+    study = generated.model_copy(update={"raters": generated.raters.model_copy(update={"per_pair": 3})})
+    rate(study)
+    verdicts = accept(study).verdicts
+    table = threshold_decisions(verdicts, study.acceptance, [2.0])
+    assert set(table["rules_fixed"]) == {"late"}
+    assert list(LATE) == ["late", "unknown"] and marks_of(())["rules_fixed"] == ""
