@@ -18,6 +18,7 @@ from annotation.verdicts.tables import display
 from plumbline.languages import language_name
 from plumbline.study.campaign import AcceptanceSpec
 
+ALIKE = "where most have one mean, at least as far as Clopper and Pearson's of what was not seen"
 # What the means' intervals are, by `Summary.interval`.
 INTERVALS = {
     "pairs": "t intervals over pairs with the raters as they are (ratio estimator: Cochran, Sampling Techniques,"
@@ -236,10 +237,7 @@ def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
         return f"Intervals of the {judged} that are judged are {INTERVALS['anytime']}.{shown}"
     told = []
     if statistics != {"share"}:
-        told.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}.")
-        told.append(
-            f"Where most {item}s have one mean, they reach as far as Clopper and Pearson's of what was not seen."
-        )
+        told.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}; {ALIKE}.")
     if "share" in statistics:
         over = f"{item}s with the raters as they are" if rule.interval == "pairs" else f"both {item}s and raters"
         told.append(f"Intervals of the shares that are judged are Wilson's, with their variance over {over}.")

@@ -2,6 +2,8 @@
 
 The last axis is always that of pairs (or raters, or features); axes before it are campaigns, so that planning and the
 tests run the very code that verdicts run. What is undefined is NaN.
+
+Long: every interval of a verdict is here, so that all are held against one another.
 """
 
 from __future__ import annotations
