@@ -31,7 +31,7 @@ from annotation.offering import alone
 from annotation.outcome_commands import add_outcome_commands
 from annotation.planning_command import add_plan_options, plan_text, sizes_asked
 from annotation.preview import SHOWN, write_preview
-from annotation.publish_command import publish_pairs, say_flagged, say_unread, shown_files
+from annotation.publish_command import publish_pairs, say_flagged, say_unread, say_verdicts, shown_files
 from annotation.readers import target_lines
 from annotation.review_command import add_review_options, review
 from annotation.sampling.controls import read_controls
@@ -111,6 +111,7 @@ def _sample(options: argparse.Namespace) -> int:
         if supply.known:
             too = "is a known item too, and is" if supply.known == 1 else "are known items too, and are"
             print(f"  {supply.transformation}, {supply.language}: {count(supply.known, item)} {too} not in the sample")
+    say_verdicts(study, pairs)
     say_flagged(study)
     say_unread(study, accounts.languages_unasked(home_of(options)))
     return 0

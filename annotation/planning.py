@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from annotation.crowd import pay
-from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.controls import beside, number_of_batches
+from annotation.planned_verdicts import judged_texts, least_pairs, price
+from annotation.rubric import load_rubric
 from annotation.statistics.intervals import (
     Floats,
     bounded,
@@ -35,15 +33,25 @@ from plumbline.errors import StudyError
 from plumbline.streams import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
-from plumbline.study.crowd import PaySpec
-from plumbline.study.subject import Group
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 SIZES = tuple(itertools.product(PAIRS, RATERS))
 AWAY = (-0.5, -0.25, 0.0, 0.25, 0.5)  # true means to try, from the threshold
 SHARES_AWAY = (-0.1, -0.05, 0.0, 0.05, 0.1)  # and true shares
 YES_OR_NO = (0, 1)  # the scale of a label: an answer has it, or not
-COLUMNS = ["rule", "pairs", "raters", "mean", "accepted", "rejected", "undecided", "right", "width", "used"]
+COLUMNS = [
+    "rule",
+    "pairs",
+    "raters",
+    "verdict_pairs",
+    "mean",
+    "accepted",
+    "rejected",
+    "undecided",
+    "right",
+    "width",
+    "used",
+]
 COLUMNS += ["ratings", "hours", "dollars"]
 
 
@@ -79,20 +87,20 @@ class Outlook:
     width: float  # of the interval, in points, or as a share; NaN where there is none
     used: float  # pairs complete by the decision; all of them unless the rule stops early
 
+    @classmethod
+    def never(cls, size: tuple[int, int], mean: float) -> Outlook:
+        """Of a size with which nothing is ever decided."""
+        return cls(*size, mean, 0.0, 0.0, 1.0, math.nan, float(size[0]))
+
     def right(self, rule: RuleSpec) -> float:
-        """The share of right verdicts: accepted where the truth keeps to the rule's limit, not accepted where not."""
+        """The share of right verdicts: accepted where the truth keeps to the rule's limit, not accepted where not.
+
+        NaN where nothing is ever decided, which is neither right nor wrong.
+        """
+        if math.isnan(self.width) and self.undecided == 1:
+            return math.nan
         kept = self.mean >= rule.limit if rule.at_least is not None else self.mean <= rule.limit
         return self.accepted if kept else 1 - self.accepted
-
-
-@dataclass(frozen=True)
-class Price:
-    """What a whole study asks of its raters."""
-
-    pairs: int  # that are shown, controls and repeats among them; each by every rater of the pair
-    ratings: int
-    hours: float
-    dollars: float
 
 
 def outlook(
@@ -103,14 +111,14 @@ def outlook(
     The design has one rule: its threshold, or one of `rules` on a mean or on a label's share, which then is `mean`. In
     each campaign pairs and raters are drawn anew. `min_ac2` is left out.
     """
-    (judged,) = design.rule.rules or (_threshold(design),)
+    least = design.rule
+    if size[0] < least.min_pairs or size[1] < least.min_raters or size[0] * size[1] < least.min_ratings:
+        return Outlook.never(size, mean)
+    (judged,) = least.rules or (_threshold(design),)
     scale = scale_of(design, judged)
     values = simulated(assumed, size, mean, scale, campaigns, generator)
     low, high, used = _ends(values, design, judged, scale, generator)
     decisions = outcomes(values.mean(axis=(1, 2)), low, high, judged)
-    least = design.rule
-    if size[0] < least.min_pairs or size[1] < least.min_raters or size[0] * size[1] < least.min_ratings:
-        decisions = np.full(campaigns, "undecided")
     shares = [float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")]
     known = ~np.isnan(high - low)
     width = float((high - low)[known].mean()) if known.any() else math.nan
@@ -186,33 +194,6 @@ def latent_mean(mean: float, deviation: float, scale: Sequence[int]) -> float:
     return float(optimize.brentq(lambda m: rated_mean(m, deviation, scale) - mean, scale[0] - reach, scale[-1] + reach))
 
 
-def price(study: Study, rubric: Rubric, design: Design, size: tuple[int, int]) -> Price:
-    """The cost of a study with `size` (pairs of each transformation, raters of each pair), without a platform's fees.
-
-    Paid as `crowd.pay` says, or by its defaults (HTEB, Ethical Considerations) where the study asks no crowd; where
-    people turn out to need longer, a bonus makes up the difference. Each batch of a queue brings the controls
-    whose answers are known and the repeats, paid like its pairs; a queue in several languages has a few more. A rating
-    is one answer to one of the questions that must be answered about the pair.
-    """
-    pairs, raters = size
-    shown = Counter(dict.fromkeys(study.kinds, pairs))
-    queues: dict[str, list[str]] = {}
-    for name, kind in study.kinds.items():
-        queues.setdefault((isinstance(kind, Group) and kind.queue) or kind.pool, []).append(name)
-    for members in queues.values():
-        each = beside(study, rubric, study.kinds[members[0]].pool)
-        shown[members[0]] += number_of_batches(study, pairs * len(members)) * each
-    names, spec = list(shown.elements()), pay_of(study)
-    hours = raters * pay.assumed_hours(names, spec)
-    ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())
-    return Price(len(names), ratings, hours, raters * pay.reward(names, spec) / 100)
-
-
-def pay_of(study: Study) -> PaySpec:
-    """What the study's raters are paid."""
-    return study.crowd.pay if study.crowd else PaySpec()
-
-
 def plan(
     study: Study,
     sizes: Sequence[tuple[int, int]] = SIZES,
@@ -227,12 +208,14 @@ def plan(
     shares; each is taken by the rules on whose scale it lies; default: around the limits), `campaigns` how many are
     simulated for each row; equal seeds (default: the sample's) give equal numbers, whatever other rows are asked for.
     The frame has a row for each rule, size and mean: rule (in words; one threshold is one rule, for each question),
-    pairs, raters, mean (of a rule on a share: the share); accepted, rejected, undecided (shares of the campaigns, by
-    this rule alone); right (the share of right verdicts: accepted where the mean keeps to the limit, not accepted where
-    it does not); width (of the 95% interval, in points of the scale or as a share; NaN where there is none); used
-    (pairs complete by the decision); ratings, hours and dollars (of the whole study, without a platform's fees). Rules
-    on medians have no rows: a median of ratings goes in steps. Raises StudyError where there are no others, and for a
-    mean that ratings on the study's scale cannot have, ValueError for sizes that are none and campaigns below 1.
+    pairs, raters, verdict_pairs (of the smallest verdict, as pairs are split over languages by `acceptance.scope`),
+    mean (of a rule on a share: the share); of that verdict accepted, rejected, undecided (shares of the campaigns, by
+    this rule alone) and right (the share of right verdicts: accepted where the mean keeps to the limit, not accepted
+    where it does not; NaN where it has too few pairs or ratings for any); width (of the 95% interval, in points of the
+    scale or as a share; NaN where there is none); used (pairs complete by the decision); ratings, hours and dollars (of
+    the whole study, without a platform's fees). Rules on medians have no rows: a median of ratings goes in steps.
+    Raises StudyError where there are no others, where a verdict of the study could never be reached, and for a mean
+    that ratings on the study's scale cannot have, ValueError for sizes that are none and campaigns below 1.
 
     Source: the prices are HTEB's (Ethical Considerations); the simulation is ours (docs/method.md).
 
@@ -253,16 +236,18 @@ def plan(
     if strange := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
         latent_mean(strange[0], 1.0, scale_of(design, rules[0]))  # says why not
     seed = study.sample.seed if seed is None else seed
+    texts = judged_texts(study, rubric)[0]
     rows = []
     for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
-        cost = price(study, rubric, design, (pairs, raters))
+        cost, of_verdict = price(study, rubric, design, (pairs, raters)), least_pairs(study, texts, pairs, rule)
         words, own = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if own else design
         for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *own)
-            found = outlook(alone, assumed, (pairs, raters), mean, campaigns, generator)
+            found = outlook(alone, assumed, (of_verdict, raters), mean, campaigns, generator)
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
-            rows.append({"rule": words, **asdict(found), "right": found.right(rule), **costs})
+            size = {"pairs": pairs, "verdict_pairs": of_verdict}
+            rows.append({"rule": words, **asdict(found), **size, "right": found.right(rule), **costs})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

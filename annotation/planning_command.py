@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.planning import PAIRS, RATERS, Assumed, pay_of, plan, planned_rules
+from annotation.planned_verdicts import judged_texts, pay_of, verdict_lines
+from annotation.planning import PAIRS, RATERS, Assumed, plan, planned_rules
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec, RuleSpec, counted_pairs
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.human import HumanSubject
+from plumbline.study.reach import counted
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
@@ -29,12 +30,14 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             f" `{study.command('annotation sample')}` draws items, `{study.command('annotation crowd plan')}` then says"
             " hours and dollars"
         )
-    design = Design.of(study, load_rubric(study))
+    rubric = load_rubric(study)
+    design = Design.of(study, rubric)
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
     own, item = own_size(study), study.called.item
     sizes = sizes_asked(study, options)
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(study, design)
+    texts, why_not = judged_texts(study, rubric)
     found = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
     parts = [f"interval {rule.interval}", f"stop {rule.stop}"]
     if rule.rules:
@@ -51,9 +54,16 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             f" noise {assumed.noise:g}",
             *([f"First the study's own size: {own[0]:,} {item}s and {own[1]} raters."] if sizes[0] == own else []),
             *_halved(study),
+            *(
+                [f"The languages of the texts are not known ({why_not}): planned as the file has them."]
+                if why_not
+                else []
+            ),
             "",
             *(titled if rule.rules else (tables[0], "")),
-            *_notes(rule, list(found["mean"]), study),
+            *verdict_lines(study, texts, sizes[0]),
+            "",
+            *_notes(rule, found, study),
         ]
     )
 
@@ -67,16 +77,16 @@ def sizes_asked(study: Study, options: argparse.Namespace) -> list[tuple[int, in
 
 def own_size(study: Study) -> tuple[int, int]:
     """(pairs of a transformation that can count, raters) of the study itself."""
-    return counted_pairs(study.raters, study.sample), study.raters.per_pair
+    return counted(study.raters, study.sample.pairs), study.raters.per_pair
 
 
 def _halved(study: Study) -> list[str]:
     """What an experiment costs, which the rows leave out."""
     if study.raters.suggestions == "none":
         return []
-    drawn, counted, (judged, item) = study.sample.pairs, counted_pairs(study.raters, study.sample), study.called
+    drawn, counting, (judged, item) = study.sample.pairs, counted(study.raters, study.sample.pairs), study.called
     return [
-        f"An experiment (raters.suggestions: half): {drawn:,} {item}s of each {judged} are rated, {counted:,} count,",
+        f"An experiment (raters.suggestions: half): {drawn:,} {item}s of each {judged} are rated, {counting:,} count,",
         f"and the others show judges' scores. Rows are of {item}s that count: the others cost as many ratings again.",
     ]
 
@@ -103,8 +113,8 @@ def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     ]
 
 
-def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[str]:
-    border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in means else ""
+def _notes(rule: AcceptanceSpec, found: pd.DataFrame, study: Study) -> list[str]:
+    border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in found["mean"].tolist() else ""
     paid, (judged, item) = pay_of(study), study.called
     items = f"{item}s".capitalize()
     extra = {name: share for name, share in paid.extra.items() if share and (name in study.kinds or not study.subject)}
@@ -114,7 +124,8 @@ def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[s
     share = " or as a share" if any(one.label for one in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
     together = not study.subject and {"translation", "cross_translation"} <= set(study.kinds)
-    shared = " (the two translations share theirs)" if together else ""
+    shared = " (the two translations share theirs, and so have twice as many)" if together else ""
+    never = bool(found["right"].isna().any())
     by_interval = rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
     short = [
         f"at M: share of right verdicts on a question whose mean over all {item}s and all raters is M, accepted at",
@@ -123,7 +134,9 @@ def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[s
     return [
         *([fixed] if by_interval and rule.interval == "pairs" else []),
         *(_of_rules(rule, item) if rule.rules else short),
-        f"Width: of the 95% interval, in points{share}. {items}: of one verdict{shared}.",
+        f"Width: of the 95% interval, in points{share}. {items}: of each {judged}. Shares are of one verdict, on the",
+        f"fewest {item}s that any has{shared}.",
+        *(["never: too few for any decision (acceptance.min_pairs, min_raters, min_ratings)."] if never else []),
         *([used] if rule.stop == "anytime" else []),
         f"Ratings, hours, dollars: of {every}, with {study.called.known} and repeats; ratings are",
         "the answers that must be given;",
@@ -204,17 +217,26 @@ def _table(found: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: st
     early = rule.stop == "anytime"
     means = found["mean"].drop_duplicates()
     items = f"{item}s".capitalize()
-    header = [items, "Raters", *(f"at {mean:g}" for mean in means), "Width", *([f"{items} used"] if early else [])]
+    split = (found["pairs"] != found["verdict_pairs"]).any()
+    header = [
+        items,
+        "Raters",
+        *(["In a verdict"] if split else []),
+        *(f"at {mean:g}" for mean in means),
+        "Width",
+        *([f"{items} used"] if early else []),
+    ]
     rows = []
     for (pairs, raters), own in found.groupby(["pairs", "raters"], sort=False):
-        shares = own["accepted"].where(own["mean"] == judged.limit, own["right"])
+        shares = own["accepted"].where((own["mean"] == judged.limit) & own["right"].notna(), own["right"])
         last = own.iloc[-1]
         rows.append(
             [
                 str(pairs),
                 str(raters),
-                *(f"{share:.1%}" for share in shares),
-                f"{last['width']:.2f}",
+                *([str(last["verdict_pairs"])] if split else []),
+                *("never" if math.isnan(share) else f"{share:.1%}" for share in shares),
+                "–" if math.isnan(last["width"]) else f"{last['width']:.2f}",
                 *([f"{own['used'].min():.0f} to {own['used'].max():.0f}"] if early else []),
                 f"{last['ratings']:,.0f}",
                 f"{last['hours']:.1f}",

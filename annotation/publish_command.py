@@ -21,11 +21,13 @@ from annotation.sampling.shown import shown
 from annotation.server_commands import home_of
 from annotation.training import read_items
 from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.tables import count
 from generation.flagged import flagged_lines
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.manifest import stage
+from plumbline.records import Pair
 from plumbline.study import Study
 
 
@@ -42,6 +44,16 @@ def say_flagged(study: Study) -> None:
         print(f"  {line}")
 
 
+def say_verdicts(study: Study, pairs: Sequence[Pair], *, asked: bool = False) -> None:
+    """Say how many verdicts a sample is for and on what each can rest, and which of them no answers can decide.
+
+    `asked` is whether raters may have seen it.
+    """
+    groups = ahead_of_sample(study, pairs)
+    for line in [size_line(study, groups), *never_lines(study, groups, asked=asked)]:
+        print(f"  {line}")
+
+
 def shown_files(study: Study) -> list[Path]:
     """The files of all that raters see."""
     return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
@@ -50,7 +62,7 @@ def shown_files(study: Study) -> list[Path]:
 def publish_pairs(options: argparse.Namespace) -> int:
     """Put the sample, and known pairs to learn on, before the annotators; say what they should know of it."""
     study, home = cli.study_of(options), home_of(options)
-    read_pairs(study)  # no server is started to say that there are none
+    pairs = read_pairs(study)  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(study)[0])
     suggestions = suggestions_to_show(study)
     asked: dict[str, int] = {}
@@ -77,6 +89,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     texts = {(one.language, one.output_language) for one in shown(study)}
     for line in [*addressed_lines(study, asked_rubric(study), texts), *reworded_lines(study)]:
         print(f"  {line}")
+    say_verdicts(study, pairs, asked=True)
     if (study.folder / "sample.json").exists():
         say_flagged(study)
     return 0

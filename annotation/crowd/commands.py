@@ -16,8 +16,10 @@ from annotation.crowd.sources import refuse_lost_campaign
 from annotation.offering import alone, begin_offering, refuse_other_offering, words_changed
 from annotation.pseudonyms import pseudonym_key
 from annotation.sampling.origin import refuse_other_prompts
+from annotation.sampling.sample import read_pairs
 from annotation.server_commands import add_data_option, home_of
 from annotation.verdicts.preregistration import asked_rubric, fix_rules
+from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.commands import as_called
@@ -105,7 +107,9 @@ def _plan(options: argparse.Namespace) -> int:
     platform, mode = platform_name(study, options), mode_of(options)
     refuse_incomplete(study, platform, mode, launching=False)
     print(summary.plan_text(study, platform, mode, options.pilot))
-    for line in lacking(study, platform, mode):
+    groups = ahead_of_sample(study, read_pairs(study))
+    print(summary.marked(f"[{mode} {platform}]", size_line(study, groups)))
+    for line in [*never_lines(study, groups, asked=False), *lacking(study, platform, mode)]:
         print(f"{summary.marked(f'[{mode} {platform}]', f'before launching: {line}')}")
     return 0
 
@@ -114,6 +118,9 @@ def _launch(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(study, list(campaign.pairs.values()))
+        groups = ahead_of_sample(study, read_pairs(study))
+        if groups and all(one.lacks(study.acceptance) for one in groups):
+            raise StudyError(never_lines(study, groups, asked=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
         fix_rules(study)
         rubric, where = asked_rubric(study), where_of(campaign)

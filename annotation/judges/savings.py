@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.planning import price
+from annotation.planned_verdicts import price
 from annotation.rubric import load_rubric
 from annotation.statistics.prediction_powered import FEWEST_RATED, effective_pairs, needed_pairs
 from annotation.statistics.summaries import Design

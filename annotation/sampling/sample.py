@@ -32,6 +32,7 @@ from plumbline.records import Pair
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
 from plumbline.study.human import HumanSubject
+from plumbline.study.reach import refuse_unreachable
 from plumbline.study.subject import OF_TEXTS, InstructionsSubject
 
 COMMAND = "annotation sample"
@@ -101,12 +102,15 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
     candidates: Source = groups or Candidates(Plan(study))
     pairs: list[Pair] = []
     spares: list[Pair] = []
+    texts: dict[str, set[tuple[str, str]]] = {}
     for pool in dict.fromkeys(kind.pool for kind in study.kinds.values()):
         members = [name for name, kind in study.kinds.items() if kind.pool == pool]
         drawing = Drawing(candidates, members, [pair for pair in before if pair.pool == pool])
+        texts |= drawing.texts
         drawn = drawing.sample()
         pairs += drawn
         spares += drawing.spares(rubric, drawn)
+    refuse_unreachable(study, texts, f"{study.file}: ")
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
     known = groups.known(before) if groups else []
@@ -176,7 +180,9 @@ class Drawing:
         had = {pair.key: pair.transformation for pair in before if pair.drawn}
         there, sample = Counter(had.values()), self._study.sample
         self._lacks = {name: sample.pairs - there[name] for name in transformations}
-        self._turns = {name: Turns(candidates.of(name), sample.seed, had) for name in transformations}
+        sources = {name: candidates.of(name) for name in transformations}
+        self.texts = {name: {(one.stratum[0], one.stratum[1]) for one in own} for name, own in sources.items()}
+        self._turns = {name: Turns(own, sample.seed, had) for name, own in sources.items()}
         self._seen = Seen()
         for pair in before:
             self._seen.add(*compared(self._study, pair))

@@ -39,21 +39,22 @@ class Asked:
     fewer: Mapping[str, int] = field(default_factory=dict)  #: raters of each pair of a dataset that wants other numbers
 
 
-def by_transformation(
+def by_pair(
     pairs: pd.DataFrame,
     ratings: pd.DataFrame,
     per_pair: int | Callable[[str], int],
     min_raters: int,
     withdrawn: Collection[str] = (),
 ) -> pd.DataFrame:
-    """A row for each transformation and language of the sample, in its order; `ratings` are of the sample's `pairs`.
+    """A row for each pair of the sample, in its order; `ratings` are of the sample's `pairs`.
 
-    Columns: transformation, language; numbers of pairs: `withdrawn`, and without these `pairs`, `complete` (with
-    `per_pair` answers that count, which a transformation may say itself) and `enough` (with `min_raters`); numbers of
-    answers to those that stay: `counting`, `wanted` (`per_pair` for each pair), `open` (those that raters are still
-    asked for; what was excluded is where it was offered again), `drafts`, `discarded`, `surplus` and `excluded`.
+    Columns: transformation, pool, language, task_type; whether the pair is `withdrawn`, or else among the `pairs`,
+    `complete` (with `per_pair` answers that count, which a transformation may say itself), has `enough` (`min_raters`)
+    or `could` have; numbers of answers: `counting`, `most` (that count, or could), `wanted` (`per_pair`), `open` (those
+    that raters are still asked for; what was excluded is where it was offered again), `drafts`, `discarded`, `surplus`
+    and `excluded`. What was excluded could be offered again. Of a withdrawn pair no answer counts.
     """
-    frame, answer = pairs[_UNIT].reset_index(drop=True), ["pair", "rater_id"]
+    frame, answer = pairs[[*_UNIT, "pool", "task_type"]].reset_index(drop=True), ["pair", "rater_id"]
     out = pairs["pair_id"].isin(list(withdrawn)).to_numpy()
     asked = {one: per_pair if isinstance(per_pair, int) else per_pair(str(one)) for one in frame[_UNIT[0]].unique()}
     wanted = frame[_UNIT[0]].astype(object).map(asked).astype(int)
@@ -75,13 +76,24 @@ def by_transformation(
         frame[name] = np.bincount(some["pair"], minlength=len(frame))
     frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
     frame["open"] = (wanted - frame["submitted"] + frame["again"]).clip(lower=0) * ~out
+    anew = frame["excluded"] - frame["again"]  # could be offered again
+    frame["most"] = (frame["counting"] + frame["open"] + anew).clip(upper=wanted) * ~out
     frame["complete"] = frame["counting"] >= wanted
-    frame["enough"] = frame["counting"] >= min_raters
-    frame = frame.assign(withdrawn=out, pairs=~out, wanted=wanted * ~out)
-    found = frame.groupby(_UNIT, sort=False).sum()
+    for name, number in (("enough", "counting"), ("could", "most")):
+        frame[name] = frame[number] >= min_raters
+    return frame.assign(withdrawn=out, pairs=~out, wanted=wanted * ~out)
+
+
+def by_transformation(pairs: pd.DataFrame) -> pd.DataFrame:
+    """A row for each transformation and language of the sample, in its order; `pairs` are those of `by_pair`.
+
+    Columns: transformation, language; numbers of pairs: `withdrawn`, and without these `pairs`, `complete` and
+    `enough`; numbers of answers to those that stay: `counting`, `wanted`, `open`, `drafts`, `discarded`, `surplus` and
+    `excluded`.
+    """
     numbers = ["pairs", "withdrawn", "complete", "enough"]
     names = [*numbers, "counting", "wanted", "open", "drafts", "discarded", "surplus", "excluded"]
-    return found[names].reset_index()
+    return pairs.groupby(_UNIT, sort=False)[names].sum().reset_index()
 
 
 def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.DataFrame:

@@ -21,12 +21,14 @@ from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import frames_by_queue
-from annotation.status.progress import Asked, by_rater, by_transformation
+from annotation.status.progress import Asked, by_pair, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.training import by_trained, read_trained
+from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, rules_of
+from annotation.verdicts.reachable import Ahead, ahead, never_lines
 from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale, verdicts
 from annotation.verdicts.verification import refuse_other_file
@@ -55,6 +57,7 @@ class Status:
     mismatch: str  #: why the sample is no longer the study's; empty if it is
     rules_changed: bool  #: whether the study has other rules than those that were fixed
     judged: bool  #: whether there are verdicts that hold
+    undecided: tuple[Ahead, ...]  #: the groups that are judged apart and not decided so far, with what can still come
     decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: anytime`, so far
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
@@ -99,7 +102,11 @@ def read_status(
         )
     fresh = stages["verdicts"].state == "done"
     found = held if fresh else _found_so_far(evidence, may_judge=not broken)
-    progress = _progress(study, read, found, fresh=fresh)
+    pairs = by_pair(read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn)
+    undecided = _undecided(study, pairs, found)
+    progress = _progress(study, pairs, found, undecided, fresh=fresh)
+    begun = any(stages[name].state != "not yet" for name in ("published", "collected"))
+    warnings += never_lines(study, undecided, asked=begun)
     return Status(
         study=study,
         now=now,
@@ -121,6 +128,7 @@ def read_status(
         mismatch=mismatched,
         rules_changed=bool(broken),
         judged=bool(found),
+        undecided=tuple(undecided),
         decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),
         doubts=doubts_of(evidence, found, found_signs) if len(ratings) else (),
         sources=tuple(sorted(ratings["source"].unique())),
@@ -197,20 +205,34 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
     return verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt)
 
 
-def _progress(study: Study, read: Collected, found: Sequence[Verdict], *, fresh: bool) -> pd.DataFrame:
-    min_raters = study.acceptance.min_raters
-    progress = by_transformation(read.sample, read.of_sample, study.raters_of, min_raters, read.withdrawn)
+def _undecided(study: Study, pairs: pd.DataFrame, found: Sequence[Verdict]) -> list[Ahead]:
+    """The groups of which no verdict is, or none that decides; `pairs` are those of `by_pair`."""
+    key = SCOPES[study.acceptance.scope]
+    done = {tuple(getattr(one, name) for name in key) for one in found if one.decision != "undecided"}
+    return [one for one in ahead(pairs, study.acceptance) if one.place not in done]
+
+
+def _progress(
+    study: Study, pairs: pd.DataFrame, found: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
+) -> pd.DataFrame:
+    progress = by_transformation(pairs)
     ready = not progress["open"].any()
+    never = {unit: lacks for one in undecided if (lacks := one.lacks(study.acceptance)) for unit in one.units}
     cells = []
     for row in progress.to_dict("records"):
         place = row["transformation"], row["language"]
         own = [one.decision for one in found if (one.transformation, one.language) == place]
-        cells.append(_verdict(own, int(row["open"]), fresh=fresh, ready=ready))
+        cells.append(_verdict(own, int(row["open"]), never.get(place, ""), fresh=fresh, ready=ready))
     return progress.assign(verdict=cells)
 
 
-def _verdict(decisions: Sequence[str], missing: int, *, fresh: bool, ready: bool) -> str:
-    """What is decided about one transformation and language, and how many answers are to come."""
+def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool, ready: bool) -> str:
+    """What is decided about one transformation and language, and how many answers are to come.
+
+    `never` is what it cannot come to have enough of.
+    """
+    if never:
+        return f"{'undecided' if decisions else 'no verdict'}, and will be: {never} at most"
     if not decisions:
         return f"waiting for {count(missing, 'answer')}" if missing else ("ready: run accept" if ready else "complete")
     counts = Counter(decisions)

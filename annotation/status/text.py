@@ -15,12 +15,14 @@ from annotation.status.running import server_line
 from annotation.status.stages import PEOPLE_REPORT, scored_by
 from annotation.status.status import Status
 from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.reachable import never_lines
 from annotation.verdicts.tables import SIMULATED, count, display
 from plumbline.cli import columns
 from plumbline.records import ARGILLA
 from plumbline.study.subject import InstructionsSubject
 
 DASH = "–"
+_NAMED = 5  # verdicts that a line names
 
 
 def status_text(status: Status, arguments: str, names: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -60,6 +62,8 @@ def _make(status: Status, arguments: str) -> str:
         return f"python -m generation.instructions {arguments}"
     if step := _draw(status, arguments, begun=begun):
         return step
+    if step := "" if begun else _never(status):
+        return step
     refix = status.rules_changed and not status.sources  # they may change before the first rating
     if not begun or refix or state["published"] == "stale":
         crowd = (
@@ -69,6 +73,15 @@ def _make(status: Status, arguments: str) -> str:
         )
         return f"python -m annotation publish {arguments}{crowd}"
     return ""
+
+
+def _never(status: Status) -> str:
+    """What to do where no answers can decide any group that is not decided; empty where some can."""
+    groups, study = status.undecided, status.study
+    if not groups or not all(one.lacks(study.acceptance) for one in groups):
+        return ""
+    begun = any(status.stages[name].state != "not yet" for name in ("published", "collected"))
+    return never_lines(study, groups, asked=begun)[0]
 
 
 def _draw(status: Status, arguments: str, *, begun: bool) -> str:
@@ -113,6 +126,8 @@ def _first(status: Status, arguments: str) -> str:
     collect, asked = _collect(status, arguments), status.stages["published"].asked
     if status.sources or asked is None:
         return collect
+    if step := _never(status):
+        return step
     if not asked:
         return f"nobody could rate when it was published: {_find(arguments)}; if people were let in since, {collect}"
     return f"wait for the ratings of {count(asked, 'annotator')} (counted when it was published), then {collect}"
@@ -123,8 +138,10 @@ def _find(arguments: str) -> str:
 
 
 def _wait(status: Status, arguments: str) -> str:
-    """What to do for the answers that are still to come; empty if there are none."""
-    missing = int(status.progress["open"].sum())
+    """What to do for the answers that are still to come and can decide something; empty if there are none."""
+    if step := _never(status):
+        return step
+    missing = sum(one.open for one in status.undecided if not one.lacks(status.study.acceptance))
     if not missing:
         return ""
     once = status.study.acceptance.stop == "fixed" and status.stages["verdicts"].state == "not yet"
@@ -160,9 +177,16 @@ def _judge(status: Status, arguments: str) -> str:
     if status.unreviewed:
         return _review(status, arguments)
     missing = int(status.progress["open"].sum()) if len(status.progress) else 0
+    if status.judged and not status.decided:
+        return f"nothing is left to wait for: no answer that can still come decides {_undecided(status)}"
     if missing:
         return f"nothing has to be done: all is decided; {count(missing, 'answer')} that the study asks for are missing"
     return "nothing is left to do"
+
+
+def _undecided(status: Status) -> str:
+    names = [name for one in status.undecided for name in one.names]
+    return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
 
 
 def _after(status: Status, arguments: str) -> str:

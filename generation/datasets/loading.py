@@ -7,9 +7,11 @@ from pathlib import Path
 
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
+from generation.datasets.mteb_registry import task_of
 from generation.datasets.mteb_tasks import load_mteb
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, MtebDataset
+from plumbline.study.reach import Text, languages_of
 
 
 def iter_datasets(study: Study) -> Iterator[Dataset]:
@@ -32,3 +34,14 @@ def load_dataset(spec: DatasetSpec, base: Path) -> Dataset:
 def load_datasets(study: Study) -> list[Dataset]:
     """All data sets of a study at once, in its order; raises like `load_dataset`."""
     return list(iter_datasets(study))
+
+
+def texts_in(spec: DatasetSpec, base: Path) -> set[Text]:
+    """The languages and tasks of the texts of a data set: of mteb's by its registry, without their data.
+
+    Raises as `load_dataset`.
+    """
+    if not isinstance(spec, MtebDataset):
+        return {(text.language, text.task_type) for text in load_dataset(spec, base).texts()}
+    _, kind, _, pairs = task_of(spec)
+    return {(code, kind) for pair in pairs.values() for code in languages_of(kind, pair, passages=spec.passages)}

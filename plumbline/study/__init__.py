@@ -33,6 +33,7 @@ from plumbline.study.judges import JudgeSpec, refuse_unfit_judges
 from plumbline.study.own_transformations import own_transformations, within_languages
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
+from plumbline.study.reach import known_texts, refuse_unreachable
 from plumbline.study.subject import OF_TEXTS, Called, SubjectSpec, TextsSubject, called, groups_of_subject
 from plumbline.study.transformations import EIGHT, Transformation
 
@@ -104,9 +105,8 @@ class Study(Part):
         known = {**EIGHT, **(info.context or {})}
         for name in value:
             if name not in known:
-                listed = f"known are: {', '.join(known)}"
-                hint = nearest(name, list(known))
-                raise ValueError(f"unknown transformation {name!r}; {' '.join(dict.fromkeys((hint, listed)))}")
+                hints = " ".join(dict.fromkeys((nearest(name, list(known)), f"known are: {', '.join(known)}")))
+                raise ValueError(f"unknown transformation {name!r}; {hints}")
         refuse_duplicates(list(value), "transformation")
         return value
 
@@ -152,7 +152,7 @@ class Study(Part):
         asking = [name for name in self.transformations if (own.get(name) or EIGHT[name]).calls]
         if asking and isinstance(self.generator, NoGenerator):
             raise ValueError(f"generator: Field required: {asking[0]} asks one; add it")
-        refuse_undecidable(rule, self.raters, self.sample, judged=bool(self.judges), crowd=bool(self.crowd))
+        refuse_undecidable(rule, self.raters, judged=bool(self.judges), crowd=bool(self.crowd))
         refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters, rule)
         for name in self.transformations:
             kind = own.get(name) or EIGHT[name]
@@ -271,9 +271,8 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     >>> study.acceptance.threshold, study.raters.per_pair
     (3.0, 4)
     """
-    path = Path(file)
     try:
-        data = read_yaml(path)
+        data = read_yaml(path := Path(file))
     except FileNotFoundError:
         where = "the samples are in studies/" if IN_CHECKOUT else "`plumbline studies` puts the samples into studies/"
         raise StudyError(f"no study file {file} on this machine; {where}") from None
@@ -290,6 +289,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         study = Study.model_validate(data, context=own)
         study._own = own
         study._own = {**own, **within_languages(study.transforming, study.languages, study.generator)}
+        refuse_unreachable(study, known_texts(study))
     except (ValidationError, StudyError) as error:
         what = first_complaint(error) if isinstance(error, ValidationError) else error
         raise StudyError(f"{path}: {what}") from None

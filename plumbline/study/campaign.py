@@ -251,14 +251,7 @@ class QualitySpec(Part):
     low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
 
 
-def counted_pairs(raters: RatersSpec, sample: SampleSpec) -> int:
-    """How many pairs of a transformation can count: all that are drawn, in the experiment with suggestions half."""
-    return sample.pairs - sample.pairs // 2 if raters.suggestions == "half" else sample.pairs
-
-
-def refuse_undecidable(
-    rule: AcceptanceSpec, raters: RatersSpec, sample: SampleSpec, *, judged: bool, crowd: bool
-) -> None:
+def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool, crowd: bool) -> None:
     """Raise ValueError for rules that no campaign of this size could meet, and for an experiment that cannot be.
 
     `judged` is whether the study names judges, `crowd` whether it asks crowd workers.
@@ -277,9 +270,11 @@ def refuse_undecidable(
             f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {raters.per_pair}:"
             " no pair would ever count; lower the one or raise the other"
         )
-    if rule.min_pairs > (counted := counted_pairs(raters, sample)):
-        halved = f" (of which {counted} count, the others show suggestions)" if counted < sample.pairs else ""
+    if rule.min_ac2 is not None and raters.per_pair < 2:
+        raise ValueError("acceptance.min_ac2 is of two ratings of a pair, and raters.per_pair is 1; leave out one")
+    everybody = [*(raters.people or ()), *raters.former, *(one.name for one in raters.simulated)]
+    if raters.people is not None and not crowd and len(everybody) < rule.min_raters:
         raise ValueError(
-            f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {sample.pairs}{halved}:"
-            " every verdict would stay undecided; lower the one or raise the other"
+            f"acceptance.min_raters {rule.min_raters} is more than raters.people has ({len(everybody)}), and nobody"
+            " else's answers count: no pair would ever count; name more people or lower it"
         )

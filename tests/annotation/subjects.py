@@ -65,7 +65,7 @@ def texts(folder: Path, name: str, own: list[dict[str, Any]] | None = None, **ch
         "sample": {"pairs": 9, "batch": 9},
         "rubric": "kinds",
         "raters": RATERS,
-        "acceptance": {"min_pairs": 3, "rules": [rule]},
+        "acceptance": {"min_pairs": min(3, changes.get("sample", {}).get("pairs", 9) // 2), "rules": [rule]},
     }
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(study | changes), encoding="utf-8")

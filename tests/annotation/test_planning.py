@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.planning import Assumed, Outlook, Price, outlook, plan, price, simulated
+from annotation.planned_verdicts import Price, price
+from annotation.planning import Assumed, Outlook, outlook, plan, simulated
 from annotation.planning_command import plan_text
 from annotation.questions import Asked
 from annotation.rubric import load_rubric
@@ -295,3 +296,25 @@ def test_the_command_prints_a_row_for_each_size() -> None:
     again = here(*command, "--pairs", "0")
     assert again.returncode == 2
     assert "'0' is not a whole number from 1 to 100000" in again.stderr
+
+
+def test_a_plan_counts_pairs_money_and_certainty_for_each_verdict(variant: Callable[..., Study]) -> None:
+    """Two languages, so that a verdict has half of the pairs: its shares are those of a study of half the size.
+
+    40 pairs by 4 raters at 20 cents: 20 are $16, with expansion's 25% more $20, and both translations' 40 are $32.
+    """
+    two = [{"name": "pairs", "task": "sts", "path": "none.csv", "language": "en-de"}]
+    study = variant(datasets=two, sample={"pairs": 40}, acceptance={"min_pairs": 20})
+    found = plan(study, [(40, 4), (30, 4)], [3.4], campaigns=50, seed=5)
+    assert found["verdict_pairs"].tolist() == [20, 15]
+    half = outlook(design(), Assumed(), (20, 4), 3.4, 50, stream(5, "plan", "40", "4", "3.4"))
+    assert found["accepted"][0] == half.accepted and math.isnan(found["right"][1])
+    options = argparse.Namespace(
+        pairs=[40, 30], raters=[4], means=[3.4], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
+    )
+    text = plan_text(study, options)
+    assert "16 verdicts by acceptance.scope language, at 40 pairs of each transformation and 4 raters:" in text
+    rows = {line.split("  ")[0]: line.split()[-3:] for line in text.splitlines() if "German, English" in line}
+    assert rows["Expansion"] == ["2", "20", "20"] and rows["Translation and Cross-translation"] == ["4", "40", "32"]
+    assert "Pairs  Raters  In a verdict  at 3.4" in text and "never: too few for any decision" in text
+    assert "The languages of the texts are not known" in text and "no file" in text  # of none.csv; the file says them

@@ -6,11 +6,15 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from annotation.__main__ import main
+from annotation.planning import plan
 from annotation.sampling.candidates import Candidate, Supply, Turns, flagged_supply
 from annotation.sampling.near_duplicates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply
@@ -280,3 +284,53 @@ def test_a_larger_draw_goes_on_where_a_smaller_one_ends(
     sizes: dict[tuple[str, str], int], number: int, more: int
 ) -> None:
     assert drawn(sizes, number + more)[:number] == drawn(sizes, number)[:number]
+
+
+CASING: dict[str, Any] = {
+    "name": "casing",
+    "axis": "noise",
+    "function": "generation.examples:casing",
+    "error_types": ["empty"],
+}
+CASING |= {"raters": {"asked": {"en": "In capitals."}}}
+
+
+def test_a_sample_too_small_for_its_languages_is_refused_before_anything_is_written(
+    tmp_path: Path, variant: Callable[..., Study]
+) -> None:
+    """That the texts are in two languages a column says, which is read with the texts: 12 pairs are 6 and 6."""
+    rows = [f"{number} cats sat on {number} mats,{number % 3},{'de' if number % 2 else 'en'}" for number in range(60)]
+    (tmp_path / "texts.csv").write_text("\n".join(["text,label,language", *rows]), encoding="utf-8")
+    texts = {"name": "texts", "task": "clustering", "path": str(tmp_path / "texts.csv"), "language": "en"}
+    parts: dict[str, Any] = {"datasets": [texts], "transformations": [CASING], "acceptance": {"min_pairs": 7}}
+    study = variant(**parts, sample={"pairs": 12})
+    generate(study, allow_code=True)
+    says = r"than the 6 pairs .*12 are split over 2 languages .de, en.*write sample.pairs: 14 .*min_pairs: 6 or"
+    with pytest.raises(StudyError, match=says):
+        draw_sample(study)
+    with pytest.raises(StudyError, match=says):
+        plan(study, [(30, 3)], campaigns=2)
+    assert not (study.folder / "pairs.parquet").exists() and not (study.folder / "sample.json").exists()
+    larger = variant(**parts, sample={"pairs": 14})
+    assert Counter(pair.language for pair in draw_sample(larger)) == {"en": 7, "de": 7}
+    found = plan(larger, [(12, 3), (14, 3)], [4.0], campaigns=20)
+    assert found["verdict_pairs"].tolist() == [6, 7]
+    assert found["right"].isna().tolist() == [True, False] and found["undecided"][0] == 1
+
+
+def test_a_sample_with_fewer_usable_outputs_than_a_verdict_needs_says_so(
+    generated: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """19 of the paraphrases are usable, of 20 that are needed."""
+    rows = read_transformed(generated, "paraphrasing", 1337)
+    good = [row.key for row in rows if row.status == "ok"][:19]
+    failed = [row if row.key in good else row.model_copy(update={"status": "failed"}) for row in rows]
+    write_kept_table(generated, OUTPUTS, failed, TransformedText)
+    where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
+    monkeypatch.setattr("sys.argv", ["annotation", "sample", *where])
+    assert main() == 0
+    told = capsys.readouterr().out
+    drawn = sum(pair.transformation == "paraphrasing" for pair in read_pairs(generated))
+    assert 0 < drawn <= 19
+    assert f"no answers can decide Paraphrasing (en) {drawn} of 20" in told and "--again` asks for failed" in told
+    assert f"8 verdicts by acceptance.scope language, on {drawn} to 48 pairs each (20 are needed)" in told

@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 
 from annotation.__main__ import main
-from annotation.ratings.exclusions import decide
+from annotation.ratings.exclusions import decide, withdraw
 from annotation.ratings.review import signs_of
 from annotation.records import Member
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample, read_pairs
-from annotation.status.progress import Asked, by_rater, by_transformation
+from annotation.status.headline import headline
+from annotation.status.progress import Asked, by_pair, by_rater, by_transformation
 from annotation.status.stages import stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import ago, next_step, status_text
@@ -77,7 +78,7 @@ def test_progress_by_hand() -> None:
     pairs = [pair(f"p{number}") for number in range(4)]
     other = pair("q").model_copy(update={"language": "de"})
     sample = pd.DataFrame([one.model_dump() for one in [*pairs, other]])
-    english, german = by_transformation(sample, ratings_of(given, ["x"]), 2, 1).to_dict("records")
+    english, german = by_transformation(by_pair(sample, ratings_of(given, ["x"]), 2, 1)).to_dict("records")
     assert english == {
         "transformation": "paraphrasing", "language": "en",
         "pairs": 4, "complete": 1, "enough": 3, "counting": 4, "wanted": 8, "open": 3,
@@ -329,6 +330,37 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     assert at(fixed)[0].progress["surplus"].eq(24).all()
 
 
+def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
+    """20 pairs are needed. Withdrawn pairs leave paraphrasing 19 that could count: no answer decides it any more.
+
+    With nobody at work yet all eight groups want 24 pairs by 4 raters; where all of them are too small, the next step
+    is no waiting.
+    """
+    draw_sample(generated)
+    give(generated, "abcd", pairs=20)
+    noted(generated, "publish", ["pairs.parquet"])
+    noted(generated, "collect", ["pairs.parquet"], ["ratings.parquet"])
+    gone = [one.pair_id for one in read_pairs(generated) if one.transformation == "paraphrasing"][:5]
+    withdraw(generated, gone, take_back=False, reason="broken")
+    status, following = at(generated)
+    rows = status.progress.set_index("transformation")
+    assert rows.loc["paraphrasing", "verdict"] == "no verdict, and will be: 19 of 20 at most"
+    others = int(rows["open"].drop("paraphrasing").sum())
+    assert rows["open"]["paraphrasing"] > 0 and following.startswith(f"wait for {others} answers")
+    (warning,) = [line for line in status.warnings if line.startswith("no answers can decide")]
+    assert "Paraphrasing (en) 19 of 20: so many pairs can count" in warning and "--extend" in warning
+
+    small = judged_by(generated, min_pairs=49)  # more than both translations have together
+    status, following = at(small)
+    assert following.startswith("no answers can decide") and "and 4 more" in following
+    assert "wait for" not in following and status.progress["verdict"].str.contains("at most").all()
+
+    accept(generated)
+    headlines = headline(read_status(generated, NOW), read_verdicts(generated))
+    assert "undecided: Paraphrasing" in headlines[0]
+    assert "no answers can decide Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]
+
+
 def test_from_ratings_to_scores(generated: Study) -> None:
     """Raters a, b and c rated all 24 pairs of which each wants 4 answers; a clicks through, b and c are careful."""
     rate(generated)
@@ -359,7 +391,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     open_ones = [reached[0].model_copy(update={"decision": "undecided"}), *reached[1:]]
     write_json(generated.folder / "verdicts.json", open_ones)
     following = at(generated)[1]
-    assert following.startswith("wait for 192 answers")  # which may decide it
+    assert following.startswith("wait for 24 answers")  # which may decide it; the others are decided
     assert following.endswith(f"(when no more will come: {MAIN} report {ARGUMENTS})")
     write_json(generated.folder / "verdicts.json", reached)
     (generated.folder / "report").mkdir()

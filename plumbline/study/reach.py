@@ -1,0 +1,235 @@
+"""How many pairs each verdict of a study can rest on, and whether any campaign of that size could reach it."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from plumbline.errors import StudyError
+from plumbline.languages import language_pair
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
+from plumbline.study.datasets import PAIRED, SEARCHES, DatasetSpec, LocalDataset, TaskType
+from plumbline.study.human import HumanSubject
+from plumbline.study.judged import Judged
+from plumbline.study.subject import Called, InstructionsSubject, ItemsSubject, SubjectSpec, TextsSubject
+
+#: What a verdict is about, from the widest to the narrowest `acceptance.scope`.
+SCOPES = ("transformation", "language", "task")
+_MOST_PAIRS = 10**7  # that `sample.pairs` may be
+Text = tuple[str, str]  # the language and the task of a text
+Texts = Mapping[str, Collection[Text]]  # by what is judged
+
+
+class Planned(Protocol):
+    """What of a study says how large its verdicts are."""
+
+    @property
+    def sample(self) -> SampleSpec:
+        """Which pairs people rate."""
+        ...
+
+    @property
+    def raters(self) -> RatersSpec:
+        """How many rate each."""
+        ...
+
+    @property
+    def acceptance(self) -> AcceptanceSpec:
+        """What a verdict needs."""
+        ...
+
+    @property
+    def datasets(self) -> tuple[DatasetSpec, ...]:
+        """Where texts come from."""
+        ...
+
+    @property
+    def subject(self) -> SubjectSpec | None:
+        """What raters judge; None for pairs."""
+        ...
+
+    @property
+    def kinds(self) -> Mapping[str, Judged]:
+        """What is judged, by name."""
+        ...
+
+    @property
+    def called(self) -> Called:
+        """What people call it."""
+        ...
+
+    def raters_of(self, name: str) -> int:
+        """How many raters each item is to have."""
+        ...
+
+
+@dataclass(frozen=True)
+class VerdictSize:
+    """What one verdict can rest on at most, where every pair that is drawn is rated in full."""
+
+    pool: str
+    members: tuple[str, ...]  #: what is judged by these pairs together
+    place: tuple[str, ...]  #: its language, and its task, as far as the scope tells them apart
+    pairs: int
+    raters: int
+
+    @property
+    def ratings(self) -> int:
+        """On each question."""
+        return self.pairs * self.raters
+
+    def lacks(self, rule: AcceptanceSpec) -> bool:
+        """Whether this is less than any decision needs."""
+        return self.pairs < rule.min_pairs or self.ratings < rule.min_ratings
+
+
+def verdict_sizes(study: Planned, texts: Texts, pairs: int | None = None, scope: str = "") -> list[VerdictSize]:
+    """The verdicts of a study whose texts are in these languages and tasks, each of the size that it has at most.
+
+    `pairs` and `scope` stand in for the study's own. A transformation's pairs are split evenly over the languages,
+    those of a language over its tasks (`annotation.sampling.candidates`); where they do not go up evenly, the smaller
+    share counts. What shares a pool is judged by the pairs of all its members.
+    """
+    scope, number = scope or study.acceptance.scope, pairs or study.sample.pairs
+    pools: dict[str, list[str]] = {}
+    for name, kind in study.kinds.items():
+        pools.setdefault(kind.pool, []).append(name)
+    found = []
+    for pool, members in pools.items():
+        sizes: dict[tuple[str, ...], int] = {}
+        for name in members:
+            of_task = study.subject.task(name).items if isinstance(study.subject, HumanSubject) else None
+            for place, share in _shares(study.raters, texts.get(name, ()), scope, number, of_task).items():
+                sizes[place] = sizes.get(place, 0) + share
+        raters = min(study.raters_of(name) for name in members)
+        found += [VerdictSize(pool, tuple(members), place, size, raters) for place, size in sizes.items()]
+    return found
+
+
+def _shares(
+    raters: RatersSpec, texts: Collection[Text], scope: str, pairs: int, of_task: int | None
+) -> dict[tuple[str, ...], int]:
+    """The pairs of one transformation that count in each verdict; `of_task` are a task's items of each language."""
+    tasks: dict[str, set[str]] = {}
+    for language, task in sorted(texts) or [("", "")]:
+        tasks.setdefault(language, set()).add(task)
+    least, more = divmod(pairs, len(tasks))
+    whole = [least + (turn < more) for turn in range(len(tasks))]
+    if of_task is not None:
+        least, whole = of_task, [of_task] * len(tasks)
+    if scope == "transformation":
+        return {(): sum(counted(raters, share) for share in whole)}
+    if scope == "language":
+        return {(language,): counted(raters, least) for language in tasks}
+    return {
+        (language, task): counted(raters, least // len(own)) for language, own in tasks.items() for task in sorted(own)
+    }
+
+
+def counted(raters: RatersSpec, pairs: int) -> int:
+    """How many of some pairs can count: all of them, in the experiment with suggestions half."""
+    return pairs - pairs // 2 if raters.suggestions == "half" else pairs
+
+
+def texts_of(datasets: Iterable[DatasetSpec]) -> set[Text]:
+    """The languages and tasks of data sets as far as the study's file says them: those of mteb it may leave to mteb."""
+    found, untold = set[Text](), set[str]()
+    for one in datasets:
+        named = [one.language] if isinstance(one, LocalDataset) else [one.language, *one.languages.values()]
+        for language in filter(None, named):
+            codes = languages_of(one.task, language_pair(language), passages=one.passages)
+            found |= {(code, one.task) for code in codes if one.task}
+            untold |= set() if one.task else codes
+    return found | {(code, "") for code in untold - {code for code, _ in found}}
+
+
+def languages_of(task: TaskType | None, pair: tuple[str, str], *, passages: bool) -> set[str]:
+    """The languages of the texts that are transformed, in a data set whose first and second texts have these."""
+    both = (task in PAIRED and task != "bitext_mining") or (task in SEARCHES and passages)
+    return set(pair) if both else {pair[0]}
+
+
+def known_texts(study: Planned) -> Texts:
+    """The languages and tasks of what is judged as far as the study's file says them; more texts only split further."""
+    subject = study.subject
+    if isinstance(subject, TextsSubject | InstructionsSubject):
+        return dict.fromkeys(study.kinds, ((subject.language, subject.kind),))
+    if isinstance(subject, ItemsSubject):  # an item of two languages stands with its first
+        return {one.name: {(one.language.partition("-")[0], "")} if one.language else () for one in study.datasets}
+    if isinstance(subject, HumanSubject):
+        return {one.name: {(code, one.name) for code in one.languages} for one in subject.tasks}
+    return dict.fromkeys(study.kinds, texts_of(study.datasets))
+
+
+def refuse_unreachable(study: Planned, texts: Texts, where: str = "") -> None:
+    """Raise StudyError where a verdict has fewer pairs or ratings than any decision needs, with numbers that would do.
+
+    `where` begins the line.
+    """
+    rule = study.acceptance
+    short = [one for one in verdict_sizes(study, texts) if one.lacks(rule)]
+    if not short:
+        return
+    least = min(short, key=lambda one: (one.pairs, one.ratings))
+    item = study.called.item
+    if least.pairs < rule.min_pairs:
+        what = f"acceptance.min_pairs {rule.min_pairs}"
+        than = _drawn(study, texts, least)
+    else:
+        what = f"acceptance.min_ratings {rule.min_ratings}"
+        than = f"the {least.ratings} ratings that a verdict can have ({least.pairs} {item}s by {least.raters} raters)"
+    raise StudyError(f"{where}{what} is more than {than}: no answers could decide it; {_mended(study, texts)}")
+
+
+def _drawn(study: Planned, texts: Texts, least: VerdictSize) -> str:
+    """What leaves a verdict so few pairs."""
+    item, number, half = study.called.item, study.sample.pairs, study.raters.suggestions == "half"
+    if isinstance(study.subject, HumanSubject):
+        return f"the {least.pairs} items of {least.pool!r} (human.tasks)"
+    languages = sorted({language for language, _ in texts.get(least.members[0], ())})
+    places = {one.place for one in verdict_sizes(study, texts) if one.pool == least.pool}
+    if len(places) < 2:
+        return f"sample.pairs {number}" + f" (of which {least.pairs} count, the others show suggestions)" * half
+    over = f"{len(languages)} languages ({_some(languages)})"
+    if least.place[1:]:
+        over = f"{over} and their tasks" if languages[1:] else f"{len(places)} tasks"
+    pairs = f"{least.pairs} {item}" + "s" * (least.pairs != 1)
+    return (
+        f"the {pairs} that a verdict can have (sample.pairs {number} are split over {over}"
+        + ", and half of them count)" * half
+        + ")" * (not half)
+    )
+
+
+def _some(names: Collection[str]) -> str:
+    """Names, of many the first."""
+    listed = list(names)
+    return ", ".join(listed) if len(listed) <= 8 else f"{', '.join(listed[:8])}, ..."
+
+
+def _mended(study: Planned, texts: Texts) -> str:
+    """Each change of one number of the study that makes all its verdicts large enough."""
+    rule, sizes = study.acceptance, verdict_sizes(study, texts)
+    found: list[str] = []
+
+    def enough(pairs: int, scope: str = "") -> bool:
+        return not any(one.lacks(rule) for one in verdict_sizes(study, texts, pairs, scope))
+
+    if not isinstance(study.subject, HumanSubject) and enough(_MOST_PAIRS):
+        least = bisect.bisect_left(range(1, _MOST_PAIRS), True, key=enough) + 1
+        found.append(f"sample.pairs: {least} (or more)")
+    pairs, ratings = (min(getattr(one, name) for one in sizes) for name in ("pairs", "ratings"))
+    lower: dict[str, int] = {}
+    if pairs < rule.min_pairs:
+        lower["min_pairs"] = pairs
+    if ratings < rule.min_ratings:
+        lower["min_ratings"] = ratings
+    allowed = pairs >= (30 if rule.judges.use == "decide" else 1) or "min_pairs" not in lower
+    if pairs and allowed:
+        found.append(" and ".join(f"acceptance.{name}: {number}" for name, number in lower.items()))
+    wider = SCOPES[: SCOPES.index(rule.scope)][::-1]
+    if scope := next((one for one in wider if enough(study.sample.pairs, one)), ""):
+        found.append(f"acceptance.scope: {scope}")
+    return f"write {' or '.join([', '.join(found[:-1]), found[-1]] if found[1:] else found)}"
