@@ -26,6 +26,8 @@ from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
+from plumbline.study.datasets import TaskType
+from plumbline.study.reach import languages_of
 from plumbline.words import shows
 
 FOLDER = Path("studies")
@@ -51,7 +53,7 @@ class Guess:
     """What a file holds: its columns by what they are for, the task that they make, and why."""
 
     columns: Mapping[str, str]
-    task: str
+    task: TaskType
     why: str
 
     @property
@@ -92,7 +94,7 @@ def guess(frame: pd.DataFrame, given: Mapping[str, str], path: Path) -> Guess:
     )
 
 
-def _guessed(columns: Mapping[str, str], wanted: Iterable[str], task: str, why: str) -> Guess:
+def _guessed(columns: Mapping[str, str], wanted: Iterable[str], task: TaskType, why: str) -> Guess:
     return Guess({name: columns[name] for name in wanted}, task, why)
 
 
@@ -113,8 +115,15 @@ def language_of(texts: Iterable[object], path: Path) -> str:
     )
 
 
-def study_text(path: Path, target: Path, name: str, found: Guess, language: str, texts: int) -> str:
-    """The study as YAML, with comments that say what may be changed."""
+def languages_in(frame: pd.DataFrame, found: Guess, language: str) -> int:
+    """How many languages the texts that are transformed are in: a column `language` says it, or the one language."""
+    named = frame["language"].dropna().astype(str).str.strip().unique() if "language" in frame else [language]
+    pairs = [language_pair(one) for one in named if one] or [language_pair(language)]
+    return len({code for pair in pairs for code in languages_of(found.task, pair, passages=False)})
+
+
+def study_text(path: Path, target: Path, name: str, found: Guess, language: str, size: tuple[int, int]) -> str:
+    """The study as YAML, with comments that say what may be changed; `size` is of texts, and of their languages."""
     here = _relative(path, target)
     dataset = [f"name: {name}", f"task: {found.task}  # {found.why}", f"path: {_quoted(here)}", f"language: {language}"]
     mapped = {what: column for what, column in found.columns.items() if what not in ("output", column)}
@@ -124,7 +133,9 @@ def study_text(path: Path, target: Path, name: str, found: Guess, language: str,
         dataset.append(f"columns: {{{', '.join(f'{what}: {_quoted(column)}' for what, column in mapped.items())}}}")
     if found.task in ("sts", "pair_classification", "bitext_mining", "clustering"):
         dataset.append("rows: all")
+    texts, languages = size
     pairs = min(MOST, texts)
+    least = max(1, min(20, pairs // languages))
     return "\n".join(
         [
             f"# Made of {path.name} by `plumbline init`. docs/own_study.md says what else can stand here.",
@@ -144,7 +155,7 @@ def study_text(path: Path, target: Path, name: str, found: Guess, language: str,
             "  # people: [ada, grace, alan]  # who rates; without names every annotator of the server does",
             "acceptance:",
             "  threshold: 3.0  # of the mean rating, from 1 to 5; fixed before the first rating",
-            f"  min_pairs: {min(20, pairs)}  # with fewer rated ones a verdict stays undecided",
+            f"  min_pairs: {least}  # in each language; with fewer rated ones a verdict stays undecided",
             "",
             "# Rating needs no embedding model. To score what people accept, name some:",
             "# evaluation:",
@@ -214,8 +225,9 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     if "-" in language and "text" in found.columns:
         raise StudyError(f"--language: {language!r} is a pair, and {path} has single texts; give one language")
     texts = len({str(text) for side in sides for text in side})
+    languages = languages_in(frame, found, language)
     with atomic(target) as file:
-        file.write(study_text(path, target, name, found, language, texts).encode())
+        file.write(study_text(path, target, name, found, language, (texts, languages)).encode())
     try:
         study = load_study(target)
         load_datasets(study)

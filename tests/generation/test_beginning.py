@@ -11,8 +11,10 @@ import pytest
 
 from generation import beginning
 from generation.beginning import guess, language_of
+from generation.datasets.loading import texts_in
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.study import load_study
+from plumbline.study.reach import verdict_sizes
 from tests.commands import here
 
 TEXTS = [
@@ -177,3 +179,20 @@ def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
     run(monkeypatch, "plain.csv")
     assert "first line" not in capsys.readouterr().out
     assert load_study("studies/plain.yaml").sample.pairs == len(TEXTS)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(
+    init: Path, monkeypatch: pytest.MonkeyPatch, by_column: bool
+) -> None:
+    """Twelve sentences beside others in another language, or six in each of two: 12 pairs are 6 a language."""
+    columns = {"label": LABELS, "text": TEXTS, "language": ["en", "de"] * 6}
+    if not by_column:
+        columns = {"sentence1": TEXTS, "sentence2": [f"{text} Ja." for text in TEXTS], "score": ["1", "4"] * 6}
+    pd.DataFrame(columns).to_csv(init / "two.csv", index=False)
+    run(monkeypatch, "two.csv", "--language", "en" if by_column else "en-de")
+    study = load_study("studies/two.yaml")
+    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 6)
+    texts = {text for one in study.datasets for text in texts_in(one, study.file.parent)}
+    sizes = verdict_sizes(study, dict.fromkeys(study.kinds, texts))
+    assert {one.place for one in sizes} == {("en",), ("de",)} and not any(one.lacks(study.acceptance) for one in sizes)
