@@ -70,7 +70,7 @@ class Summary(Later, Record):
         description="most pairs have the same mean, so that the interval is that of a bounded mean (`bounded` in"
         " `annotation.statistics.intervals`); earlier versions had none where nothing varies",
     )
-    probability: Number = Field(description="P(mean >= threshold) by the t distribution of the mean, under anytime too")
+    probability: Number = Field(description="P of the threshold, by the t distribution of the mean, under anytime too")
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappas of all two raters, squared weights; jackknife")
@@ -98,8 +98,15 @@ class Group(Record):
 class Chance(Record):
     """How sure it is that what a rule is about keeps to its limit."""
 
-    probability: Number = Field(description="P that the mean, or share, of all pairs does; NaN where it has none")
+    probability: Number = Field(description="its P; NaN where it has none")
     reason: str = Field(default="", description="why it has none; empty where it has")
+
+
+#: What P is, wherever it stands: in tables, reports, pages and documents.
+P_IS = (
+    "P is the probability that the mean, or share, over all that the sample was drawn from keeps to its limit; of"
+    " several the lowest, or combined by any the highest."
+)
 
 
 class Verdict(Later, Record):
@@ -140,8 +147,7 @@ class Verdict(Later, Record):
     combine: Literal["all", "any"] = Field(default="all", description="whether all of them must hold, or any")
     probability: Number = Field(
         default=math.nan,
-        description="how close it was: P(mean >= threshold) of the question where it is least; of `rules` the least of"
-        " theirs, combined by any the greatest; NaN if one of them is",
+        description=f"how close it was. {P_IS} NaN if one of them is",
     )
     probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
     n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from annotation.records import P_IS
 from annotation.report import crowd, exhibits, provenance
 from annotation.report.anchoring import NAME as ANCHORING
 from annotation.report.anchoring import anchoring_exhibits, anchoring_section
@@ -39,14 +40,7 @@ from plumbline.exhibits.table import Exhibit
 from plumbline.study import Study
 
 FOLDER = "report"
-_P = (
-    "P is the probability that the mean reaches the threshold, by the mean's t distribution, for the question where it"
-    " is lowest."
-)
-_P_OF_RULES = (
-    "P is the probability that what a rule is about keeps to its limit: of a mean by its t distribution, of a share by"
-    " the score test of the effective number of answers; of several rules the lowest, or combined by any the highest."
-)
+_P_BY = "Of a mean it is by its t distribution, of a share by the score test of the effective number of answers."
 _EXAMPLES = (
     "What the means mean, to see for oneself; by the first question, of pairs with enough raters. SD is that of the"
     " pair's own ratings. Long texts are cut; the CSV file has them whole."
@@ -176,7 +170,7 @@ def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     parts += _no_chances(material)
     lost = "rows that lack a text" if material.study.subject else "outputs that failed"
     parts.append(
-        f"{_P_OF_RULES if material.study.acceptance.rules else _P} Failed is the share of {lost} and were not rated."
+        f"{P_IS} {_P_BY} Failed is the share of {lost} and were not rated."
         f" {material.study.called.item.capitalize()}s are those with enough raters. Intervals are 95%."
     )
     return Section("What was decided", [*parts, tables["verdicts"].table()])

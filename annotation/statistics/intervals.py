@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 
 _UNDEFINED = (1 - CONFIDENCE) / 2  # more undefined resamples than this would be a whole tail of the interval
 _FEWEST_RATERS = 1.5  # effective ones; below, nothing can be said about other raters
+_ROUNDING = 1e-9  # of a mean that lies at an end
+#: Why a confidence sequence has no ends that hold.
+CHANGED = "its ends so far do not hold the mean of the same pairs: later pairs were judged otherwise than earlier ones"
 _CAUTION = 0.75  # the share of its wealth that a bet may lose at once; Waudby-Smith and Ramdas call it c
 _HALVINGS = 30  # of the scale, until an end of a confidence sequence is found
 
@@ -265,12 +268,14 @@ def confidence_sequence(values: Floats, scale: tuple[float, float]) -> tuple[Flo
 
 
 def holding(ends: tuple[Floats, Floats], mean: Floats) -> tuple[Floats, Floats]:
-    """The ends of a confidence sequence, widened where they do not hold the mean of the same values.
+    """The ends of a confidence sequence; NaN (`CHANGED` says why) where they do not hold the mean of the same values.
 
-    The best ends so far may lie beyond a mean that moved away since. A wider set is still 95% sure, and nothing is
-    ever accepted below the threshold by its own mean.
+    The best ends so far lie beyond a mean that moved away since: of values of one kind throughout that is rare, of a
+    later wave of others it is not. Neither the ends nor the mean then speak for all values.
     """
-    return np.minimum(ends[0], mean), np.maximum(ends[1], mean)
+    held = (ends[0] <= mean + _ROUNDING) & (mean <= ends[1] + _ROUNDING)
+    low, high = (np.where(held, end, np.nan) for end in ends)
+    return low, high
 
 
 def needed_wealth() -> float:

@@ -26,6 +26,7 @@ from annotation.statistics.agreement import (
     undefined,
 )
 from annotation.statistics.intervals import (
+    CHANGED,
     Floats,
     bca,
     bounded,
@@ -179,7 +180,9 @@ def _share(asked: Asked, ratings: pd.DataFrame, label: str, interval: str, anyti
     if anytime:
         in_turn = ratings.assign(has=has.point).groupby("turn")["has"].mean().to_numpy(np.float64)
         ends = holding(confidence_sequence(in_turn, (0, 1)), np.array(value))
-        return Estimate(value=value, low=float(ends[0]), high=float(ends[1]))
+        return Estimate(
+            value=value, low=float(ends[0]), high=float(ends[1]), reason=CHANGED if np.isnan(ends[0]) else ""
+        )
     pairs = has.totals(has.pair)
     if has.pairs < 2:
         return Estimate(value=value, low=math.nan, high=math.nan, reason="one pair has no spread")

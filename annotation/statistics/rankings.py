@@ -17,6 +17,7 @@ from annotation.questions import Asked, ranks_of
 from annotation.records import Coefficient, Estimate, MeanRank
 from annotation.statistics.agreement import Integers, undefined
 from annotation.statistics.intervals import (
+    CHANGED,
     Floats,
     Mean,
     confidence_sequence,
@@ -139,7 +140,7 @@ def _mean_rank(rankings: Rankings, ranks: Floats, interval: str, turns: np.ndarr
         in_turn = np.asarray(pd.Series(ranks).groupby(turns).mean(), np.float64)
         value = np.array(ranks.mean())
         low, high = holding(confidence_sequence(in_turn, (1, rankings.ranks.shape[1])), value)
-        return Estimate(value=float(value), low=float(low), high=float(high))
+        return Estimate(value=float(value), low=float(low), high=float(high), reason=CHANGED if np.isnan(low) else "")
     found = _mean(rankings, ranks, interval)
     few = "too few raters, or too little spread, to tell what others would say" if interval != "pairs" else SAME
     reason = "" if not math.isnan(found.low) else few if rankings.pair.max() else "one pair has no spread"

@@ -20,6 +20,7 @@ from annotation.rubric import Rubric
 from annotation.statistics import labels, rankings
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement, undefined
 from annotation.statistics.intervals import (
+    CHANGED,
     Mean,
     bounded,
     confidence_sequence,
@@ -205,7 +206,7 @@ def _mean(
     if anytime:
         in_turn = own.groupby("turn")["value"].mean().to_numpy(np.float64)
         ends = holding(confidence_sequence(in_turn, (answers.scale[0], answers.scale[-1])), found.value)
-        return (mean, float(ends[0]), float(ends[1]), probability), "", False
+        return (mean, float(ends[0]), float(ends[1]), probability), CHANGED if np.isnan(ends[0]) else "", False
     return (mean, float(found.low), float(found.high), probability), reason, bool(found.is_bounded)
 
 

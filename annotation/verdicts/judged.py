@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from annotation.judged_mean import JudgedMean
 from annotation.records import Outcome, Summary, Verdict
+from annotation.statistics.intervals import CHANGED
 from annotation.verdicts.rules import decide, rules_for
 from annotation.verdicts.tables import scoped
 from plumbline.study.campaign import AcceptanceSpec
@@ -122,5 +123,6 @@ def _numbers(summary: Summary, judged: Sequence[JudgedMean], *, lean: bool) -> S
     else:
         ends, why = (own.low, own.high), "people and judges have no spread to tell it by"
         numbers = {"mean": own.mean, "low": own.low, "high": own.high}
+    why = CHANGED if summary.interval == "anytime" else why
     undefined = {"low": math.nan, "high": math.nan} if math.isnan(ends[0]) else {}
     return summary.model_copy(update={**numbers, **undefined, "interval_reason": why if undefined else ""})

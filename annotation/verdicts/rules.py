@@ -19,6 +19,7 @@ from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.subject import Called
 
 _ROUNDING = 1e-9
+_SURE = 0.975  # P of a mean whose ordinary 95% interval ends at the limit
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,17 @@ def _lacking(summaries: Sequence[Summary], judged: Sequence[Found], n_pairs: int
         for question, (name, one) in agreed.items()
         if not one.value >= rule.min_ac2
     ]
+
+
+def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpec) -> tuple[str, ...]:
+    """That an anytime rule decided at an earlier look, where all its pairs together are less sure."""
+    sure = {"accepted": probability, "rejected": 1 - probability}.get(decision, 1.0)
+    if rule.stop == "fixed" or not sure < _SURE:
+        return ()
+    return (
+        f"decided at an earlier look, which stays; the {n_pairs} pairs of now are less sure (P {probability:.2f}):"
+        " later ones were judged otherwise",
+    )
 
 
 def in_own_words(reasons: Sequence[str], called: Called) -> list[str]:

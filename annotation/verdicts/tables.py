@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from annotation.records import Chance, Estimate, Group, Summary, Verdict
+from annotation.records import P_IS, Chance, Estimate, Group, Summary, Verdict
 from annotation.verdicts.marks import late_lines
 from annotation.verdicts.rules import in_own_words, in_words
 from plumbline.cli import columns
@@ -17,7 +17,6 @@ from plumbline.study.subject import PAIRS, Called
 # Bands of kappa in words (HUME, appendix on agreement): above each limit.
 BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
-_P = "P: probability that what is judged keeps to its limit; of several the lowest, or combined by any the highest."
 _REASONS = 3  # why numbers are undefined, above which their number is said
 SIMULATED = "SIMULATED RATINGS: made up to show that the flow works; they measure nothing."
 
@@ -227,7 +226,7 @@ def verdict_text(verdicts: Sequence[Verdict], called: Called = PAIRS) -> str:
     judged, items = called.judged.capitalize(), f"{called.item}s"
     where = "Language, task" if tasks else "Language"
     header = [judged, where, "Verdict", items.capitalize(), "P", "Failed", "Reason"]
-    return columns(header, rows, f"no {items}") + (f"\n{_P}" if verdicts else "") + simulated
+    return columns(header, rows, f"no {items}") + (f"\n{P_IS}" if verdicts else "") + simulated
 
 
 def _waves(verdict: Verdict) -> list[str]:

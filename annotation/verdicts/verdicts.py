@@ -22,7 +22,7 @@ from annotation.verdicts.chances import chances, overall
 from annotation.verdicts.counted import SCOPES, Basis, Place, basis, with_enough
 from annotation.verdicts.pair_means import pair_means
 from annotation.verdicts.preregistration import FILE as RULES
-from annotation.verdicts.rules import decide, rules_for
+from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.manifest import read_kept
@@ -194,12 +194,13 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
         rules = rules_for(place[0], rule)
         decision, reasons = decide(summaries, n_pairs, rule, rules)
         sure = chances(of_group, rules, design)
+        probability = overall(summaries, sure, rule)
         judged[place] = {
             "output_languages": tuple(sorted(own["output_language"].unique())),
             "decision": decision,
-            "reasons": reasons,
+            "reasons": (*reasons, *earlier(decision, probability, n_pairs, rule)),
             "sequence": _sequence(rests, place, facts, rule.min_raters),
-            "probability": overall(summaries, sure, rule),
+            "probability": probability,
             "probabilities": sure,
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from annotation.records import Verdict
+from annotation.records import P_IS, Verdict
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.rubric import load_rubric
 from annotation.verdicts.by_task import does_tasks, verdicts_by_task
@@ -81,6 +81,7 @@ def _verdicts(study: Study, language: str) -> None:
         + (means if any(rated(one.questions) for one in verdicts) else "")
         + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
         + (f" {note}" if note else "")
+        + f" {P_IS}"
         + _limits(study)
     )
     config = {"Reasons": st.column_config.TextColumn(width="large")}

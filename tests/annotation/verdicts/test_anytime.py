@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from annotation.planning import Assumed, simulated
 from annotation.ratings.ratings import dealt_with
-from annotation.statistics.intervals import confidence_sequence
+from annotation.statistics.intervals import CHANGED, confidence_sequence, holding
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Standing, in_order, sequence
 from annotation.verdicts.pair_means import pair_means
-from annotation.verdicts.rules import decide
+from annotation.verdicts.rules import decide, earlier
 from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import conclude, verdicts
 from plumbline.records import Pair
@@ -220,3 +221,58 @@ def test_a_decision_whose_interval_does_not_hold_its_mean_is_a_bug() -> None:
     for changed in ({"low": 3.5, "mean": 2.95}, {"high": 2.0}):
         with pytest.raises(RuntimeError, match="interval of quality .* does not hold its own mean"):
             decide([quality.model_copy(update=changed), fluency], 4, rule)
+
+
+def in_waves(values: list[int]) -> tuple[list[Pair], pd.DataFrame]:
+    """Pairs and their ratings, so that in the order of the sequence the pairs' means are these, whoever rates."""
+    pairs = [pair(number) for number in range(len(values))]
+    value = dict(zip(in_order([one.pair_id for one in pairs], DESIGN.seed), values, strict=True))
+    by_pair = [value[one.pair_id] for one in pairs]
+    return pairs, ratings(pairs, by_pair, by_pair)
+
+
+def test_an_interval_that_excludes_the_mean_of_its_own_pairs_decides_nothing() -> None:
+    """Thirty pairs of 4 and 5 are accepted; thirty of 2 then take the mean to 3.25, below what the first had proven.
+
+    The interval had been widened to that mean, so that a row said "lower end 3.25 (mean 3.25)": accepted.
+    """
+    rule = {"rule": "lower_bound", "stop": "anytime"}
+    good, bad = [4, 5] * 15, [2] * 30
+    (first,) = judged(*in_waves(good), **rule)
+    assert first.decision == "accepted" and first.questions[0].low > 3.25
+    (both,) = judged(*in_waves(good + bad), **rule)
+    assert both.decision == "undecided" and np.isnan(both.questions[0].low) and both.questions[0].mean == 3.25
+    assert both.reasons[0] == f"no interval of quality (mean 3.25): {CHANGED}"
+    assert CHANGED in verdict_text([both])
+
+
+def test_a_decision_of_an_earlier_look_says_so_where_all_its_pairs_are_less_sure() -> None:
+    """Of later pairs that are about the limit: the interval still holds the mean, and P of all is below 0.975."""
+    rule = AcceptanceSpec(rule="lower_bound", stop="anytime")
+    for decision, probability in (("accepted", 0.59), ("rejected", 0.41)):
+        (reason,) = earlier(decision, probability, 60, rule)
+        assert reason.startswith("decided at an earlier look, which stays; the 60 pairs of now are less sure (P 0.")
+    for decision, probability in (("accepted", 0.98), ("rejected", 0.02), ("undecided", 0.5)):
+        assert earlier(decision, probability, 60, rule) == ()
+    assert earlier("accepted", 0.59, 60, AcceptanceSpec(rule="lower_bound")) == ()
+    assert earlier("accepted", float("nan"), 60, rule) == ()  # nothing varies, so that there is no P
+    (found,) = judged(*in_waves([4] * 12 + [5, 1, 3, 5, 1] * 4), rule="lower_bound", stop="anytime")
+    assert found.decision == "accepted" and found.questions[0].low > 3 and found.probability < 0.975
+    assert found.reasons[1].startswith("decided at an earlier look, which stays; the 32 pairs of now are less sure")
+
+
+def test_of_one_kind_pairs_hardly_ever_contradict_and_a_worse_wave_is_not_accepted() -> None:
+    """Accepted at the last look of 150 pairs: 3.4 in the first wave and 2.73 in the second are 2.95 together."""
+    draw, number = np.random.default_rng(1), scaled(200, 2000)
+
+    def accepted(*waves: tuple[float, int]) -> tuple[float, float]:
+        parts = [
+            simulated(Assumed(bias=0.0), (pairs, 3), mean, SCALE, number, draw).mean(axis=2) for mean, pairs in waves
+        ]
+        values = np.concatenate(parts, axis=1)
+        low, _ = holding(confidence_sequence(values, (1, 5)), values.mean(axis=1))
+        return float((low >= 3).mean()), float(np.isnan(low).mean())
+
+    assert accepted((3.4, 50), (2.73, 100))[0] <= 0.05
+    share, contradicting = accepted((3.5, 100))
+    assert share > 0.97 and contradicting <= 0.02

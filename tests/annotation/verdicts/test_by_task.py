@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from annotation.human.tasks import read_tasks
+from annotation.records import P_IS
 from annotation.report.said import other_questions
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample, read_pairs
@@ -62,7 +63,7 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
     few = verdicts(pairs, ratings[ratings["transformation"] != "groups"], design, rests_on, None)
     text = verdict_text(few, study.called)
     assert "items with at least 2 raters: 0" in text and "pairs" not in text
-    assert "\nP: probability that what is judged keeps to its limit;" in text
+    assert f"\n{P_IS}" in text
     table = verdict_table(verdicts_by_task(study, judged))
     shares = {name for name in map(str, table) if name.endswith("_share") and name != "failed_share"} - {
         "kept_out_share"

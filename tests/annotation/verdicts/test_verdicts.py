@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import timedelta
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from annotation.planning import rated_mean
+from annotation.records import P_IS, Verdict
 from annotation.statistics.intervals import over_pairs, over_pairs_and_raters
 from annotation.statistics.summaries import Design
 from annotation.verdicts.pair_means import accepted_pairs
@@ -17,6 +19,7 @@ from annotation.verdicts.rules import outcomes, short
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verdicts import conclude
 from plumbline.records import Pair
+from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS
 from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, decided, judged, pair, ratings
@@ -289,3 +292,19 @@ def test_a_pair_is_accepted_where_both_its_means_are() -> None:
     assert quality["mean"].tolist() == [3.0, 2.0, 5.0, 5.0]
     assert quality["decision"].tolist() == ["accepted", "rejected", "accepted", "undecided"]
     assert accepted_pairs(means, QUESTIONS) == {pairs[0].pair_id}
+
+
+def test_p_is_one_thing_wherever_it_is_explained() -> None:
+    """The sentence stands in the documents word for word, and no line of code or of a page tells another one of P."""
+    pages = ["glossary.md", "questions.md", "method/verdicts.md", "tutorials/robustness.md"]
+    for page in pages:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert P_IS in " ".join(text.split()), page
+    other = re.compile(r"\bP(?: is| is the|:| of a rule is)? (?:how )?(?:the )?probab")
+    files = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb"), ROOT / "README.md"]
+    files += [file for name in ("annotation", "evaluation", "streamlit_app") for file in (ROOT / name).rglob("*.py")]
+    for file in files:
+        text = " ".join(re.sub(r'"\s*\n\s*"', "", file.read_text(encoding="utf-8")).split())
+        assert not other.search(text.replace(P_IS, "")), file
+    assert P_IS in verdict_text(judged([pair(0), pair(1)], ratings([pair(0), pair(1)], [4, 5], [5, 4])))
+    assert P_IS in str(Verdict.model_fields["probability"].description)
