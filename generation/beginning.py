@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import languages_in, load_datasets
 from generation.datasets.table_files import read_frame
 from generation.headers import refuse_no_header
 from generation.identification import identify
@@ -27,7 +27,6 @@ from plumbline.languages import language_name, language_pair
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
-from plumbline.study.reach import languages_of
 from plumbline.words import shows
 
 FOLDER = Path("studies")
@@ -113,13 +112,6 @@ def language_of(texts: Iterable[object], path: Path) -> str:
     raise DataError(
         f"{path}: the texts do not tell for certain which language they are in{likely}; add --language CODE"
     )
-
-
-def languages_in(frame: pd.DataFrame, found: Guess, language: str) -> int:
-    """How many languages the texts that are transformed are in: a column `language` says it, or the one language."""
-    named = frame["language"].dropna().astype(str).str.strip().unique() if "language" in frame else [language]
-    pairs = [language_pair(one) for one in named if one] or [language_pair(language)]
-    return len({code for pair in pairs for code in languages_of(found.task, pair, passages=False)})
 
 
 def study_text(path: Path, target: Path, name: str, found: Guess, language: str, size: tuple[int, int]) -> str:
@@ -225,7 +217,7 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     if "-" in language and "text" in found.columns:
         raise StudyError(f"--language: {language!r} is a pair, and {path} has single texts; give one language")
     texts = len({str(text) for side in sides for text in side})
-    languages = languages_in(frame, found, language)
+    languages = languages_in(frame, found.task, language)
     with atomic(target) as file:
         file.write(study_text(path, target, name, found, language, (texts, languages)).encode())
     try:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
+
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
 from generation.datasets.mteb_registry import task_of
 from generation.datasets.mteb_tasks import load_mteb
+from plumbline.languages import language_pair
 from plumbline.study import Study
-from plumbline.study.datasets import DatasetSpec, MtebDataset
+from plumbline.study.datasets import DatasetSpec, MtebDataset, TaskType
 from plumbline.study.reach import Text, languages_of
 
 
@@ -45,3 +48,10 @@ def texts_in(spec: DatasetSpec, base: Path) -> set[Text]:
         return {(text.language, text.task_type) for text in load_dataset(spec, base).texts()}
     _, kind, _, pairs = task_of(spec)
     return {(code, kind) for pair in pairs.values() for code in languages_of(kind, pair, passages=spec.passages)}
+
+
+def languages_in(frame: pd.DataFrame, task: TaskType, language: str) -> int:
+    """How many languages the texts of a table are in: its column `language` says it, or else the one language."""
+    named = frame["language"].dropna().astype(str).str.strip().unique() if "language" in frame else [language]
+    pairs = [language_pair(one) for one in named if one] or [language_pair(language)]
+    return len({code for pair in pairs for code in languages_of(task, pair, passages=False)})
