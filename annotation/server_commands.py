@@ -21,6 +21,7 @@ from annotation.server.keeper import EVERY, KEEP, Keeper
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
+from plumbline.resources import ROOT, in_checkout_alone
 from plumbline.study import Study
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ PORT = 6900
 
 def home_of(options: argparse.Namespace) -> server.Home:
     """The home that the options name."""
-    return server.Home(Path(options.data)) if options.data else server.Home()
+    if options.data:
+        return server.Home(Path(options.data))
+    if in_checkout_alone(".argilla"):
+        cli.note(f"{ROOT / '.argilla'} holds a server's data; to go on with it: --data {ROOT / '.argilla'}")
+    return server.Home()
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:

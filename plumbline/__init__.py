@@ -10,6 +10,7 @@ from plumbline import collisions  # noqa: E402 (an interrupt is heeded from the 
 from plumbline.lazily import lazily  # noqa: E402
 
 collisions.refuse_strangers()
+collisions.name_missing_packages()
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from plumbline import cli
 from plumbline.commands import COMMANDS, SECTIONS, Command
 from plumbline.errors import StudyError, nearest
 from plumbline.interrupt import PACKAGES
-from plumbline.resources import installing
+from plumbline.resources import missing
 
 
 def main() -> None:
@@ -71,7 +71,7 @@ def _refuse_missing(command: Command, error: ModuleNotFoundError) -> int:
     """Say what must be installed for a command."""
     if error.name is None or error.name.partition(".")[0] in PACKAGES:
         raise error
-    raise StudyError(f"plumbline {command.name} needs {error.name}: {installing(command.extra)}") from None
+    raise missing(f"plumbline {command.name}", error, command.extra) from None
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from plumbline import interrupt
 from plumbline.commands import as_called
 from plumbline.disk import is_full
 from plumbline.errors import PlumblineError, StudyError
+from plumbline.resources import ROOT, in_checkout_alone
 from plumbline.study import Study, load_study
 
 _LONGEST = 1400  # characters of a complaint; a name in it may be of any length
@@ -103,7 +104,16 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
 
 def study_of(options: argparse.Namespace) -> Study:
     """The study that the options name."""
-    return load_study(options.study, options.exports)
+    study = load_study(options.study, options.exports)
+    if options.exports is None and in_checkout_alone(f"exports/{study.name}"):
+        records = ROOT / "exports"
+        note(f"{records / study.name} holds records of this name; to go on with them: --exports {records}")
+    return study
+
+
+def note(line: str) -> None:
+    """Advice that stands beside what a command prints."""
+    print(f"note: {line}", file=sys.stderr)
 
 
 def local(value: str) -> Path:

@@ -1,4 +1,6 @@
-"""Another package of the same name as one of ours: said in one line when a command of ours starts.
+"""What keeps a command of ours from being imported: another package of our names, or none of one that it needs.
+
+Each is said in one line.
 
 `generation`, `annotation` and `evaluation` are common words. Which of two packages Python takes depends on where one
 stands and on what else is installed; what then fails is some import, and its traceback says nothing of the cause.
@@ -10,6 +12,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import TracebackType
 
 from plumbline.interrupt import PACKAGES, started_module
 
@@ -23,6 +26,26 @@ def refuse_strangers() -> None:
             if found := _stranger(name):
                 print(f"error: {found}", file=sys.stderr)
                 sys.exit(2)
+
+
+def name_missing_packages() -> None:
+    """Let a command of ours end with one line and status 2 where it needs a package that is not installed."""
+    if _is_command():
+        sys.excepthook = _name_missing
+
+
+def _name_missing(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", *PACKAGES):
+        sys.__excepthook__(kind, error, trace)
+        return
+    from plumbline.commands import COMMANDS  # noqa: PLC0415 (only where something fails)
+    from plumbline.resources import missing  # noqa: PLC0415
+
+    module = started_module(sys.orig_argv)
+    extras = [command.extra for command in COMMANDS.values() if command.module == module.removesuffix(".__main__")]
+    print(f"error: {missing(f'python -m {module}', error, (extras or [module.partition('.')[0]])[0])}", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(2)  # Python's own status would be 1
 
 
 def _is_command() -> bool:

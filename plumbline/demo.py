@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, TextIO
 
 from plumbline import cli
 from plumbline.errors import StudyError
@@ -27,6 +30,12 @@ NEEDED = {
     "report": ("altair",),
 }
 REHEARSAL = ("publish", "simulate", "collect")
+#: The tables that are shown, by how their titles begin in what these commands print.
+SHOWN = {"accept": "Verdicts, study ", "evaluate": "Scores by axis"}
+LOG = "demo.log"
+#: Of the sample study (docs/start.md).
+TAKES = "less than two minutes on two idle cores"
+Command = list[str]
 
 
 def main() -> int:
@@ -42,31 +51,27 @@ def main() -> int:
     options = parser.parse_args()
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     if options.rehearse:
-        return _in_turn([[_call(name, *study)] for name in REHEARSAL])
+        return next((status for name in REHEARSAL if (status := subprocess.call(_call(name, *study)))), 0)
     _refuse_incomplete()
     if options.study == STUDY and not Path(STUDY).exists():
         put_samples()
     export = _call("bundle", "export", *study, "--out", f"{options.exports or 'exports'}/demo.plumb")
-    bundle: list[list[str | list[str]]] = [["bundle: all of it -> one file", export]]
-    if options.study != STUDY:
-        bundle = []  # another study may say too little for one
+    bundle = {"bundle: all of it -> one file": [export]} if options.study == STUDY else {}  # others may say too little
     rehearsal = shlex.join(_call("demo", "--rehearse", *study))
     loaded = load_study(options.study, options.exports)
     human = isinstance(loaded.subject, HumanSubject)  # then nothing is transformed
-    generation: list[list[str | list[str]]] = [["generation: texts -> transformations", _call("generate", *study)]]
-    return _in_turn(
-        [
-            *([] if human else generation),
-            [f"annotation: {'tasks -> items' if human else 'transformations -> pairs'} -> Argilla -> ratings",
-             _call("sample", *study),
-             _call("judge", "run", *study),
-             _call("serve", "--during", rehearsal)],
-            ["annotation: ratings -> verdicts", _call("accept", *study), _call("campaign-report", *study)],
-            [f"evaluation: accepted {'answers' if human else 'transformations'} -> scores", _call("evaluate", *study),
-             _call("human-report" if human else "report", *study)],
-            *bundle,
-        ]
-    ) or _say_next(study, loaded, human)  # fmt: skip
+    generation = {} if human else {"generation: texts -> transformations": [_call("generate", *study)]}
+    parts = {
+        **generation,
+        f"annotation: {'tasks -> items' if human else 'transformations -> pairs'} -> Argilla -> ratings":
+            [_call("sample", *study), _call("judge", "run", *study), _call("serve", "--during", rehearsal)],
+        "annotation: ratings -> verdicts": [_call("accept", *study), _call("campaign-report", *study)],
+        f"evaluation: accepted {'answers' if human else 'transformations'} -> scores":
+            [_call("evaluate", *study), _call("human-report" if human else "report", *study)],
+        **bundle,
+    }  # fmt: skip
+    print(f"The study {loaded.name}: {TAKES if options.study == STUDY else 'its own size'}, in {loaded.folder}")
+    return _in_turn(parts, loaded) or _say_next(study, loaded, human)
 
 
 def _refuse_incomplete() -> None:
@@ -81,20 +86,39 @@ def _call(*words: str) -> list[str]:
     return [sys.executable, *alone, "-m", "plumbline", *words]
 
 
-def _in_turn(parts: list[list[str | list[str]]]) -> int:
-    """Say each part's title and run its commands; the status of the first that fails."""
-    for part in parts:
-        for one in part:
-            if isinstance(one, str):
-                print(f"== {one}", flush=True)
-            elif status := _wait_for(one):
-                return status
+def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
+    """Run each part's commands, whose words go to the log; the status of the first that fails.
+
+    What is shown of them: each part with its time, and at last the tables of SHOWN.
+    """
+    tables = []
+    study.scratch.mkdir(parents=True, exist_ok=True)
+    with (study.scratch / LOG).open("w+", encoding="utf-8") as log:
+        for title, commands in parts.items():
+            print(f"== {title} ...", end="", flush=True)
+            begun = time.monotonic()
+            for command in commands:
+                before = log.seek(0, os.SEEK_END)
+                if status := _wait_for(command, log):
+                    log.seek(before)
+                    print(f"\n{last_words(log.read())}\nall that was said: {log.name}", file=sys.stderr)
+                    return status
+                log.seek(before)
+                name = command[command.index("plumbline") + 1]
+                tables += [section(log.read(), SHOWN[name])] if name in SHOWN else []
+            print(f" {time.monotonic() - begun:.0f} s", flush=True)
+    print("\n".join(f"\n{table}" for table in tables if table))
     return 0
 
 
-def _wait_for(command: list[str]) -> int:
-    """Run a command to its end, also when it is told to end by Ctrl-C: it says its own last word."""
-    with subprocess.Popen(command) as process:
+def _wait_for(command: Command, log: TextIO) -> int:
+    """Run a command to its end, also when it is told to end by Ctrl-C: it says its own last word.
+
+    On a terminal its bars are shown while they move.
+    """
+    seen = sys.stderr.isatty()
+    bars = {"TQDM_LEAVE": ""} if seen else {"TQDM_DISABLE": "1"}
+    with subprocess.Popen(command, stdout=log, stderr=None if seen else log, env={**os.environ, **bars}) as process:
         while True:
             try:
                 return process.wait()
@@ -102,18 +126,50 @@ def _wait_for(command: list[str]) -> int:
                 continue
 
 
+def section(text: str, title: str) -> str:
+    """The table whose title begins so, with its title; empty where there is none."""
+    blocks = text.split("\n\n")
+    for block, after in zip(blocks, [*blocks[1:], ""], strict=True):
+        if block.startswith(title):
+            return block if "\n" in block else f"{block}\n\n{after}"
+    return ""
+
+
+def last_words(text: str) -> str:
+    """The last line that a command has printed, which says why it ended."""
+    return "".join(text.strip().splitlines()[-1:])
+
+
 def _say_next(study: list[str], loaded: Study, human: bool) -> int:
-    scores = "people and models on the same items" if human else "what became of the models' scores"
     by_make = "MAKELEVEL" in os.environ  # `make demo`: its targets need no activated environment
     serve, dashboard = ("make serve", "make dashboard") if by_make else (
         shlex.join(["plumbline", name, *study]) for name in ("serve", "dashboard")
     )  # fmt: skip
+    scores = "people and models on the same items" if human else "the models' scores"
     print(
-        "\nOpen next, in a browser:\n"
-        f"  {loaded.folder / 'report' / 'index.html'}   what raters said, and the verdicts\n"
-        f"  {loaded.folder / ('report_human' if human else 'report_evaluation') / 'index.html'}   {scores}\n"
-        "Start next, each in a terminal of its own:\n"
-        f"  {dashboard}   where the study stands, drift against ratings: http://127.0.0.1:8501\n"
-        f"  {serve}   Argilla, where the pairs were rated: http://127.0.0.1:6900/work"
+        f"\nWhat happened: {'items were drawn' if human else 'texts were transformed'}, simulated raters answered in a"
+        " real Argilla, and models were scored on what was accepted; numbers of simulated raters measure nothing.\n"
+        f"{outcome(loaded)}\n"
+        f"Where to look: {loaded.folder / 'report' / 'index.html'} has what raters said and why,"
+        f" {loaded.folder / ('report_human' if human else 'report_evaluation') / 'index.html'} {scores},"
+        f" `{dashboard}` shows both at http://127.0.0.1:8501, `{serve}` is the Argilla at http://127.0.0.1:6900/work,"
+        f" and {loaded.scratch / LOG} keeps what the commands said."
     )
     return 0
+
+
+def outcome(study: Study) -> str:
+    """What was accepted, and why the rest was not, in a sentence."""
+    file = study.folder / "verdicts.json"
+    verdicts: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    accepted = [_named(verdict) for verdict in verdicts if verdict["decision"] == "accepted"]
+    others = [
+        f"{_named(verdict)} is {verdict['decision']}: {'; '.join(verdict['reasons'])}"
+        for verdict in verdicts
+        if verdict["decision"] != "accepted"
+    ]
+    return f"Accepted: {', '.join(accepted) or 'nothing'}{''.join(f'; {line}' for line in others)}."
+
+
+def _named(verdict: dict[str, Any]) -> str:
+    return f"{verdict['transformation'].replace('_', ' ')} ({verdict['language']})"

@@ -14,8 +14,20 @@ def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[
     def get(name: str) -> object:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found: object = getattr(importlib.import_module(home[name]), name)
+        try:
+            found: object = getattr(importlib.import_module(home[name]), name)
+        except ModuleNotFoundError as error:
+            raise _of_others(error, f"{package}.{name}", home[name]) from None
         setattr(sys.modules[package], name, found)
         return found
 
     return get, lambda: sorted({*vars(sys.modules[package]), *home})
+
+
+def _of_others(error: ModuleNotFoundError, asked: str, module: str) -> Exception:
+    from plumbline.interrupt import PACKAGES  # noqa: PLC0415 (only where something fails)
+    from plumbline.resources import missing  # noqa: PLC0415
+
+    of = module.partition(".")[0]
+    ours = (error.name or "").partition(".")[0] in ("", *PACKAGES)
+    return error if ours else missing(asked, error, of if of != "plumbline" else "")

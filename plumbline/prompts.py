@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
-from plumbline.resources import IN_CHECKOUT, resource, working
+from plumbline.resources import resource, working
 from plumbline.study.base import Part, first_complaint
 from plumbline.study.transformations import EIGHT, PromptText, Transformation
 
@@ -53,9 +53,9 @@ P = TypeVar("P", bound=Prompt)
 def prompt_folders() -> tuple[Path, ...]:
     """Where folders of wordings, and rubrics, are looked for: Plumbline's own, then `prompts/` where the user stands.
 
-    In a checkout these are one. A name of Plumbline's always means Plumbline's.
+    In the checkout's root these are one. A name of Plumbline's always means Plumbline's.
     """
-    return (PROMPTS,) if IN_CHECKOUT else (PROMPTS, working("prompts"))
+    return tuple(dict.fromkeys((PROMPTS, working("prompts"))))
 
 
 def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:

@@ -1,12 +1,13 @@
-"""Where things are: what comes with Plumbline, and the folder that a user's own files are in.
+"""Where things are: what comes with Plumbline, and a user's own files, which are in the folder that the user stands in.
 
-In a checkout both are its root, wherever one stands. In a wheel the former is in the package (`setup.py` puts it
-there), and the latter is the folder that one stands in.
+The former is in the checkout, or, where Plumbline is installed from a wheel, in the package (`setup.py` puts it there).
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from pathlib import Path
 
 from plumbline.errors import StudyError
@@ -23,8 +24,6 @@ def resource(name: str) -> Path:
 
 def working(name: str) -> Path:
     """A file or folder of the user's: `exports`, `prompts`, `.argilla`. Raises StudyError where one stands nowhere."""
-    if IN_CHECKOUT:
-        return ROOT / name
     try:
         return Path.cwd() / name
     except FileNotFoundError:
@@ -37,6 +36,39 @@ def user_cache() -> Path:
     return Path(os.environ.get("PLUMBLINE_CACHE") or usual)
 
 
-def installing(extra: str) -> str:
-    """The command that installs what a part of Plumbline needs."""
-    return f"pip install '{'.' if IN_CHECKOUT else 'plumbline'}[{extra}]'"
+def in_checkout_alone(name: str) -> bool:
+    """Whether a file or folder of the user's is in the checkout's root and not where the user stands.
+
+    Earlier versions wrote all records and the server's data into the checkout, wherever the user stood.
+    """
+    return IN_CHECKOUT and (ROOT / name).exists() and not working(name).exists()
+
+
+def installing(extras: str) -> str:
+    """The command that installs what parts of Plumbline need; never the other project of this name on PyPI."""
+    if IN_CHECKOUT:
+        return shlex.join(["pip", "install", "-e", f"{'.' if working('.').resolve() == ROOT else ROOT}[{extras}]"])
+    return shlex.join(["pip", "install", *requirements(extras)])
+
+
+def requirements(extras: str) -> list[str]:
+    """What the extras of the installed Plumbline ask for, and what these ask of its other extras."""
+    from importlib import metadata  # noqa: PLC0415 (only where something is missing)
+
+    by_extra: dict[str, list[str]] = {}
+    for line in metadata.requires("plumbline") or ():
+        need, _, marker = line.partition(";")
+        by_extra.setdefault("".join(re.findall(r"extra == ['\"]([^'\"]+)", marker)), []).append(need.strip())
+    waiting, needs = extras.split(","), list[str]()
+    for extra in waiting:
+        for need in by_extra.get(extra, ()):
+            if inner := re.fullmatch(r"plumbline\[(.+)\]", need):
+                waiting.extend(inner[1].split(","))
+            elif need not in needs:
+                needs.append(need)
+    return needs
+
+
+def missing(asked: str, error: ModuleNotFoundError, extras: str) -> StudyError:
+    """What is said where something that was asked for needs a package that is not installed."""
+    return StudyError(f"{asked} needs {error.name}: {installing(extras)}")

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from annotation import server
+from plumbline import demo
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS
 from tests.commands import here
@@ -161,6 +162,9 @@ def test_the_printed_tables_say_what_the_ratings_are(flow: Flow) -> None:
     assert "SIMULATED" in flow.printed["annotation accept"]
     assert "simulated" in flow.printed["annotation collect"]
     assert "SIMULATED" in flow.printed["evaluation.run"]
+    for name, title in demo.SHOWN.items():  # what `plumbline demo` shows of what these commands print
+        words = {"accept": "annotation accept", "evaluate": "evaluation.run"}[name]
+        assert demo.section(flow.printed[words], title).count("\n") > 3
     assert re.search(r"Lexical/Stylistic .*\n  Paraphrasing", flow.printed["annotation accept"])
     assert "summarised_expansion: rejected" in flow.printed["evaluation.run"]
     # What a score leaves out stands below it: Length rests on two of three transformations.

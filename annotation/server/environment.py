@@ -19,11 +19,10 @@ from plumbline.errors import ServiceError
 from plumbline.resources import IN_CHECKOUT, ROOT, resource, user_cache
 
 CONSTRAINTS = resource("constraints/argilla-server.txt")
-_SHOWN = "constraints/argilla-server.txt" if IN_CHECKOUT else str(CONSTRAINTS)
 WITHOUT_NETWORK = (
-    f"pip could not install {_SHOWN}; check the network, or pip's configured index. Without a "
+    f"pip could not install {CONSTRAINTS}; check the network, or pip's configured index. Without a "
     "network: on a machine with one and the same Python, `pip download --no-deps --only-binary :all: -d wheels -r "
-    f"{_SHOWN}`, bring the folder, and start with PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels"
+    f"{CONSTRAINTS}`, bring the folder, and start with PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels"
 )
 LOCATION_VARIABLE = "PLUMBLINE_ARGILLA_ENV"
 STAMP = "plumbline-stamp"

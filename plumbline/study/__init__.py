@@ -274,7 +274,8 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     try:
         data = read_yaml(path := Path(file))
     except FileNotFoundError:
-        where = "the samples are in studies/" if IN_CHECKOUT else "`plumbline studies` puts the samples into studies/"
+        samples = f"the samples are in {resource('studies')}"
+        where = samples if IN_CHECKOUT else "`plumbline studies` puts the samples into studies/"
         raise StudyError(f"no study file {file} on this machine; {where}") from None
     except DataError as error:
         raise StudyError(str(error)) from None

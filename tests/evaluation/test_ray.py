@@ -222,5 +222,5 @@ def test_a_model_that_processes_die_over_is_reported(cluster: Cluster, stub: Stu
 
 def test_without_the_package_it_says_what_to_install(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(StudyError, match=r"pip install '.\[ray\]'"):
+    with pytest.raises(StudyError, match=r"pip install -e '.\[ray\]'"):
         evaluate(study, cluster="auto", load=Loader())

@@ -176,7 +176,7 @@ def test_killed_workers_a_killed_command_and_a_lost_node_lose_nothing(
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     study = small_study(tmp_path, generator=server("http://127.0.0.1:1/v1"))
-    with pytest.raises(StudyError, match=r"pip install '.\[ray\]'"):
+    with pytest.raises(StudyError, match=r"pip install -e '.\[ray\]'"):
         generate(study, cluster="auto")
 
 

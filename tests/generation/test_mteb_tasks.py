@@ -283,7 +283,7 @@ def test_without_mteb_its_name_and_the_way_to_get_it_are_said() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("StudyError data set 'STS17': mteb's tasks need mteb (")
-    assert done.stdout.endswith("pip install '.[evaluation]'\n")
+    assert done.stdout.endswith("pip install -e '.[evaluation]'\n")
 
 
 def study(name: str) -> Study:

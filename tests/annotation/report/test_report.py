@@ -258,7 +258,7 @@ def test_without_its_packages_the_command_names_one(study: Study, monkeypatch: p
     monkeypatch.setitem(sys.modules, "altair", None)  # as where the extra is not installed
     exports = str(study.folder.parent)
     monkeypatch.setattr(sys, "argv", ["annotation", "report", "--study", str(DEMO), "--exports", exports])
-    with pytest.raises(StudyError, match=r"reports need altair: pip install '\.\[report\]'"):
+    with pytest.raises(StudyError, match=r"reports need altair: pip install -e '\.\[report\]'"):
         main()
 
 

@@ -446,7 +446,7 @@ def test_the_modes_never_meet(study: Study, mode: Mode, other: Mode) -> None:
 
 def test_without_boto3(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(StudyError, match=r"pip install '.\[crowd\]'"):
+    with pytest.raises(StudyError, match=r"pip install -e '.\[crowd\]'"):
         MTurk(study, "sandbox")
     assert importlib.import_module("annotation.crowd.mturk.adapter")
 
