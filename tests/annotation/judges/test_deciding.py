@@ -121,7 +121,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     study = generated.model_copy(update={"acceptance": RULE})
     with pytest.raises(StudyError, match=r"outputs that they rate are not drawn, which must stand .*; run .*judge run"):
         fix_rules(study)
-    draw_sample(study)
+    draw_sample(generated)  # which may be decided as it is; `study` is to have some that cannot
     judge(study)
     fix_rules(study)
     fixed = read_rules(study)[-1].rules["judges"]
