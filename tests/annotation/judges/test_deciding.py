@@ -126,7 +126,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     fix_rules(study)
     fixed = read_rules(study)[-1].rules["judges"]
     assert [one["name"] for one in fixed["each"]] == ["shares", "numbers"] and fixed["pool"]
-    rated(study, tmp_path)
+    rated(generated, tmp_path)
     done = {one.transformation: one for one in accept(study, judged=judged_means).verdicts}
     few, both = done["expansion"], done["translation"]
     assert (few.decision, few.alone) == ("undecided", "undecided") and "judges are refused" in few.reasons[1]
