@@ -274,8 +274,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     try:
         data = read_yaml(path := Path(file))
     except FileNotFoundError:
-        samples = f"the samples are in {resource('studies')}"
-        where = samples if IN_CHECKOUT else "`plumbline studies` puts the samples into studies/"
+        where = f"samples: {resource('studies')}" if IN_CHECKOUT else "`plumbline studies` puts samples into studies/"
         raise StudyError(f"no study file {file} on this machine; {where}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
