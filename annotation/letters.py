@@ -19,7 +19,7 @@ from annotation.argilla import accounts
 from annotation.argilla.client import attach
 from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import by_queue
-from annotation.argilla.workspaces import admit_annotators
+from annotation.argilla.workspaces import admit_annotators, names_at
 from annotation.crowd.pay import assumed_hours
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
@@ -41,6 +41,7 @@ class Letter:
     """What one person is told."""
 
     name: str
+    rater_id: str  #: what the letter's file is called: a name may be anything
     text: str = field(repr=False)  #: an invitation holds the password
 
 
@@ -83,6 +84,7 @@ def invite(
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:
         admit_annotators(study, argilla, reads)
+        pseudonyms = {name: rater for rater, name in names_at(study, argilla).items()}
     known = server.credentials(connection.home) if connection.home is not None else None
     place = entrance(address or connection.url, own=connection.home is not None)
     made = []
@@ -93,7 +95,7 @@ def invite(
         if not queues:
             continue  # `readers.idle_lines` says so
         account = {"name": name, "password": own.password if own is not None else drawn[name] or ""}
-        made.append(Letter(name, _text(study, place, account, codes, queues)))
+        made.append(Letter(name, pseudonyms[name], _text(study, place, account, codes, queues)))
     return made
 
 
@@ -103,9 +105,9 @@ def entrance(address: str, *, own: bool) -> str:
 
 
 def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
-    """A file for each, which only this user can read; a folder that is there stays as it is."""
+    """A file for each by its pseudonym, which only this user can read; a folder that is there stays as it is."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    paths = [folder / f"{one.name}.txt" for one in letters]
+    paths = [folder / f"{one.rater_id}.txt" for one in letters]
     for path, one in zip(paths, letters, strict=True):
         write_private(path, one.text)
     return paths
@@ -154,7 +156,7 @@ def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence
             parts = [words[key].format(open=one.open, address=address).strip() for key in one.remarks]
             title = words["thanks" if "done" in one.remarks else "remind"].format(study=study.name)
             head = [title, "", words["dear"].format(name=one.name), ""]
-            letters.append(Letter(one.name, "\n".join([*head, *parts]) + "\n"))
+            letters.append(Letter(one.name, one.rater_id, "\n".join([*head, *parts]) + "\n"))
     return letters
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import read_json
 from plumbline.study import Study
+from plumbline.words import printable_line
 
 if TYPE_CHECKING:
     from annotation.server import Home
@@ -40,8 +41,8 @@ def known_names(home: Home, study: Study) -> dict[str, str]:
 
 
 def _shown(name: str) -> str:
-    """A name without codes for a terminal: people type their names into forms."""
-    return "".join(sign if sign.isprintable() else "?" for sign in name[:_LONGEST])
+    """A name in one line: people type their names into forms."""
+    return printable_line(name[:_LONGEST])
 
 
 def pseudonym_of(rater: str, names: Mapping[str, str]) -> str:

@@ -164,8 +164,8 @@ def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
     if folder is None:
         print("\n---\n".join(one.text for one in letters), end="")
         return
-    for path in write_letters(letters, folder):
-        print(f"{path}: only you can read it")
+    for path, letter in zip(write_letters(letters, folder), letters, strict=True):
+        print(f"{path}: to {letter.name}; only you can read it")
 
 
 def _list(options: argparse.Namespace) -> int:

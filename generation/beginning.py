@@ -218,7 +218,7 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
         raise StudyError(f"--language: {language!r} is a pair, and {path} has single texts; give one language")
     texts = len({str(text) for side in sides for text in side})
     languages = languages_in(frame, found.task, language)
-    with atomic(target) as file:
+    with atomic(target, public=True) as file:
         file.write(study_text(path, target, name, found, language, (texts, languages)).encode())
     try:
         study = load_study(target)

@@ -6,6 +6,7 @@ import argparse
 import codecs
 import contextlib
 import errno
+import functools
 import gc
 import io
 import math
@@ -15,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from plumbline import interrupt
 from plumbline.commands import as_called
@@ -23,6 +24,7 @@ from plumbline.disk import is_full
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.resources import ROOT, in_checkout_alone
 from plumbline.study import Study, load_study
+from plumbline.words import printable, printable_line
 
 _LONGEST = 1400  # characters of a complaint; a name in it may be of any length
 _FOLDER_TROUBLE = {
@@ -52,6 +54,7 @@ def run(main: Callable[[], int | None]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows \\xe9 for what it cannot
             stream.reconfigure(errors="backslashreplace")
+        _guard(stream, bars=stream is sys.stderr)
     gc.set_threshold(100_000, 20, 20)  # by its own rule a fifth of an import of torch and mteb is looking for garbage
     status = 0
     try:
@@ -82,6 +85,28 @@ def run(main: Callable[[], int | None]) -> None:
     finally:
         interrupt.end(said=status != 0)
     sys.exit(status)
+
+
+def _guard(stream: TextIO, *, bars: bool) -> None:
+    """See that nothing that is printed on a stream steers a terminal, whoever prints it.
+
+    The stream stays what it is, for those who hold it already. Where `bars` move, the carriage returns around a line
+    that begins with one stay.
+    """
+    write = stream.write
+    if isinstance(write, functools.partial):
+        return  # guarded before
+    stream.write = functools.partial(_write_guarded, write, bars)  # type: ignore[method-assign]
+
+
+def _write_guarded(write: Callable[[str], int], bars: bool, text: str) -> int:
+    if bars and text.startswith("\r"):
+        line = text.strip("\r")
+        before, _, after = text.partition(line) if line else (text, "", "")
+        write(f"{before}{printable(line)}{after}")
+    else:
+        write(printable(text))
+    return len(text)
 
 
 class Parser(argparse.ArgumentParser):
@@ -147,10 +172,11 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
     """A table for a terminal: columns two spaces apart, words to the left, numbers to the right.
 
     A column is one of words if it is the first or any of its cells holds a letter. `empty` is said where there
-    are no rows.
+    are no rows. A cell is one line, whatever stands in it.
     """
     if not rows:
         return empty
+    header, rows = list(map(printable_line, header)), [list(map(printable_line, row)) for row in rows]
     widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
     wordy = [place == 0 or any(map(str.isalpha, "".join(row[place] for row in rows))) for place in range(len(header))]
 
@@ -166,7 +192,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
 
 def _complain(line: str, status: int) -> int:
     line = as_called(line)
-    plain = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)  # no codes for a terminal
+    plain = printable_line(line)
     plain = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
     print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)
     return status

@@ -28,9 +28,15 @@ def is_full(error: BaseException) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it. Raises DataError where there can be none."""
+    """Make a folder and those above it, for its user alone; what is there stays as it is.
+
+    Raises DataError where there can be none.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for part in (*reversed(folder.parents), folder):
+            if not part.exists():
+                part.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # refuses a file in its place
     except FileNotFoundError:  # /proc is there, and takes no folders
         raise DataError(f"{folder}: no folder can be made there; name another") from None
 

@@ -17,6 +17,7 @@ from typing import IO, Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from plumbline.disk import make_folder
 from plumbline.errors import DataError
 from plumbline.reading import refuse_no_file
 from plumbline.records import Record
@@ -42,8 +43,8 @@ class Journal:
 
     def _append(self, record: Record) -> int:
         if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab", buffering=0)
+            make_folder(self.path.parent)
+            self._file = open(self.path, "ab", buffering=0, opener=_private)  # noqa: SIM115 (closed by `close`)
             self._end = self._synced = _end_last_line(self._file, self.path)
         place, line = self._end, record.model_dump_json().encode() + b"\n"
         rest = memoryview(line)
@@ -124,6 +125,10 @@ class Journal:
         with self._lock:
             self._close()
             self.path.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _refuse_other(row: dict[str, Any], record: type[Record], where: str) -> None:

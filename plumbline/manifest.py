@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ValidationError
 
+from plumbline.disk import make_folder
 from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
@@ -241,7 +242,7 @@ def _identity(said: Any) -> str:
 @contextlib.contextmanager
 def _changed(study: Study) -> Iterator[dict[str, Any]]:
     """The manifest, to be changed: it is written at the end, by one command at a time."""
-    study.scratch.mkdir(parents=True, exist_ok=True)
+    make_folder(study.scratch)
     with (study.scratch / ".manifest.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         manifest = read_manifest(study)

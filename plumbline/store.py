@@ -43,15 +43,16 @@ def is_remote(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def atomic(path: Path, mode: int = 0o644, wanted: Callable[[Path], bool] = lambda _: True) -> Iterator[IO[bytes]]:
+def atomic(path: Path, wanted: Callable[[Path], bool] = lambda _: True, *, public: bool = False) -> Iterator[IO[bytes]]:
     """A file that appears under its name whole or not at all (temporary file, fsync, rename).
 
-    `wanted` is asked of the file when it is whole, and may leave what is there.
-    A remote one is put when it is whole; object stores show it then, servers of files (SFTP, WebDAV) while it comes.
+    Only its user can read it, unless it is `public`, or others were let in (`_let_in`). `wanted` is asked of the file
+    when it is whole, and may leave what is there. A remote one is put when it is whole; object stores show it then,
+    servers of files (SFTP, WebDAV) while it comes.
     """
     if is_remote(path):
         with tempfile.TemporaryDirectory(prefix="plumbline-") as here:
-            with atomic(Path(here) / path.name, mode) as file:
+            with atomic(Path(here) / path.name) as file:
                 yield file
             if wanted(Path(here) / path.name):
                 _put(Path(here) / path.name, path)
@@ -60,7 +61,9 @@ def atomic(path: Path, mode: int = 0o644, wanted: Callable[[Path], bool] = lambd
     clear_left(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        mode = 0o644 if public else 0o600
         with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            _let_in(file, path, public=public)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -77,6 +80,18 @@ def atomic(path: Path, mode: int = 0o644, wanted: Callable[[Path], bool] = lambd
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _let_in(file: IO[bytes], path: Path, *, public: bool) -> None:
+    """Let those read a new file who could read the one in its place; or the folder's group, where it has one.
+
+    A folder that everybody may enter, as folders are by themselves, says nothing of who shall read people's answers.
+    """
+    with contextlib.suppress(OSError):  # no file there yet; or of a file system without modes
+        folder = path.parent.stat().st_mode
+        if not public and not folder & 0o007:
+            os.fchmod(file.fileno(), 0o600 | (folder & 0o040))
+        os.fchmod(file.fileno(), 0o600 | (path.stat().st_mode & 0o066))
 
 
 def _put(local: Path, path: Path) -> None:
@@ -115,7 +130,7 @@ def only_one(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
 
     The lock goes with the process, however it ends. `shared` ones are refused by one that is not, and refuse it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

@@ -30,6 +30,11 @@ _UNSEEN = (
     f"{_BLANK}\xad\u034f\u061c\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2061\u2062\u2063\u2064"
     "\u2066\u2067\u2068\u2069\u115f\u1160\u2800\u3164\uffa0"
 )
+# What steers a terminal or turns the letters that follow: C0, DEL and C1, separators of lines and paragraphs, bidi
+# embeddings, overrides and isolates, halves of a character. Joiners and single marks of direction stay: scripts that
+# are written from right to left need them.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\ud800-\udfff]")
+_IN_NO_FILE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")  # nulls end texts, others belong to terminals
 
 
 def count_words(text: str) -> int:
@@ -69,3 +74,18 @@ def trim(text: str) -> str:
 def shows(text: str) -> bool:
     """Whether anything of a text can be seen: not white space and characters without width alone."""
     return any(not character.isspace() and character not in _UNSEEN for character in text)
+
+
+def readable(text: str) -> str:
+    """A text that every file can hold: U+FFFD for control characters other than white space, and for half a letter."""
+    return _IN_NO_FILE.sub("\ufffd", text)
+
+
+def printable(text: str) -> str:
+    """A text that cannot steer a terminal: what would is written out as a code; line breaks and tabs stay."""
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def printable_line(text: str) -> str:
+    """The same in one line: white space of any kind and length becomes one space."""
+    return printable(" ".join(text.split()))

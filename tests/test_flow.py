@@ -186,6 +186,11 @@ def test_ratings_carry_no_names(flow: Flow) -> None:
     assert ratings["simulated"].all()
 
 
+def test_what_people_answered_is_their_studys_users_alone(flow: Flow) -> None:
+    open_to_others = [path for path in (flow.folder, *flow.folder.rglob("*")) if path.stat().st_mode & 0o077]
+    assert not open_to_others
+
+
 def test_run_again_everything_is_there(flow: Flow) -> None:
     before = {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")}
     assert "916 were there" in flow.run(f"python -m generation.run --study {STUDY}").stdout

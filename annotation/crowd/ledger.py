@@ -24,6 +24,7 @@ from annotation.crowd.batches import Batch
 from annotation.crowd.platform import NoMoneyError, RefusedError
 from annotation.crowd.submissions import WorkTables
 from annotation.offering import Mode
+from plumbline.disk import make_folder
 from plumbline.errors import DataError
 from plumbline.study.crowd import PlatformName
 
@@ -79,7 +80,7 @@ class Ledger(WorkTables):
     def __init__(self, path: Path, study: str, platform: PlatformName, mode: Mode) -> None:
         """Open it, or make it. Raises DataError for a file of another version or study, and for one that is damaged."""
         self.path, self.platform, self.mode = path, platform, mode
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # it holds workers' ids
         self._key: tuple[PlatformName, Mode] = (platform, mode)

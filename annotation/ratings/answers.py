@@ -12,7 +12,7 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import pairwise
@@ -31,6 +31,7 @@ from plumbline.reading import parse_json
 from plumbline.records import SANDBOX, SOURCES, Pair, Rating
 from plumbline.store import atomic
 from plumbline.study import Study
+from plumbline.words import readable
 
 CLOCKS = timedelta(minutes=5)  # servers' clocks may be so far apart; what is later is in the future
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
@@ -115,6 +116,7 @@ def keep(
     the sources `instead_of` go. Raises DataError.
     """
     pairs = {pair.pair_id: pair for pair in shown(study)}
+    parts = {name: Part(part.state, tuple(map(_readable, part.answers))) for name, part in parts.items()}
     before = read_all_ratings(study)
     before = before[~before["source"].isin(list(instead_of))]
     now = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
@@ -144,6 +146,12 @@ def last_snapshot(study: Study, source: str) -> dict[str, Part]:
         }
     except (DataError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise DataError(f"{files[-1]} is damaged ({error}); move it away and collect again") from None
+
+
+def _readable(answer: Answer) -> Answer:
+    """The answer with words that every file can hold: whoever writes a comment may paste anything."""
+    values = {name: readable(value) if isinstance(value, str) else value for name, value in answer.values.items()}
+    return replace(answer, values=values, comment=readable(answer.comment))
 
 
 def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) -> pd.DataFrame:
@@ -231,7 +239,7 @@ def _snapshots(study: Study, source: str) -> list[Path]:
 
 
 def _plain(source: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")[:180]  # a file's name has 255 at most
 
 
 def _add_snapshot(study: Study, source: str, parts: Mapping[str, Part]) -> None:

@@ -167,7 +167,7 @@ def _inspect(options: argparse.Namespace) -> int:
     from evaluation.bundle import words  # noqa: PLC0415
 
     bundle, found = _looked_through(options.bundle)
-    print(words.heading(bundle))
+    print(f"{words.heading(bundle)}\n\n{words.set_apart(words.claims(bundle))}", flush=True)
     if not found:
         print(f"\n{words.contents(bundle)}")
     signed = _signed(options)

@@ -61,7 +61,7 @@ def study_again(
         raise StudyError(f"--out {out}: there is such a file; name another, for what people rate there would change")
     source = BundleSource(bundle, bundle.study(), files or {})
     sample = source.pairs()
-    with atomic(out) as file:
+    with atomic(out, public=True) as file:
         file.write(said)
     try:
         study = load_study(out, exports)

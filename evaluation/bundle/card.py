@@ -46,7 +46,8 @@ def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) 
     parts = [
         f"---\n{front}---\n\n# {_plain(said.study)}, edition {_plain(said.edition)}",
         *(f"**{line}**" for line in words.warnings(bundle)),
-        *(_plain(line) for line in words.heading(bundle).splitlines() if line not in words.warnings(bundle)),
+        f"Bundle {bundle.identity}.",
+        *map(_plain, words.claims(bundle)),
         "Texts that a program transformed, ratings of a sample of them, and what followed: which transformations may be"
         " used in which languages.",
         '```python\nfrom datasets import load_dataset\n\nload_dataset("FOLDER", "outputs", split="test")\n```',

@@ -74,7 +74,7 @@ def export(
         check(path)
         return True
 
-    with atomic(out, wanted=whole) as file, contextlib.closing(Writer(file)) as writer:
+    with atomic(out, whole, public=True) as file, contextlib.closing(Writer(file)) as writer:
         for name, made in content.members(step):
             writer.add(name, made)
         manifest = content.manifest({name: Member(sha256=h, size=n) for name, (h, n) in writer.members.items()})

@@ -16,7 +16,7 @@ from evaluation.bundle.export import export
 from plumbline.disk import clear_left, make_folder
 from plumbline.errors import StudyError
 from plumbline.file_hashes import sha256_of
-from plumbline.store import write_json
+from plumbline.store import json_bytes
 from plumbline.study import Study
 
 CARD, CROISSANT = "README.md", "croissant.json"
@@ -35,6 +35,7 @@ def export_folder(
     clear_left(out)
     made = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     archive = f"{study.name}.plumb"
+    made.mkdir(exist_ok=True)  # for others to read, as all that is in it
     try:
         export(study, made / archive, comments=comments, check=open_checked)
         bundle = open_checked(made / archive)
@@ -43,7 +44,7 @@ def export_folder(
         there = [archive, *(file for one in written for file in one.splits.values())]
         files = {name: (sha256_of(made / name), (made / name).stat().st_size) for name in there}
         said, lacking = croissant(bundle, written, files)
-        write_json(made / CROISSANT, said)
+        (made / CROISSANT).write_bytes(json_bytes(said))
         bundle.archive.close()
         made.replace(out)
     finally:

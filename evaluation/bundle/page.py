@@ -39,10 +39,10 @@ def write(bundle: Bundle, made: Evaluated) -> Path:
     scored: list[str | Table | Figure] = []
     for one in shown:
         scored += [replace(one.table(), caption=one.caption)] if len(one.frame) else []
-    told = [line for line in words.heading(bundle).splitlines() if line not in warnings]  # it stands above all
     computed = [f"Checked: {line}." for line in (words.COMPUTED, judged.in_words(bundle)) if line]
     sections = [
-        Section("What this rests on", [*(_sentence(line) for line in told), *computed, _sources(bundle)]),
+        Section("What this rests on", [f"Bundle {bundle.identity}.", *computed]),
+        Section("What the bundle says of itself", [*map(_sentence, words.claims(bundle)), _sources(bundle)]),
         Section("What people decided", [_verdicts(bundle)]),
         Section("Scores", scored),
     ]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+import shutil
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
@@ -22,25 +25,55 @@ from plumbline.cli import columns
 from plumbline.exhibits.table import reasons
 from plumbline.languages import language_name
 from plumbline.transformations import Axes
+from plumbline.words import printable_line
+
+_BAR = "  | "  # before what the bundle says
+_CELL = 60  # letters of what it says of a data set, so that no row fills several lines
 
 SIMULATED = "Its ratings are SIMULATED: no person accepted these texts, and scores on them measure nothing."
 COMPUTED = "agreement, verdicts and pairs' means, computed again from the ratings, are those in it"
 
 
 def heading(bundle: Bundle) -> str:
-    """What it is, in a few lines."""
+    """Which bundle it is, by what was computed of it."""
+    return "\n".join([f"bundle {bundle.identity}", *map(printable_line, warnings(bundle))])
+
+
+def claims(bundle: Bundle) -> list[str]:
+    """What the bundle says of itself and nobody can check, a line each, whatever stands in it."""
     said = bundle.manifest
     made_by = f"{said.generator.get('model', '')} ({said.generator.get('kind', '')})"
     lines = [
-        f"{said.study}, edition {said.edition}: bundle {bundle.identity}",
-        *([said.description] if said.description else []),
-        *warnings(bundle),
+        f"{said.study}, edition {said.edition}",
+        said.description,
         f"texts transformed by {made_by}, rated from {said.rated[0]} to {said.rated[1]};"
         f" made with Plumbline {said.made_with}",
         f"licence of outputs and ratings: {said.licence or 'not said'}; contact: {said.contact or 'not said'};"
         f" raters' comments: {'in it' if said.comments else 'left out'}",
     ]
-    return "\n".join(lines)
+    return [line for line in map(printable_line, lines) if line]
+
+
+def set_apart(lines: Sequence[str]) -> str:
+    """Claims for a terminal: behind a bar that nothing in them can leave, however narrow the terminal is."""
+    width = max(20, min(120, shutil.get_terminal_size().columns) - len(_BAR) - 1)
+    folded = (f"{_BAR}{part}" for line in lines for part in _folded(line, width))
+    return "\n".join(["The bundle says of itself (not checked):", *folded])
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """A line in parts that fit: letters of scripts that are wider take two places."""
+    parts = [""]
+    for word in re.findall(r"\S+\s?", line):
+        for sign in [word] if _places(word) <= width else word:
+            if _places(parts[-1] + sign.rstrip()) > width:
+                parts.append("")
+            parts[-1] += sign
+    return parts
+
+
+def _places(text: str) -> int:
+    return sum(1 + (unicodedata.east_asian_width(sign) in "FW") for sign in text)
 
 
 def warnings(bundle: Bundle) -> list[str]:
@@ -55,7 +88,8 @@ def contents(bundle: Bundle) -> str:
         for one in bundle.manifest.datasets
     ]
     head = ["data set", "task", "languages", "texts", "licence", "where the texts are"]
-    parts = [columns(head, rows), verdict_table(bundle.verdicts), _outputs(bundle)]
+    cells = [[cell if len(cell) <= _CELL else f"{cell[:_CELL]} ..." for cell in row] for row in rows]
+    parts = [columns(head, cells), verdict_table(bundle.verdicts), _outputs(bundle)]
     return "\n\n".join(parts)
 
 
@@ -84,29 +118,33 @@ def _plain(value: float) -> str:
 
 def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
     """What was checked and what came out."""
-    lines = [f"wrong  {member} {what}" for member, what in faults]
+    lines = [printable_line(f"wrong  {member} {what}") for member, what in faults]
     if not faults:
         lines = [
             f"holds  {len(bundle.manifest.members)} members have the hashes of the manifest",
             f"holds  {COMPUTED}",
             "holds  ratings carry what was decided about raters and pairs; rated outputs and texts are those in it",
-            *([f"holds  {told}"] if (told := judged.in_words(bundle)) else []),
+            *([f"holds  {printable_line(told)}"] if (told := judged.in_words(bundle)) else []),
         ]
-    return "\n".join([*lines, f"{'holds' if signed else 'open '}  {signed or 'signature: not checked (--key)'}"])
+    signature = printable_line(signed) or "signature: not checked (--key)"
+    return "\n".join(["Checked by this program:", *lines, f"{'holds' if signed else 'open '}  {signature}"])
 
 
 def evaluation(bundle: Bundle, found: Evaluated) -> str:
     """The scores of an evaluation, with others beside them."""
     scores = pd.concat([found.scores, found.beside], ignore_index=True)
-    parts = [f"Scores times 100 on {bundle.manifest.study}, edition {bundle.manifest.edition}, bundle {bundle.short}."]
-    parts += warnings(bundle)
+    named = printable_line(f"{bundle.manifest.study}, edition {bundle.manifest.edition}")
+    parts = [f"Scores times 100 on {named}, bundle {bundle.short}."]
+    parts += map(printable_line, warnings(bundle))
     for included in [False, True] if (scores["status"] == "included_rejected").any() else [False]:
         if included:
             parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
         parts.append(_axes(scores, bundle.verdicts, include_rejected=included))
         parts.append(_transformations(scores, include_rejected=included))
     parts.append(_ranks(scores, found.study.sample.seed))
-    parts += ["\n".join(f"- {note}" for note in notes)] if (notes := [*gaps(found), *found.notes]) else []
+    parts += (
+        ["\n".join(f"- {printable_line(note)}" for note in notes)] if (notes := [*gaps(found), *found.notes]) else []
+    )
     return "\n\n".join(parts)
 
 

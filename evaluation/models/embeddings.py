@@ -30,7 +30,7 @@ from tqdm import tqdm
 
 from annotation.verdicts.tables import count
 from evaluation.models.checksums import digests, fingerprint
-from plumbline.disk import writing
+from plumbline.disk import make_folder, writing
 from plumbline.errors import DataError, StudyError
 
 Embeddings = NDArray[np.float32]
@@ -186,7 +186,7 @@ class EmbeddingStore:
         if self.folder is None:
             self._file, keys = tempfile.TemporaryFile(), ""  # noqa: SIM115 (closed below)
         else:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             os.utime(self.folder)  # when it was used last
             vectors, keys = self.folder / "vectors.f32", str(self.folder / "keys.sqlite")
             vectors.touch()

@@ -29,6 +29,7 @@ from pydantic import ValidationError
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from generation.jobs import Plan
+from plumbline.disk import make_folder
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.prompts import Prompt
 from plumbline.resources import installing
@@ -51,7 +52,7 @@ class _Log:
     @classmethod
     def of(cls, study: Study) -> _Log:
         path = study.scratch / "vllm.log"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         return cls(path, path.stat().st_size if path.exists() else 0)
 
     def cause(self) -> str:

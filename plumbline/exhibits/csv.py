@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pandas as pd
 
 from plumbline.store import atomic
+from plumbline.words import readable
 
 # A spreadsheet takes a cell that starts with one of these for a formula (full-width ones too).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """The frame as CSV (UTF-8 with mark, as spreadsheets want it); texts that would run get a leading apostrophe."""
-    safe = frame.copy()
+    """The frame as CSV (UTF-8 with mark, as spreadsheets want it); texts that would run get a leading apostrophe.
+
+    What no reader of CSV gets through (a null, say) is U+FFFD.
+    """
+    safe, returns = frame.copy(), False
     for column in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[column]):
             safe[column] = safe[column].map(_inert)
-    return safe.rename(columns=_inert).to_csv(index=False).encode("utf-8-sig")
+            returns |= any("\r" in cell for cell in safe[column] if isinstance(cell, str))
+    # A carriage return ends a row, and Python's writer sees no need to quote it.
+    quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+    return safe.rename(columns=_inert).to_csv(index=False, quoting=quoting).encode("utf-8-sig")
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
@@ -28,4 +36,6 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _inert(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    return readable(f"'{value}" if value.startswith(_FORMULA) else value)

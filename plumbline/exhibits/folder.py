@@ -17,8 +17,11 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a report's files (names below the folder, with `/`) atomically; those of the report before it go.
 
     A list in the folder holds their names and hashes: a file that is not in it, or is not as it was written, stays.
-    Raises DataError, before anything is written, where a folder has a file's name or a file a folder's.
+    Raises DataError, before anything is written, where a folder has a file's name or a file a folder's, and for a name
+    that leads out of the folder: names may come from records that others wrote.
     """
+    if strange := next((name for name in files if not _below(name)), ""):
+        raise DataError(f"{folder}: no file there can be called {strange[:100]!a}; look where that name comes from")
     for name in () if is_remote(folder) else (LIST, *files):
         _refuse_unfit(folder, name)
     before = _listed(folder)
@@ -57,4 +60,4 @@ def _refuse_unfit(folder: Path, name: str) -> None:
 
 def _below(name: str) -> bool:
     path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts
+    return name.isprintable() and not path.is_absolute() and ".." not in path.parts

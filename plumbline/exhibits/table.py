@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from plumbline.exhibits.page import Table
+from plumbline.words import printable
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$#])")
 _LATEX = str.maketrans(
@@ -167,11 +168,11 @@ def with_minus(printed: pd.DataFrame) -> pd.DataFrame:
 
 def as_markdown(text: str) -> str:
     """A line of text that stays text in Markdown."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    return _MARKDOWN.sub(r"\\\1", printable(" ".join(text.split())))
 
 
 def _latex(text: str) -> str:
-    plain = " ".join(text.split()).translate(_LATEX)
+    plain = printable(" ".join(text.split())).translate(_LATEX)
     return _DASHES.sub("-{}", _MINUS.sub("$-$", plain))
 
 

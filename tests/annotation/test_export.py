@@ -17,8 +17,9 @@ from annotation.argilla_files import collect_files, export_argilla
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import NO_LICENCE, export
 from annotation.pseudonyms import named_pseudonym
+from annotation.ratings.answers import Answer, Part, keep
 from annotation.ratings.ratings import read_all_ratings, read_ratings
-from annotation.sampling.sample import draw_sample
+from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.verdicts import read_pair_means
 from generation.run import generate
@@ -26,6 +27,7 @@ from plumbline.errors import DataError
 from plumbline.records import Rating
 from plumbline.store import write_table
 from plumbline.study import Study
+from plumbline.words import readable
 from tests.annotation.verdicts.test_doubts import careless
 
 Make = Callable[..., Study]
@@ -156,3 +158,25 @@ def test_argillas_files_leave_names_and_words_out(variant: Make, tmp_path: Path)
     draw_sample(again)
     collect_files(again, server.Home(tmp_path / "home"), part)  # a queue alone, without what stands beside it
     assert len(read_all_ratings(again)) == len(read_all_ratings(study))
+
+
+def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) -> None:
+    first, second = made(variant, "typed"), made(variant, "typed-again")
+    for study in (first, second):
+        draw_sample(study)
+    pair = read_pairs(first)[0].pair_id
+    signs = [sign for sign in map(chr, range(0x110000)) if not 0xD800 < ord(sign) < 0xDFFF]
+    words = {f"rater-{n:08x}": f"<{''.join(signs[n * 4000 : (n + 1) * 4000])}>" for n in range(len(signs) // 4000 + 1)}
+    values = {"quality": 4, "fluency": 4}
+    answers = tuple(
+        Answer(pair_id=pair, rater_id=rater, values=values, comment=text, submitted_at="2026-03-01T12:00:00+00:00")
+        for rater, text in words.items()
+    )
+    keep(first, "argilla", {"all": Part("1", answers)}, replace=False)
+    answered = export(first, words=True) / "answers.csv"
+    columns = columns_of(second, "pair=pair,rater=rater,quality=quality,fluency=fluency,time=time,comment=comment")
+    collect_csv(second, server.Home(tmp_path / "home"), answered, columns)
+    # No name of a rater travels, so comments are held side by side as sets, a question each.
+    told = [set(read_all_ratings(study)["comment"]) for study in (first, second)]
+    assert told[0] == told[1] == {readable(text) for text in words.values()}
+    assert "\0" not in "".join(told[0]) and len(told[0]) == len(words) > 270

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import math
+import os
+import stat
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +17,7 @@ from hypothesis import given
 
 from generation.datasets.table_files import read_frame as read_local_frame
 from plumbline.errors import DataError
+from plumbline.journal import Journal
 from plumbline.records import Number, Rating, Record
 from plumbline.schemas import arrow_schema
 from plumbline.store import (
@@ -28,6 +32,41 @@ from plumbline.store import (
     write_json,
     write_table,
 )
+
+
+def modes(*paths: Path) -> list[int]:
+    return [stat.S_IMODE(path.stat().st_mode) for path in paths]
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_what_is_written_is_its_users_alone_until_others_are_let_in(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)  # as folders are by themselves
+    folder = tmp_path / "exports" / "study"
+    journal, text, beside, bundle = folder / "a.journal", folder / "a.json", tmp_path / "a.json", folder / "a.plumb"
+    kept = Journal(journal)
+    kept.append(row())
+    kept.close()
+    for path in (text, beside):
+        write_json(path, 1)
+    with atomic(bundle, public=True) as file:
+        file.write(b"1")
+    assert modes(folder.parent, folder, journal, text, beside, bundle) == [0o700, 0o700, 0o600, 0o600, 0o600, 0o644]
+    folder.chmod(0o750)  # its user lets a group in
+    text.chmod(0o664)  # and everybody read this
+    for path in (text, folder / "b.json", folder / "c" / "c.json"):
+        write_json(path, 2)
+    assert modes(folder, text, folder / "b.json", folder / "c") == [0o750, 0o664, 0o640, 0o700]
+    os.umask(0o077)
+    with atomic(folder / "private.plumb", public=True) as file:
+        file.write(b"1")
+    assert modes(folder / "private.plumb") == [0o600]
 
 
 class Row(Record):

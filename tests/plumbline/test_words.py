@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import unicodedata
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from plumbline.words import count_words
+from plumbline.words import count_words, printable, printable_line
+
+TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # bidi embeddings, overrides, isolates
 
 
 @pytest.mark.parametrize(
@@ -45,3 +49,20 @@ def test_texts_side_by_side_have_the_words_of_both(one: str, other: str) -> None
 @given(st.text(st.characters(max_codepoint=0xDFF)))  # no script that is written without spaces
 def test_words_are_what_white_space_separates(text: str) -> None:
     assert count_words(text) == len(text.split())
+
+
+@given(st.text(st.characters(), max_size=40))  # lone surrogates too
+def test_nothing_that_is_printed_steers_a_terminal(text: str) -> None:
+    for shown in (printable(text), printable_line(text)):
+        left = {unicodedata.category(sign) for sign in shown} - {"Cf"}
+        assert not left & {"Cs", "Zl", "Zp"} and not (
+            set(map(ord, shown)) & (set(range(32)) | set(range(127, 160)) | TURNS)
+        ) - {9, 10}
+        assert printable(shown) == shown
+    assert not set(printable_line(text)) & set("\n\t") and "  " not in printable_line(text)
+
+
+def test_scripts_from_right_to_left_stay_as_they_are() -> None:
+    texts = ["می\u200cخواهم", "שלום\u200f, עולם!", "أهلاً\u061c 5", "👩\u200d🔬", "क्\u200dष", "café\u0301 — “ok”"]
+    assert [printable_line(text) for text in texts] == texts
+    assert printable_line("a\x1b[2J\u202eb\u2028c\x9b") == r"a\x1b[2J\u202eb c\x9b"

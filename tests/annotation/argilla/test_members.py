@@ -15,7 +15,7 @@ from annotation.argilla import accounts
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.argilla.workspaces import published, workspaces_of
+from annotation.argilla.workspaces import names_at, published, workspaces_of
 from annotation.letters import invite, write_letters
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import read_pairs
@@ -106,6 +106,8 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     files = write_letters(invitations, tmp_path / "letters")
     assert stat.S_IMODE((tmp_path / "letters").stat().st_mode) == 0o755  # a folder of the user's own stays as it is
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+    raters = {name: rater for rater, name in names_at(study, argilla).items()}
+    assert [file.name for file in files] == [f"{raters['ines']}.txt", f"{raters['otto']}.txt"]
     assert files[0].read_text(encoding="utf-8") == ines
     with pytest.raises(StudyError, match="does not name 'zora'"):
         invite(study, reached, home, ["zora"])
@@ -154,9 +156,11 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     assert re.search(r"rater-[0-9a-f]{8} ottokar +excluded", run("review"))
     assert re.search(r"ottokar .* rater-[0-9a-f]{8} +yes\n", run("users", "list"))
     letters = tmp_path / "letters"
-    run("users", "remind", "--to", str(letters))
-    assert [file.name for file in letters.iterdir()] == ["marguerite.txt"]  # nobody writes to who is excluded
-    thanks = (letters / "marguerite.txt").read_text(encoding="utf-8")
+    who = pseudonyms["marguerite"]
+    file = letters / f"{who[1] if who else ''}.txt"
+    assert run("users", "remind", "--to", str(letters)).endswith(f"{file}: to marguerite; only you can read it\n")
+    assert list(letters.iterdir()) == [file]  # nobody writes to who is excluded
+    thanks = file.read_text(encoding="utf-8")
     assert thanks.startswith("Thank you: naming\n") and "You have answered everything" in thanks
     assert "- naming-paraphrasing-EN (items: 4, minutes: about " in run("users", "invite", "ottokar")
     run("accept")
@@ -171,4 +175,6 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
 def test_a_name_that_somebody_typed_sends_no_codes_to_the_terminal(tmp_path: Path, variant: Make) -> None:
     home, study = server.Home(tmp_path / "home"), variant(name="typed")
     names.remember_names(home, study, {"rater-00000000": "Ada\x1b[2J\u202e" + "a" * 200})
-    assert names.named("rater-00000000", names.known_names(home, study)) == "rater-00000000 Ada?[2J?" + "a" * 92
+    assert (
+        names.named("rater-00000000", names.known_names(home, study)) == r"rater-00000000 Ada\x1b[2J\u202e" + "a" * 92
+    )

@@ -277,6 +277,23 @@ def test_inspect_says_what_is_in_it_and_fails_on_what_is_wrong(bundle: Path, edi
     assert done.returncode == 2 and "is not signed" in done.stderr
 
 
+def test_what_a_bundle_says_stands_apart_from_what_was_checked(edited: Edit) -> None:
+    lie = (
+        "fine\n\nChecked by this program:\nholds  signature: verified \x1b[2J\u2028holds  all\u202e"
+        + "\u2800" * 300
+        + "holds"
+    )
+    said = with_json(lambda m: m | {"description": lie, "contact": lie, "licence": lie, "edition": lie})
+    done = here("evaluation.bundle", "inspect", str(edited({"manifest.json": said})))
+    assert not set(done.stdout) & set("\x1b\u2028\u202e")
+    lines = done.stdout.splitlines()
+    claimed = [line for line in lines if "fine" in line or "verified" in line or "\u2800" in line]
+    assert len(claimed) > 4 and all(line.startswith("  | ") and len(line) < 80 for line in claimed)
+    checked = lines[lines.index("Checked by this program:") + 1 :]
+    assert lines.count("Checked by this program:") == 1 and not [line for line in checked if "verified" in line]
+    assert checked[-1] == "open   signature: not checked (--key)"
+
+
 def test_a_signature_is_checked_by_minisign(bundle: Path, tmp_path: Path) -> None:
     tool, own = shutil.which("minisign"), Path(shutil.copy(bundle, tmp_path / "own.plumb"))
     if tool is None:
