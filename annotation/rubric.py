@@ -37,6 +37,7 @@ CHECKS = (*CONTROLS, KNOWN)  # what tells about raters by right answers
 _PAPERS_SCALES = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
 TAKEN = ("pair", "rater", "time", "comment")  # what else `collect --csv` maps columns to, and Argilla's free comment
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
+MOST_LABELS = 500  # of a question, as Argilla takes them
 LIMIT = 1000  # characters of a question's description that Argilla takes
 
 
@@ -245,6 +246,9 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
         yield f"threshold {rubric.threshold:g} is on no scale; leave it out, and say acceptance.rules in the study"
     elif rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
         yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
+    for question in rubric.questions:
+        if len(question.labels) > MOST_LABELS:
+            yield f"question {question.name!r} has {len(question.labels)} labels; {MOST_LABELS} are the most"
     yield from (wrong for question in rubric.questions for wrong in question.called_alike())
     for place, wording in wordings(rubric.model_dump(), ""):
         if not trim(wording):

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -25,6 +27,7 @@ from generation.datasets.table_files import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import expected_of
 from plumbline.identity import identity
+from plumbline.json_lines import json_lines
 from plumbline.languages import language_code
 from plumbline.records import Pair, Record, nfc
 from plumbline.store import read_models
@@ -86,6 +89,7 @@ def read_items(study: Study, rubric: Rubric) -> list[Item]:
             )
     if missing := [name for name in (*_TEXTS, "transformation", "language") if name not in names]:
         raise DataError(f"{path}: no column {missing[0]!r}; there are: {', '.join(names) or 'none'}")
+    _refuse_nan(path)
     items: dict[str, Item] = {}
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
         where = f"{path}: row {row_number(row)}"
@@ -100,6 +104,15 @@ def read_items(study: Study, rubric: Rubric) -> list[Item]:
     if not items:
         raise DataError(f"{path}: has no known pair of this study's transformations; add some, or take it out")
     return list(items.values())
+
+
+def _refuse_nan(path: Path) -> None:
+    """Raise DataError for NaN among right answers, which frames take for an empty cell."""
+    rows = json_lines(path) if path.suffix == ".jsonl" else ()
+    for number, row in rows:
+        for name, value in row.items():
+            if name.startswith(_RIGHT) and isinstance(value, float) and not math.isfinite(value):
+                raise DataError(f"{path}: line {number}, {name!r}: {value} is no answer; give it one, or leave it out")
 
 
 def _cell(value: Any) -> Any:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from plumbline import interrupt
 from plumbline.commands import as_called
@@ -44,6 +44,8 @@ _FOLDER_TROUBLE = {
 }
 
 MOST = 100_000  # of what an option counts
+_PLACES = ("ADDRESS", "DIR", "FILE", "FOLDER", "NAME=FILE", "URL")  # metavars of options that name files and the like
+_PLACE_OPTIONS = ("study", "exports", "data")  # these too, where no help shows them
 
 
 def run(main: Callable[[], int | None]) -> None:
@@ -116,6 +118,13 @@ class Parser(argparse.ArgumentParser):
         """Raises StudyError."""
         raise StudyError(f"{message}; see `{self.prog} --help`")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """An empty word would name the folder where one stands, or be taken for an option that was left out."""
+        named = action.metavar in _PLACES or action.dest in _PLACE_OPTIONS
+        if named and not arg_string.strip() and arg_string not in (action.default, action.const):
+            raise argparse.ArgumentError(action, "is empty; name one, or leave the option out")
+        return super()._get_value(action, arg_string)  # argparse's, of every Python so far
+
 
 def add_study_options(parser: argparse.ArgumentParser) -> None:
     """`--study` and `--exports`, the same for every command."""
@@ -176,7 +185,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
     """
     if not rows:
         return empty
-    header, rows = list(map(printable_line, header)), [list(map(printable_line, row)) for row in rows]
+    header, rows = list(map(_cell, header)), [list(map(_cell, row)) for row in rows]
     widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
     wordy = [place == 0 or any(map(str.isalpha, "".join(row[place] for row in rows))) for place in range(len(header))]
 
@@ -188,6 +197,11 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
         return "  ".join(shown).rstrip()
 
     return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def _cell(text: str) -> str:
+    """A cell as one line; spaces before it, which show what is below what, stay."""
+    return text[: len(text) - len(text.lstrip(" "))] + printable_line(text)
 
 
 def _complain(line: str, status: int) -> int:

@@ -51,6 +51,12 @@ def begin() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def leave_at_once() -> None:
+    """From here on an interrupt ends this process at once: nothing of it is to be saved."""
+    if _state["command"]:
+        signal.signal(signal.SIGINT, _leave)
+
+
 def end(*, said: bool) -> None:
     """The command has ended, and has `said` why if it failed: an interrupt while Python clears up ends it at once."""
     if _state["command"]:

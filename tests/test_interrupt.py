@@ -12,6 +12,7 @@ import pytest
 
 from plumbline.interrupt import LINE, started_module
 from plumbline.study import ROOT
+from tests.ports import free_port
 from tests.scale import scaled
 
 COMMANDS = [
@@ -27,7 +28,8 @@ COMMANDS = [
     ["benchmarks", "--help"],
     ["benchmarks.screenshots", "--help"],
 ]
-#: Python reads this before anything else. It counts what is imported once Ctrl-C is heeded, and sends one at a number.
+#: Python reads this before anything else. It counts what is imported once Ctrl-C is heeded, and sends one at a number
+#: or a name.
 SENDER = """
 import atexit, os, signal, sys
 
@@ -37,7 +39,7 @@ class Sender:
     def find_spec(self, name, path=None, target=None):
         if Sender.seen or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             Sender.seen += 1
-            if str(Sender.seen) == os.environ["SEND_AT"]:
+            if os.environ["SEND_AT"] in (str(Sender.seen), name):
                 signal.raise_signal(signal.SIGINT)
 
 sys.meta_path.insert(0, Sender())
@@ -71,6 +73,13 @@ def test_ctrl_c_while_libraries_are_imported_is_130_and_one_line(tmp_path: Path,
     assert number > 10  # it is libraries that take the time
     for at in random.Random(command[0]).sample(range(2, number + 1), scaled(1, 5)):
         assert run(tmp_path, command, str(at)) == (130, f"{LINE}\n"), at
+
+
+@pytest.mark.parametrize("module", ["streamlit_app.views.overview", "uvicorn.lifespan.on"])
+def test_ctrl_c_while_the_dashboard_starts_is_130_and_one_line(tmp_path: Path, module: str) -> None:
+    """The second is imported by the server while it starts, which has handlers of its own for Ctrl-C."""
+    command = ["streamlit_app", "--study", "studies/demo.yaml", "--exports", str(tmp_path), "--port", str(free_port())]
+    assert run(tmp_path, command, module) == (130, f"{LINE}\n")
 
 
 def test_ctrl_c_is_heeded_by_the_script_plumbline_too(tmp_path: Path) -> None:

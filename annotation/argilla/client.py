@@ -213,18 +213,30 @@ def translated(url: str) -> Iterator[None]:
         yield
     except PlumblineError:
         raise
-    except httpx.HTTPStatusError as error:
-        status = error.response.status_code
-        raise _refused(url, status, error.response.text) from None
-    except httpx.HTTPError as error:
-        what = str(error) or type(error).__name__
-        raise ServiceError(
-            f"Argilla at {url} does not answer ({what}); start it (python -m annotation serve) or correct the URL"
-        ) from None
+    except (httpx.HTTPError, ArgillaError) as error:
+        raise _named(url, error) from None
     except (ValueError, KeyError, TypeError):  # no JSON, or not Argilla's
         raise ServiceError(f"the server at {url} does not answer as Argilla does; correct ARGILLA_API_URL") from None
-    except ArgillaError as error:
-        raise _refused(url, getattr(error, "status_code", 0), str(error)) from None
+
+
+def _named(url: str, error: BaseException) -> ServiceError:
+    """An error of the HTTP client or of the SDK, which hides the client's errors in its own."""
+    import httpx  # noqa: PLC0415
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, httpx.HTTPStatusError):
+            return _refused(url, cause.response.status_code, cause.response.text)
+        if isinstance(cause, httpx.HTTPError):
+            what = str(cause) or type(cause).__name__
+            return ServiceError(
+                f"Argilla at {url} does not answer ({what}); start it (python -m annotation serve) or correct the URL,"
+                " then run the same command again"
+            )
+        if status := getattr(cause, "status_code", 0):
+            return _refused(url, status, str(cause))
+        cause = cause.__cause__
+    return _refused(url, 0, str(error))
 
 
 def _refused(url: str, status: int, words: str) -> ServiceError:
@@ -233,4 +245,4 @@ def _refused(url: str, status: int, words: str) -> ServiceError:
     if status == HTTPStatus.FORBIDDEN:
         return ServiceError(f"Argilla at {url}: this user may not do that; use the owner's key")
     said = words[:300] or "no reason given"
-    return ServiceError(f"Argilla at {url} refused with status {status}: {said}")
+    return ServiceError(f"Argilla at {url} refused{f' with status {status}' if status else ''}: {said}")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from annotation.questions import Kind, Question, Value
-from annotation.rubric import Rubric
+from annotation.rubric import MOST_LABELS, Rubric
 
 if TYPE_CHECKING:
     import argilla as rg
 
 # What Argilla takes (`argilla_server.api.schemas.v1.questions`).
 _POINTS, _MOST_POINTS = (0, 10), 11
-_MOST_LABELS, _MOST_RANKED, _LONGEST_LABEL = 500, 50, 500  # labels of a question, ranked ones, a label's characters
+_MOST_RANKED, _LONGEST_LABEL = 50, 500  # labels of a ranking, a label's characters
 # Argilla shows so many labels before a rater asks for the rest; all of them are to be seen.
 _LEAST_VISIBLE = 3
 _TYPES: dict[str, Kind] = {
@@ -57,7 +57,7 @@ class Form:
             if not _POINTS[0] <= int(values[0] or 0) <= int(values[-1] or 0) <= _POINTS[1]:
                 return f"has points from {values[0]} to {values[-1]}, it takes {_POINTS[0]} to {_POINTS[1]}"
             return "" if len(values) <= _MOST_POINTS else f"has {len(values)} points, it takes {_MOST_POINTS}"
-        most = _MOST_RANKED if self.kind == "ranking" else _MOST_LABELS
+        most = _MOST_RANKED if self.kind == "ranking" else MOST_LABELS
         if len(values) > most:
             return f"has {len(values)} labels, it takes {most}"
         if longest := next((words for _, words in self.options if len(words) > _LONGEST_LABEL), ""):

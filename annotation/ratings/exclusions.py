@@ -111,7 +111,8 @@ def decide(
 def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: str) -> list[Decision]:
     """Note that pairs of the sample are withdrawn, or taken back, and mark the ratings; ids may be cut short.
 
-    Raises StudyError for what is no pair of the sample, or is withdrawn (or not) already, and for want of a reason.
+    What a run that was cut off has noted, with the same reason, is not noted again. Raises StudyError for what is no
+    pair of the sample, or is withdrawn (or not) already, and for want of a reason.
     """
     if not reason.strip():
         raise StudyError(f"{'taking back' if take_back else 'withdrawing'} pairs needs a reason; add --reason 'why'")
@@ -119,18 +120,24 @@ def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: 
     whole = [_pair_named(study, name, sample, controls) for name in pair_ids]
     if twice := next((one for one, times in Counter(whole).items() if times > 1), ""):
         raise StudyError(f"pair {twice} is named twice; name each pair once")
-    withdrawn = withdrawn_pairs(study)
-    for pair_id in whole:
+    withdrawn, now, words = withdrawn_pairs(study), datetime.now(UTC), " ".join(reason.split())
+    latest = {decision.pair_id: decision for decision in read_decisions(study) if decision.pair_id}
+    noted = [latest[pair_id] for pair_id in whole if _says(latest.get(pair_id), not take_back, words)]
+    new = [pair_id for pair_id in whole if not _says(latest.get(pair_id), not take_back, words)]
+    for pair_id in new:
         if take_back != (pair_id in withdrawn):
             state = f"is withdrawn already ({withdrawn[pair_id]})" if pair_id in withdrawn else "is not withdrawn"
             raise StudyError(f"pair {pair_id} {state}; leave it out")
-    now, said = datetime.now(UTC), " ".join(reason.split())
-    made = [
-        Decision(rater_id="", pair_id=one, exclude=not take_back, reason=said, decided_at=now, signs=())
-        for one in whole
+    decisions = [
+        Decision(rater_id="", pair_id=pair_id, exclude=not take_back, reason=words, decided_at=now, signs=())
+        for pair_id in new
     ]
-    _note(study, made, read_all_ratings(study))
-    return made
+    _note(study, decisions, read_all_ratings(study))
+    return [*noted, *decisions]
+
+
+def _says(decision: Decision | None, exclude: bool, reason: str) -> bool:
+    return decision is not None and (decision.exclude, decision.reason) == (exclude, reason)
 
 
 def _pair_named(study: Study, name: str, sample: Sequence[Pair], controls: Sequence[Pair]) -> str:

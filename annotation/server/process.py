@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +17,7 @@ from plumbline.errors import ServiceError, StudyError
 from . import postgres
 from .backup import backup
 from .child import Child, InUseError, MigrationNeededError
-from .connection import POLL_SECONDS, Connection, find, is_loopback
+from .connection import POLL_SECONDS, Connection, find, is_locked, is_loopback
 from .environment import ensure_environment
 from .home import Home, credentials, prepare
 from .keeper import Keeper
@@ -37,6 +39,7 @@ def running(
     writable, no environment, or whatever the server's log says last).
     """
     home = home or Home()
+    _refuse_taken(home, hosts[0], port or 0)
     prepare(home)
     if (found := find(home)) is not None:
         yield found
@@ -79,6 +82,7 @@ def serve(  # noqa: PLR0913  # a command's options
     Raises ServiceError when a server already runs on this home, when it does not come up, and when it ends by itself.
     """
     home = home or Home()
+    _refuse_taken(home, host, port)
     first = prepare(home)
     if (found := find(home)) is not None:
         raise ServiceError(f"{home.path}: its server already runs at {found.url}; use that one, or stop it first")
@@ -101,6 +105,21 @@ def serve(  # noqa: PLR0913  # a command's options
             child.stop()
     how = f"was killed (signal {-status})" if status < 0 else f"ended by itself (exit {status}): {child.last_words()}"
     raise ServiceError(f"the Argilla server {how}; no submitted answer is lost: start it again, or see {home.log}")
+
+
+def _refuse_taken(home: Home, host: str, port: int) -> None:
+    """Raise ServiceError where another program has the port: before a home is made, whose password is shown once."""
+    if not port or (home.path.is_dir() and is_locked(home)):
+        return  # any free one; or the home's own server runs
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as error:  # any other trouble is the server's to tell
+            if error.errno == errno.EADDRINUSE:
+                raise ServiceError(
+                    f"port {port} on {host} is taken by another program; name another (--port)"
+                ) from None
 
 
 def can_share(workers: int, address: str | None) -> None:

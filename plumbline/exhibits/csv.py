@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -25,8 +26,9 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
             safe[column] = safe[column].map(_inert)
             returns |= any("\r" in cell for cell in safe[column] if isinstance(cell, str))
     # A carriage return ends a row, and Python's writer sees no need to quote it.
-    quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
-    return safe.rename(columns=_inert).to_csv(index=False, quoting=quoting).encode("utf-8-sig")
+    quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+    text: str = safe.rename(columns=_inert).to_csv(index=False, quoting=quoting)
+    return text.encode("utf-8-sig")
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -9,6 +10,10 @@ from pydantic import Field, field_validator, model_validator
 from plumbline.error_types import Flag, known_flags
 from plumbline.later import Later
 from plumbline.study.base import Line, Name, Part, Seed, refuse_duplicates
+
+# Names of accounts, here or on an Argilla elsewhere; `annotation.argilla.accounts` makes fewer of them.
+_ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
+_RESERVED = re.compile(r"owner|(simulated|worker)-.*")
 
 
 class ControlsSpec(Later, Part):
@@ -90,6 +95,19 @@ class RatersSpec(Later, Part):
         description="whether `publish` and `crowd launch` offer excluded raters' pairs again, a crowd's for money;"
         " otherwise they stay with the answers that are left",
     )
+
+    @field_validator("people")
+    @classmethod
+    def _accounts(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for name in value or ():
+            if _RESERVED.fullmatch(name):
+                raise ValueError(f"{name!r} is a name that the platform gives itself; nobody can rate under it")
+            if not _ACCOUNT.fullmatch(name):
+                raise ValueError(
+                    f"{name[:64]!r} cannot be the name of an account, which has 1 to 64 letters, digits, blanks and"
+                    " . _ - + @, and begins and ends with a letter or digit"
+                )
+        return value
 
     @model_validator(mode="after")
     def _named_once(self) -> RatersSpec:

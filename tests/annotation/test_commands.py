@@ -178,7 +178,10 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        assert_one_line(annotation("serve", "--data", str(tmp_path), "--port", str(port)), f"{port}")
+        home = tmp_path / "home"
+        done = annotation("serve", "--data", str(home), "--port", str(port))
+        assert_one_line(done, f"port {port} on 127.0.0.1 is taken by another program; name another")
+        assert not home.exists()  # its owner's password is shown at the first start alone
 
 
 def test_a_wrong_url_is_one_line(here: Command) -> None:

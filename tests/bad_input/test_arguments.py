@@ -68,6 +68,13 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("annotation backup --data {p}/none", "there is no database to back up"),
     ("annotation restore {p}/none.tar.gz --data {p}/home", "none.tar.gz"),
     ("annotation restore {s} --data {p}/home", "this backup is damaged"),
+    ("annotation users invite --study {s} --to=", "argument --to: is empty; name one, or leave the option out"),
+    ("annotation users remind --study {s} --to=", "argument --to: is empty"),
+    ("annotation export --study {s} --exports=", "argument --exports: is empty"),
+    ("annotation status --study=", "argument --study: is empty"),
+    ("annotation serve --data=", "argument --data: is empty"),
+    (f"annotation collect {E} --csv=", "argument --csv: is empty"),
+    (f"evaluation.bundle export {E} --out=", "argument --out: is empty"),
     ("annotation nonsense", "invalid choice: 'nonsense'"),
 )  # fmt: skip
 URL, KEY = "ARGILLA_API_URL", "ARGILLA_API_KEY"

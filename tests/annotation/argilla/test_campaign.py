@@ -10,12 +10,14 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
+from argilla._exceptions import ConflictError, SettingsError
 
 from annotation import server
 from annotation.argilla import accounts
-from annotation.argilla.client import Argilla, connect
+from annotation.argilla.client import Argilla, connect, translated
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate, simulated_answer
@@ -413,6 +415,21 @@ def test_an_argilla_that_is_not_there_is_one_line(home: server.Home, monkeypatch
     monkeypatch.setenv("ARGILLA_API_KEY", "any")
     with pytest.raises(ServiceError, match=r"http://127.0.0.1:9 does not answer"), connect(home):
         pass
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (httpx.ReadError("Connection reset by peer"), r"does not answer \(Connection reset by peer\); start it"),
+        (httpx.RemoteProtocolError(""), r"does not answer \(RemoteProtocolError\); start it"),
+        (ConflictError("there is one", status_code=409), "refused with status 409: .*there is one$"),
+        (None, "refused: Argilla SDK error"),
+    ],
+)
+def test_what_the_sdk_hides_is_said(cause: Exception | None, said: str) -> None:
+    """Argilla's SDK raises SettingsError for whatever ends the making of a dataset: a server that was killed, say."""
+    with pytest.raises(ServiceError, match=said), translated("http://127.0.0.1:9"):
+        raise SettingsError from cause
 
 
 class NotArgilla(http.server.BaseHTTPRequestHandler):

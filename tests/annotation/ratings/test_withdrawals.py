@@ -164,6 +164,30 @@ def test_a_decision_that_nothing_carries_yet_refuses_the_verdicts(
     assert set(ratings.loc[ratings["excluded"] == "", "rater_id"]) == {"a"}
 
 
+@pytest.mark.parametrize("moment", ["exclusions.write_ratings", "exclusions.write_kept", ""])
+def test_a_withdrawal_that_was_cut_off_can_be_repeated(
+    generated: Study, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Before it, between decision and marks, or after all is written: the same command ends well, and notes it once."""
+    rate(generated)
+    ids = of(generated, "paraphrasing", 2)
+    words = ["--pair", *ids, "--reason", WHY]
+    with monkeypatch.context() as patch:
+        if moment:
+            patch.setattr(f"annotation.ratings.{moment}", cut_off)
+        done = command(generated, "withdraw", *words)
+    assert done.returncode == (130 if moment else 0)
+    done = command(generated, "withdraw", *words)
+    assert done.returncode == 0 and f"2 pairs withdrawn ({WHY})" in done.stdout, done.stderr
+    assert [one.pair_id for one in read_decisions(generated)] == ids
+    ratings = read_all_ratings(generated)
+    assert set(ratings.loc[ratings["withdrawn"] == WHY, "pair_id"]) >= set(ids)
+    for _ in range(2):
+        done = command(generated, "withdraw", "--take-back", *words[:-1], "whole")
+        assert done.returncode == 0 and "2 pairs taken back (whole)" in done.stdout, done.stderr
+    assert len(read_decisions(generated)) == 4 and not (read_all_ratings(generated)["withdrawn"] != "").any()
+
+
 def test_a_pair_that_nobody_rated_is_not_waited_for(generated: Study, tmp_path: Path) -> None:
     """The same before any rating: no file of ratings is made, and nothing is called doubtful afterwards."""
     draw_sample(generated)
@@ -175,6 +199,10 @@ def test_a_pair_that_nobody_rated_is_not_waited_for(generated: Study, tmp_path: 
     rate(generated)  # which writes the answers to all pairs without a mark, as a killed collection would
     done_verdicts = accept(generated)
     assert next(one for one in done_verdicts.verdicts if one.transformation == "paraphrasing").n_withdrawn == 1
+
+
+def cut_off(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_an_anytime_sequence_passes_withdrawn_pairs_over_and_says_so() -> None:

@@ -1,0 +1,120 @@
+"""Names that outsiders choose and that files are called after: each stays below its folder, or is refused."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from annotation import server
+from annotation.letters import Standing, remind, write_letters
+from annotation.names import known_names, remember_names
+from annotation.ratings.answers import Answer, Part, keep
+from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.server.backup import unpacked
+from evaluation.build.quality.files import _rows_file
+from evaluation.mteb_files import path_of
+from evaluation.results import Score
+from generation.run import generate
+from plumbline.errors import DataError, PlumblineError
+from plumbline.exhibits.folder import write_files
+from plumbline.study import Study
+from tests.annotation.campaigns import Make
+
+EVIL = ("../../x", "/srv/x", "a/b/c", "..", ".", "a\0b", "a\nb", "x" * 300, "CON", "~", "-rf", "\u202egpj")
+
+
+def below(folder: Path) -> list[Path]:
+    """The files in a folder; nothing stands beside it."""
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_letters_are_called_by_pseudonyms_and_one_name_stops_nobody(name: str, variant: Make, tmp_path: Path) -> None:
+    home, study, folder = server.Home(tmp_path / "home"), variant(name="letters"), tmp_path / "out" / "letters"
+    remember_names(home, study, {"rater-00000001": name, "rater-00000002": "ada"})
+    named = known_names(home, study)
+    found = [
+        Standing(named[rater], rater, 1, 2, None, excluded=False, out=False, remarks={"behind": "few"})
+        for rater in named
+    ]
+    paths = write_letters(remind(study, found, {}, ""), folder)
+    assert sorted(below(folder)) == sorted(paths) == [folder / "rater-00000001.txt", folder / "rater-00000002.txt"]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    assert len({text.count("\n") for text in texts}) == 1 and not set("".join(texts)) & set("\0\u202e")
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_snapshots_stay_in_their_folder_whatever_a_file_is_called(name: str, variant: Make) -> None:
+    study = variant(name="sources", transformations=["paraphrasing"], sample={"pairs": 2})
+    generate(study)
+    draw_sample(study)
+    answer = Answer(
+        pair_id=read_pairs(study)[0].pair_id, rater_id="rater-00000001", values={"quality": 4, "fluency": 4},
+        submitted_at="2026-03-01T12:00:00+00:00",
+    )  # fmt: skip
+    keep(study, name, {name: Part("1", (answer,))}, replace=False)
+    (snapshot,) = (study.folder / "snapshots").iterdir()
+    assert snapshot.parent == study.folder / "snapshots" and len(snapshot.name) < 255 - len(".123456.tmp.")
+
+
+@pytest.mark.parametrize("name", ["../../x", "/srv/x", "a/../../x", "a\0b", "a\nb", "\u202egpj"])
+def test_reports_exports_and_benchmarks_write_nothing_outside_their_folder(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "out" / "report"
+    for file in (name, f"{name}.csv", f"{name}-EN/records.json"):  # a pool's, of pairs that somebody handed on
+        with pytest.raises(DataError, match="no file there can be called"):
+            write_files(folder, {"good.csv": b"", file: b""})
+    assert not folder.exists()
+
+
+def score(model: str, revision: str, dataset: str = "STS") -> Score:
+    values = dict.fromkeys(Score.model_fields, "") | {"model": model, "model_revision": revision, "dataset": dataset}
+    return Score.model_construct(**(values | {"transformation": "paraphrasing", "seed": 1}))
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_results_of_models_and_rows_of_tasks_stay_in_their_folder(name: str, variant: Make) -> None:
+    study = variant(name="models")
+    path = path_of(study, score(name, name))
+    assert path.resolve().is_relative_to(study.folder.resolve()) if "\0" not in name else True
+    rows = Path(_rows_file(name, "duplicates"))
+    assert rows.parent == Path("rows") and rows.name.isprintable() and rows.name.endswith(".duplicates.csv")
+
+
+NAMES: tuple[tuple[str, Callable[[str], dict[str, object]]], ...] = (
+    ("a data set", lambda name: {"datasets": [{"name": name, "task": "sts", "path": "x.csv", "language": "en"}]}),
+    ("a transformation", lambda name: {"transformations": [name]}),
+    ("a transformation of one's own", lambda name: {"transformations": [{"name": name, "axis": "other", "calls": []}]}),
+    ("prompts", lambda name: {"prompts": name}),
+    ("a rubric", lambda name: {"rubric": name}),
+    ("a language", lambda name: {"languages": [name]}),
+    ("a judge", lambda name: {"judges": [{"name": name, "model": "m", "kind": "openai", "base_url": "http://h"}]}),
+    ("a simulated rater", lambda name: {"raters": {"simulated": [{"name": name}]}}),
+    ("an account", lambda name: {"raters": {"people": [name]}}),
+)
+
+
+@pytest.mark.parametrize("name", [name for name in EVIL if name not in ("CON", "-rf")])
+@pytest.mark.parametrize(("what", "changes"), NAMES, ids=[what for what, _ in NAMES])
+def test_what_a_study_names_files_after_is_refused_by_its_reader(
+    what: str, changes: Callable[[str], dict[str, object]], name: str, variant: Callable[..., Study]
+) -> None:
+    with pytest.raises(PlumblineError):
+        variant(**{"name": "named", **changes(name)})
+
+
+@pytest.mark.parametrize("name", ["../../x", "/srv/x", "a/b"])
+def test_a_backup_puts_no_file_beside_the_others(name: str, tmp_path: Path) -> None:
+    file, near = tmp_path / "argilla.tar.gz", tmp_path / "near"
+    near.mkdir()
+    manifest = {"format": 1, "kind": "sqlite", "files": {name: "0" * 64, "argilla.db": "", "credentials.json": ""}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with tarfile.open(file, "w:gz") as archive:
+        archive.add(tmp_path / "manifest.json", "manifest.json")
+    with pytest.raises(DataError, match="this backup is damaged"), unpacked(file, near):
+        pass
+    assert not list(near.iterdir())
