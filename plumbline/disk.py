@@ -1,4 +1,4 @@
-"""A folder that cannot be made and a full disk, said as what they are and where: of a file's writing or SQLite's."""
+"""Folders and files that others cannot read; a folder that cannot be made and a full disk, said as what they are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from plumbline.errors import DataError
 
@@ -39,6 +40,18 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(exist_ok=True)  # refuses a file in its place
     except FileNotFoundError:  # /proc is there, and takes no folders
         raise DataError(f"{folder}: no folder can be made there; name another") from None
+
+
+def let_in(file: IO[bytes], path: Path, *, public: bool) -> None:
+    """Let those read a new file who could read the one in its place; or the folder's group, where it has one.
+
+    A folder that everybody may enter, as folders are by themselves, says nothing of who shall read people's answers.
+    """
+    with contextlib.suppress(OSError):  # no file there yet; or of a file system without modes
+        folder = path.parent.stat().st_mode
+        if not public and not folder & 0o007:
+            os.fchmod(file.fileno(), 0o600 | (folder & 0o040))
+        os.fchmod(file.fileno(), 0o600 | (path.stat().st_mode & 0o066))
 
 
 def clear_left(path: Path) -> None:

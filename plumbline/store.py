@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from plumbline.disk import clear_left, make_folder
+from plumbline.disk import clear_left, let_in, make_folder
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
 from plumbline.records import Record
@@ -46,7 +46,7 @@ def is_remote(path: Path) -> bool:
 def atomic(path: Path, wanted: Callable[[Path], bool] = lambda _: True, *, public: bool = False) -> Iterator[IO[bytes]]:
     """A file that appears under its name whole or not at all (temporary file, fsync, rename).
 
-    Only its user can read it, unless it is `public`, or others were let in (`_let_in`). `wanted` is asked of the file
+    Only its user can read it, unless it is `public`, or others were let in (`let_in`). `wanted` is asked of the file
     when it is whole, and may leave what is there. A remote one is put when it is whole; object stores show it then,
     servers of files (SFTP, WebDAV) while it comes.
     """
@@ -63,7 +63,7 @@ def atomic(path: Path, wanted: Callable[[Path], bool] = lambda _: True, *, publi
     try:
         mode = 0o644 if public else 0o600
         with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            _let_in(file, path, public=public)
+            let_in(file, path, public=public)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -80,18 +80,6 @@ def atomic(path: Path, wanted: Callable[[Path], bool] = lambda _: True, *, publi
         raise
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _let_in(file: IO[bytes], path: Path, *, public: bool) -> None:
-    """Let those read a new file who could read the one in its place; or the folder's group, where it has one.
-
-    A folder that everybody may enter, as folders are by themselves, says nothing of who shall read people's answers.
-    """
-    with contextlib.suppress(OSError):  # no file there yet; or of a file system without modes
-        folder = path.parent.stat().st_mode
-        if not public and not folder & 0o007:
-            os.fchmod(file.fileno(), 0o600 | (folder & 0o040))
-        os.fchmod(file.fileno(), 0o600 | (path.stat().st_mode & 0o066))
 
 
 def _put(local: Path, path: Path) -> None:

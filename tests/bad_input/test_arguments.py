@@ -74,7 +74,6 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("annotation status --study=", "argument --study: is empty"),
     ("annotation serve --data=", "argument --data: is empty"),
     (f"annotation collect {E} --csv=", "argument --csv: is empty"),
-    (f"evaluation.bundle export {E} --out=", "argument --out: is empty"),
     ("annotation nonsense", "invalid choice: 'nonsense'"),
 )  # fmt: skip
 URL, KEY = "ARGILLA_API_URL", "ARGILLA_API_KEY"
