@@ -11,8 +11,9 @@ from plumbline.error_types import Flag, known_flags
 from plumbline.later import Later
 from plumbline.study.base import Line, Name, Part, Seed, refuse_duplicates
 
-# Names of accounts, here or on an Argilla elsewhere; `annotation.argilla.accounts` makes fewer of them.
+# Accounts, here or on an Argilla elsewhere.
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
+_SIGNS = "1 to 64 letters, digits, blanks and . _ - + @, and begins and ends with a letter or digit"
 _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
 
 
@@ -103,10 +104,7 @@ class RatersSpec(Later, Part):
             if _RESERVED.fullmatch(name):
                 raise ValueError(f"{name!r} is a name that the platform gives itself; nobody can rate under it")
             if not _ACCOUNT.fullmatch(name):
-                raise ValueError(
-                    f"{name[:64]!r} cannot be the name of an account, which has 1 to 64 letters, digits, blanks and"
-                    " . _ - + @, and begins and ends with a letter or digit"
-                )
+                raise ValueError(f"{name[:64]!r} cannot be the name of an account, which has {_SIGNS}")
         return value
 
     @model_validator(mode="after")
