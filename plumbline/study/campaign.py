@@ -11,7 +11,6 @@ from plumbline.error_types import Flag, known_flags
 from plumbline.later import Later
 from plumbline.study.base import Line, Name, Part, Seed, refuse_duplicates
 
-# Accounts, here or on an Argilla elsewhere.
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
 _SIGNS = "1 to 64 letters, digits, blanks and . _ - + @, and begins and ends with a letter or digit"
 _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
