@@ -21,7 +21,11 @@ from annotation.statistics.intervals import Floats, bca, jackknife, quantile
 
 LEAST_SHARED = 5  # pairs that two raters must share, for a kappa of theirs: below, it is drawn towards 0
 ALIKE = "no two ratings of a pair differ, so the spread is unknown"
+EVEN = "every pair has the same ratings, so the spread is unknown"
 _SCARCE = "the ratings vary too little to be resampled"
+_CONSTANT = "of each two raters one gives every pair the same point, so that kappa is 0 whatever the other says"
+_FLAT = "kappa stays the same whichever pair is left out, so the spread is unknown"
+_NO_ERROR = 1e-12  # a standard error below is one of rounding
 Integers = NDArray[np.int64]
 
 
@@ -116,6 +120,8 @@ def corrected(counts: Integers, weights: Floats, per_pair: Floats) -> Estimate:
         return Estimate(value=value, low=math.nan, high=math.nan, reason=ALIKE)
     linear = pairs / several.sum() * (agreed - by_chance * several) - 2 * (1 - value) * (per_pair - by_chance)
     error = math.sqrt(((linear / (1 - by_chance) - value) ** 2).sum() / (pairs * (pairs - 1)))
+    if error < _NO_ERROR:
+        return Estimate(value=value, low=math.nan, high=math.nan, reason=EVEN)
     half = float(quantile(np.array([pairs - 1.0]))[0]) * error
     return Estimate(value=value, low=value - half, high=min(1.0, value + half))
 
@@ -224,7 +230,16 @@ def mean_kappa(answers: Answers) -> Estimate:
     with np.errstate(invalid="ignore", divide="ignore"):  # a pair without which no two raters are left is no sample
         left_out = (whole + np.bincount(pair, np.where(keep, change, 0))) / (weight - np.bincount(pair, loss * keep))
     low, high = jackknife(whole / weight, left_out[np.isfinite(left_out)])
-    return Estimate(value=whole / weight, low=low, high=min(high, 1.0), reason=ALIKE if math.isnan(low) else "")
+    reason = _no_spread(answers, couple, first, second) if math.isnan(low) else ""
+    return Estimate(value=whole / weight, low=low, high=min(high, 1.0), reason=reason)
+
+
+def _no_spread(answers: Answers, couple: Integers, first: Integers, second: Integers) -> str:
+    """Why a kappa has no interval: nothing differs, a rater never varies, or no pair makes a difference."""
+    if all_agree(answers.counts()):
+        return ALIKE
+    points = pd.DataFrame({"first": first, "second": second}).groupby(couple).nunique()
+    return _CONSTANT if (points == 1).any(axis=1).all() else _FLAT
 
 
 def _couples(answers: Answers) -> tuple[Integers, Integers, Integers, Integers]:
@@ -293,5 +308,6 @@ def nothing_to_tell(counts: Integers) -> str:
     if len(shared) == 1:
         return "one pair with two ratings cannot tell agreement from chance"
     if (shared.sum(axis=0) > 0).sum() == 1:
-        return "every rating is the same, so agreement cannot be told from chance"
+        which = "every rating" if (counts.sum(axis=0) > 0).sum() == 1 else "every rating of pairs with two or more"
+        return f"{which} is the same, so agreement cannot be told from chance"
     return ""

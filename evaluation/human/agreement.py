@@ -234,7 +234,7 @@ def _mean_over_items(values: Floats, shared: int, number: int, rng: np.random.Ge
     """A mean over items with its bootstrap interval."""
     n = len(values)
     if not n:
-        why = "no two raters vary on one item" if shared else "no item has two raters"
+        why = "on no item do two raters both vary" if shared else "no item has two raters"
         return Estimate(math.nan, math.nan, math.nan, 0, why)
     if n == 1 or np.ptp(values) < 1e-12:
         why = "one item has no spread" if n == 1 else ALIKE
@@ -272,7 +272,7 @@ def _pairwise(
 
     value = float(mean_of(np.ones((1, len(shared))))[0])
     if math.isnan(value):
-        return Estimate(value, value, value, n, "the raters do not vary")
+        return Estimate(value, value, value, n, "no two raters both vary")
     if not smooth:
         low, high = jackknife(value, mean_of((1 - np.eye(len(shared)))[shared]))
         low, high = np.clip([low, high], -1, 1).tolist()  # a t interval knows no ends

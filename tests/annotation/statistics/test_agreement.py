@@ -247,7 +247,10 @@ def test_ac2_uses_points_that_nobody_chose() -> None:
         ([(5, 4)], "one pair with two ratings cannot tell agreement from chance"),
         ([(5, 5), (4, NA)], "one pair with two ratings cannot tell agreement from chance"),
         ([(4, 4, 4)] * 9, "every rating is the same, so agreement cannot be told from chance"),
-        ([(4, 4)] * 9 + [(2, NA)], "every rating is the same, so agreement cannot be told from chance"),
+        (
+            [(4, 4)] * 9 + [(2, NA)],
+            "every rating of pairs with two or more is the same, so agreement cannot be told from chance",
+        ),
     ],
 )
 def test_what_cannot_be_told_is_nan_with_a_reason(matrix: Matrix, reason: str) -> None:
@@ -263,6 +266,25 @@ def test_perfect_agreement_with_variation_is_one_and_claims_no_certainty() -> No
         assert (name, found.value) == (name, pytest.approx(1.0))
         assert math.isnan(found.low)
         assert found.reason == "no two ratings of a pair differ, so the spread is unknown"
+
+
+def test_without_an_interval_the_reason_is_the_right_one() -> None:
+    """A rater who gives one point throughout disagrees with the others; that nothing differs would be wrong."""
+    constant = "of each two raters one gives every pair the same point, so that kappa is 0 whatever the other says"
+    for matrix in ([(1, 5), (2, 5), (3, 5), (4, 5), (5, 5), (2, 5)], [(5, 5)] * 19 + [(4, 5)]):
+        found = mean_kappa(answers(matrix))
+        assert (found.value, math.isnan(found.low), found.reason) == (0, True, constant)
+    one_of_three = mean_kappa(answers([(1, 2, 5), (2, 2, 5), (3, 3, 5), (4, 4, 5), (5, 4, 5), (1, 1, 5)]))
+    assert one_of_three.low < one_of_three.value < one_of_three.high and not one_of_three.reason
+
+
+def test_pairs_with_the_same_ratings_throughout_give_ac2_no_interval_of_no_width() -> None:
+    found = gwet_ac2(answers([(4, 5)] * 6))
+    # agreement 0.9 at each pair; pi = (0.5, 0.5): chance 18/20 * 0.5 = 0.45; AC2 = 0.45/0.55
+    assert found.value == pytest.approx(0.45 / 0.55)
+    assert math.isnan(found.low) and math.isnan(found.high)
+    assert found.reason == "every pair has the same ratings, so the spread is unknown"
+    assert math.isnan(mean_kappa(answers([(4, 5)] * 6)).low)
 
 
 def test_raters_may_come_in_any_order_and_by_any_name() -> None:

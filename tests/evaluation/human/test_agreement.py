@@ -155,7 +155,7 @@ def test_one_rater_and_answers_that_do_not_vary_have_no_number() -> None:
         assert table["value"].isna().all() and (table["reason"] != "").all(), asked
         assert (table["band"] == "").all() and (table["flag"] == "").all()
     flat = found("score", [1.0, 2.0, 3.0, 4.0], {"a": [3.0] * 4, "b": [3.0] * 4})
-    assert math.isnan(flat.at["Spearman", "value"]) and flat.at["Spearman", "reason"] == "the raters do not vary"
+    assert math.isnan(flat.at["Spearman", "value"]) and flat.at["Spearman", "reason"] == "no two raters both vary"
     same = found("label", right, {"a": ["l1"] * ITEMS, "b": ["l1"] * ITEMS})
     assert same.loc["Fleiss' kappa":"Cohen's kappa", "value"].isna().all()  # type: ignore[misc]
 
