@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from annotation.records import Estimate, Look, Verdict
+from annotation.statistics.agreement import at_least
 from annotation.status.stages import PEOPLE_REPORT, Stage
-from annotation.verdicts.tables import band, display, number, rated, scoped, with_interval
+from annotation.verdicts.tables import AT_LEAST, display, number, rated, scoped, with_interval
 from plumbline.exhibits.palette import GAIN, LOSS
 from plumbline.study.subject import Called
 
@@ -157,7 +158,7 @@ def to_read_frame(table: pd.DataFrame, called: Called) -> pd.DataFrame:
 
 
 def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: Called) -> Styler:
-    """`verdicts.tables.verdict_table` for the page: decision first, means with intervals, AC2 with its band."""
+    """`verdicts.tables.verdict_table` for the page: decision first, means and agreement with intervals."""
     rows = []
     for row, verdict in zip(table.to_dict(orient="records"), verdicts, strict=True):
         shown = {
@@ -173,7 +174,9 @@ def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: Call
             )
             if not verdict.rules:
                 shown[f"{name.capitalize()} − {verdict.threshold:g}"] = signed(mean - verdict.threshold)
-            shown[f"AC2 ({name})"] = f"{number(summary.ac2.value)} {band(summary.ac2.value)}"
+            for word, coefficient in (("AC2", summary.ac2), ("alpha", summary.alpha)):
+                shown[f"{word} ({name}) [95% interval]"] = with_interval(coefficient)
+            shown[f"{AT_LEAST} ({name})"] = at_least(summary)
         shown |= {
             f"{called.item}s".capitalize(): row["n_pairs"],
             "Ratings": row["n_ratings"],

@@ -11,13 +11,14 @@ import pandas as pd
 from annotation.ratings.exclusions import said
 from annotation.records import Estimate, Group, Verdict
 from annotation.report.material import Material
+from annotation.statistics.agreement import at_least
 from annotation.training import by_trained
 from annotation.verdicts.by_task import does_tasks, groups_by_task, verdicts_by_task
 from annotation.verdicts.rules import in_own_words
 from annotation.verdicts.tables import (
+    AT_LEAST,
     COEFFICIENTS,
     agreement_table,
-    band,
     chance,
     display,
     kept_out,
@@ -89,7 +90,7 @@ def agreement_exhibit(material: Material) -> Exhibit:
                 row[f"{name}_reason"] = found.reason
                 shown[title[0].upper() + title[1:]] = with_interval(found)
             full.append(row)
-            printed.append({**shown, "AC2 is": band(one.ac2.value)})
+            printed.append({**shown, AT_LEAST: at_least(one)})
     return Exhibit("agreement", "Agreement with 95% intervals", pd.DataFrame(full), pd.DataFrame(printed))
 
 

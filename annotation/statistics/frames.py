@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.records import Estimate
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, undefined
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, undefined
+from annotation.statistics.kappas import mean_kappa
 from annotation.statistics.summaries import HTEB_SCALE, mean_of, points_of
 from plumbline.frames import filled, need, numbers, once, that_count
 

@@ -18,7 +18,7 @@ from annotation.questions import Asked
 from annotation.records import Estimate, Group, Summary
 from annotation.rubric import Rubric
 from annotation.statistics import labels, rankings
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement, undefined
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, raw_agreement, undefined
 from annotation.statistics.intervals import (
     CHANGED,
     Mean,
@@ -30,6 +30,7 @@ from annotation.statistics.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
+from annotation.statistics.kappas import mean_kappa
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import pandas as pd
 
 from annotation.records import P_IS, Chance, Estimate, Group, Summary, Verdict
+from annotation.statistics.agreement import at_least
 from annotation.verdicts.marks import late_lines
 from annotation.verdicts.rules import in_own_words, in_words
 from plumbline.cli import columns
 from plumbline.languages import language_name
 from plumbline.study.subject import PAIRS, Called
 
-# Bands of kappa in words (HUME, appendix on agreement): above each limit.
-BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
+AT_LEAST = "AC2 and alpha at least"
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
 _REASONS = 3  # why numbers are undefined, above which their number is said
 SIMULATED = "SIMULATED RATINGS: made up to show that the flow works; they measure nothing."
@@ -174,7 +174,7 @@ def agreement_text(groups: Sequence[Group], called: Called = PAIRS) -> str:
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:
-    """Every coefficient of agreement with its interval; AC2 in words too. Why a number is missing stands below.
+    """Every coefficient of agreement with its interval, and `at_least` in a word. Why a number is missing stands below.
 
     Of many that are missing their number does, and where the reasons are.
     """
@@ -182,20 +182,15 @@ def coefficient_text(groups: Sequence[Group]) -> str:
     for group in groups:
         for summary in rated(group.questions):
             found = [getattr(summary, name) for name in COEFFICIENTS]
-            rows.append([_row_name(group), summary.question, *map(with_interval, found), band(summary.ac2.value)])
+            rows.append([_row_name(group), summary.question, *map(with_interval, found), at_least(summary)])
             for name, estimate in zip(COEFFICIENTS.values(), found, strict=True):
                 if estimate.reason:
                     notes.append(f"{display(group.name)}, {summary.question}, {name}: {estimate.reason}")
-    header = ["", "Question", *COEFFICIENTS.values(), "AC2 is"]
+    header = ["", "Question", *COEFFICIENTS.values(), AT_LEAST]
     told = list(dict.fromkeys(notes))
     if len(told) > _REASONS:
         told = [f"{len(told)} numbers, or their intervals, are undefined: the reasons are in agreement.json."]
     return "\n".join([columns(header, rows, "no ratings that count"), *told])
-
-
-def band(value: float) -> str:
-    """A coefficient of agreement in words; an undefined one is a dash."""
-    return "–" if math.isnan(value) else next(word for limit, word in BANDS if value > limit)
 
 
 def _row_name(group: Group) -> str:

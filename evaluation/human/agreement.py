@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.records import Estimate as OfPairs
-from annotation.statistics.agreement import Answers, krippendorff_alpha, raw_agreement
+from annotation.statistics.agreement import BANDS, Answers, krippendorff_alpha, raw_agreement
 from annotation.statistics.intervals import jackknife
 from annotation.statistics.labels import ac1, fleiss_kappa, masi_alpha, nominal_alpha
 from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats, row_correlations
@@ -28,7 +28,6 @@ from evaluation.statistics.rankings import kendall_rows
 
 COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
 SHARED = 3  # items that two raters must share, for a measure of theirs
-_KAPPA = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
 _RHO = ((0.7, "strong"), (0.4, "moderate"), (-math.inf, "weak"))
 _FLAGS = {"kappa": (0.4, 0.6), "rho": (0.6, 0.7)}
 _BOOTSTRAP, _JACKKNIFE, _T = "bootstrap over items", "jackknife over items", "t over items"
@@ -105,7 +104,7 @@ def band(measure: str, value: float) -> str:
 
     Empty for measures that the paper gives no bands for, the Rand index among them, and for what is undefined.
     """
-    bands = {"kappa": _KAPPA, "rho": _RHO}.get(_family(measure), ())
+    bands = {"kappa": BANDS, "rho": _RHO}.get(_family(measure), ())
     return next((word for above, word in bands if value > above), "")
 
 

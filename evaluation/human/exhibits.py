@@ -193,12 +193,12 @@ def agreement(one: Material) -> Exhibit:
     rows = [
         {"Task": row["where"], "Measure": row["measure"]}
         | {"Value [95%]": ends(row["value"], row["low"], row["high"]), "Items": str(row["n"])}
-        | {"HUME's word": row["band"] or NONE, "Flag": row["flag"] or NONE}
+        | {"HUME's word": row["band"] or NONE, "HUME's flag": row["flag"] or NONE}
         for row in frame.to_dict(orient="records")
     ]
     notes = [
-        "Bands and flags are HUME's, a convention: kappas and correlations are on no common scale, and so few items do"
-        " not tell them to a tenth",
+        "Words and flags are HUME's, of the value and not of its interval, a convention: kappas and correlations are"
+        " on no common scale, and so few items do not tell them to a tenth",
         *reasons(frame["where"] + ", " + frame["measure"], frame["reason"]),
     ]
     return table(one, "agreement", "How far raters agree with each other, whatever is right", frame, rows, notes)

@@ -444,7 +444,9 @@ def test_verdicts_have_intervals_bands_and_their_distance(page: Open, finished: 
     mean = style.questions[0].mean
     assert table.loc["Style change", "Decision"] == "✘ rejected"
     assert table.loc["Style change", "Quality − 3"] == f"{mean - 3:+.2f}".replace("-", "−")
-    assert table["AC2 (quality)"].str.contains(r"^\d\.\d\d (?:excellent|substantial|moderate|fair|poor)$").all()
+    assert table["AC2 (quality) [95% interval]"].str.contains(r"^-?\d\.\d\d(?: \[|$)").all()
+    assert table["alpha (quality) [95% interval]"].str.contains(r"^-?\d\.\d\d(?: \[|$)").all()
+    assert table["AC2 and alpha at least (quality)"].isin(["substantial", "moderate", "fair", "poor", "–"]).all()
     assert "Style change (en), rejected: mean quality" in texts(shown)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from annotation.planning import latent_mean, rated_mean
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, raw_agreement
 from annotation.statistics.intervals import (
     Floats,
     Mean,
@@ -27,6 +27,7 @@ from annotation.statistics.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
+from annotation.statistics.kappas import mean_kappa
 from tests.scale import scaled
 
 SCALE = (1, 2, 3, 4, 5)

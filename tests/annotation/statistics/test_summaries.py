@@ -11,9 +11,10 @@ import pytest
 
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Group, Summary
+from annotation.statistics.agreement import at_least, band
 from annotation.statistics.intervals import CHANGED
 from annotation.statistics.summaries import Design, summarise, table_two
-from annotation.verdicts.tables import agreement_table, agreement_text, band
+from annotation.verdicts.tables import agreement_table, agreement_text
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
@@ -192,13 +193,25 @@ def test_tables_show_agreement_in_numbers_and_words() -> None:
     text = agreement_text(found)
     ac2 = found[-1].questions[0].ac2
     assert f"{ac2.value:.2f} [{ac2.low:.2f}, {ac2.high:.2f}]" in text
-    assert "excellent" in text
+    one = found[-1].questions[0]
+    assert at_least(one) == band(min(one.ac2.low, one.alpha.low))
+    assert f"  {at_least(one)}" in text and "AC2 and alpha at least" in text and "excellent" not in text
     frame = agreement_table(found)
     assert frame.loc[frame["level"] == "overall", "quality_alpha"].item() == found[-1].questions[0].alpha.value
     groups = table_two(long([(5, 4), (4, 4)]), DESIGN, 1)  # alpha and kappa of one axis, one pool and overall lack
     assert "kappa: no two raters share 5 pairs" in agreement_text(groups[:1])
     many = agreement_text(groups)
     assert many.endswith("\n6 numbers, or their intervals, are undefined: the reasons are in agreement.json.")
+
+
+def test_skewed_ratings_of_nobody_are_called_nothing_good() -> None:
+    """Keys pressed at random between 4 and 5: AC2 is high, alpha is not, and the word is that of the lower end."""
+    keys = np.random.default_rng(3).integers(4, 6, (40, 3))
+    one = table_two(long([tuple(map(int, row)) for row in keys]), DESIGN, 1)[-1].questions[0]
+    assert one.ac2.low > 0.8 and one.alpha.low < 0
+    assert at_least(one) == "poor"
+    same = table_two(long([(5, 5, 5)] * 20), DESIGN, 1)[-1].questions[0]
+    assert at_least(same) == "–"  # nothing varies: agreement cannot be told, for better or worse
 
 
 @pytest.mark.parametrize(
