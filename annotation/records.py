@@ -115,7 +115,7 @@ class Verdict(Later, Record):
     LATER: ClassVar[frozenset[str]] = frozenset(
         {
             *("rules", "combine", "probabilities", "n_withdrawn", "decision_with_withdrawn", "withdrawn_hash"),
-            *("decision_people", "judged", "rules_fixed"),
+            *("decision_people", "judged", "rules_fixed", "decision_unchecked", "to_look_at", "kept_hash", "checked"),
         }
     )
 
@@ -191,11 +191,24 @@ class Verdict(Later, Record):
     judged: tuple[JudgedMean, ...] = Field(
         default=(), description="what people and judges say together, where they decide; none otherwise"
     )
+    decision_unchecked: Outcome | None = Field(
+        default=None, description="what the rule decides, where the verdict waits for a look at its raters; else none"
+    )
+    checked: bool = Field(default=False, description="whether it waits for a look at raters where these fail")
+    to_look_at: tuple[str, ...] = Field(default=(), description="pseudonyms of the raters whom it waits for")
+    kept_hash: str = Field(
+        default="", description="hash of the raters whom people looked at and keep; empty where there are none"
+    )
+
+    @property
+    def by_rule(self) -> Outcome:
+        """What the rule decides, whoever the raters are."""
+        return self.decision_unchecked or self.decision
 
     @property
     def alone(self) -> Outcome:
         """What people's ratings alone decide."""
-        return self.decision_people or self.decision
+        return self.decision_people or self.by_rule
 
 
 class PairMean(Record):
@@ -226,7 +239,7 @@ class Sign(Record):
 class Decision(Later, Record):
     """What a person decided about a rater or a pair (`decisions.json`); later ones go before earlier ones."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"pair_id"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"pair_id", "answers"})
 
     rater_id: str = Field(description="pseudonym; empty where it is about a pair")
     pair_id: str = Field(default="", description="the pair that is withdrawn, or taken back; empty for a rater")
@@ -234,6 +247,9 @@ class Decision(Later, Record):
     reason: str = Field(description="why, in the person's words")
     decided_at: AwareDatetime = Field(description="when, UTC")
     signs: tuple[str, ...] = Field(description="the rules whose signs there were, with their evidence")
+    answers: int = Field(
+        default=0, description="pairs that the rater had answered, as far as was collected; 0 by earlier versions"
+    )
 
 
 class OfferedAgain(Record):

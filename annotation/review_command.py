@@ -13,9 +13,11 @@ from annotation.argilla.client import connect
 from annotation.names import known_names, named, pseudonym_of
 from annotation.offering import alone
 from annotation.ratings.exclusions import decide
-from annotation.ratings.review import review_text
+from annotation.ratings.review import review_text, waiting_text
+from annotation.records import Verdict
 from annotation.server_commands import home_of
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.verdicts import read_verdicts
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
@@ -34,25 +36,37 @@ def review(options: argparse.Namespace) -> int:
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     names = known_names(home_of(options), study)
-    rater = pseudonym_of(options.exclude or options.keep or "", names)
-    if not rater:
+    raters = [pseudonym_of(name, names) for name in options.exclude or options.keep or ()]
+    if not raters:
         decided = [*evidence.decisions, *evidence.withdrawals]
-        print(review_text(study, evidence.collected, decided, evidence.signs, evidence.unlooked, names))
+        text = review_text(study, evidence.collected, decided, evidence.signs, evidence.unlooked, names)
+        print(f"{waiting_text(_waiting(study), names)}{text}")
         return 0
     with alone(study):
         decision = decide(
-            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=evidence.signs, names=names
+            study,
+            *raters,
+            exclude=bool(options.exclude),
+            reason=options.reason or "",
+            signs=evidence.signs,
+            names=names,
         )
     done = "excluded" if decision.exclude else "kept"
     print(
-        f"{study.name}: {named(rater, names)} is {done}: {decision.reason};"
-        f" run `{study.command('annotation accept')}` again"
+        f"{study.name}: {', '.join(named(rater, names) for rater in raters)} {'is' if len(raters) == 1 else 'are'}"
+        f" {done}: {decision.reason}; run `{study.command('annotation accept')}` again"
     )
     if study.raters.replace_excluded and decision.exclude:
         print(f"  {study.called.item}s of excluded raters are offered to others again by"
               f" `{study.command('annotation publish')}`, and a crowd's by `{study.command('annotation crowd launch')}`"
               " from what is left of the money (raters.replace_excluded: false leaves them)")  # fmt: skip
     return 0
+
+
+def _waiting(study: Study) -> list[Verdict]:
+    """The verdicts reached last that wait for a look at their raters."""
+    reached = read_verdicts(study) if (study.folder / "verdicts.json").exists() else []
+    return [one for one in reached if one.to_look_at]
 
 
 def _judged(study: Study, options: argparse.Namespace) -> int:
@@ -84,10 +98,15 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
     deciding.add_argument(
         "--exclude",
         metavar="RATER",
-        help="exclude a rater (pseudonym or name): the answers stay in the data and no longer count",
+        nargs="+",
+        help="exclude raters (pseudonyms or names): the answers stay in the data and no longer count",
     )
     deciding.add_argument(
-        "--keep", metavar="RATER", help="keep a rater: the answers count, whatever was decided before"
+        "--keep",
+        metavar="RATER",
+        nargs="+",
+        help="keep raters: the answers count, whatever was decided before, and no verdict waits for a look at these"
+        " raters until they have answered more",
     )
     parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
     deciding.add_argument(

@@ -36,10 +36,10 @@ def scope_of(verdict: Verdict) -> Scope:
 def decision_at(verdict: Verdict, rule: AcceptanceSpec) -> str:
     """What a verdict's own summaries of ratings decide by another rule of the same kind (`verdicts.rules.decide`).
 
-    The rules may differ in their threshold; means and intervals do not depend on it. Undecided without summaries, and
-    where judges decide with people and are refused.
+    The rules may differ in their threshold; means and intervals do not depend on it. Undecided without summaries, where
+    its raters are to be looked at, and where judges decide with people and are refused.
     """
-    if not verdict.questions or any(one.reason for one in verdict.judged):
+    if verdict.decision_unchecked or not verdict.questions or any(one.reason for one in verdict.judged):
         return "undecided"
     if verdict.judged:
         return together(verdict, verdict.judged, rule)[0]

@@ -53,6 +53,13 @@ def withdrawn_hash(withdrawn: Collection[str]) -> str:
     return identity("withdrawn-v1", *sorted(withdrawn)) if withdrawn else ""
 
 
+def kept_hash(decisions: Sequence[Decision]) -> str:
+    """Identity of whom people keep, as they had answered; empty where none is. Decisions of before say no answers."""
+    last = {one.rater_id: one for one in decisions if one.rater_id}
+    kept = sorted(f"{one.rater_id} {one.answers}" for one in last.values() if one.answers and not one.exclude)
+    return identity("kept-v1", *kept) if kept else ""
+
+
 def is_marked(study: Study, ratings: pd.DataFrame) -> bool:
     """Whether ratings carry what was decided: who decided may have been cut off before they were marked."""
     decisions = read_decisions(study)
@@ -77,35 +84,44 @@ def refuse_unmarked(study: Study) -> None:
 
 def decide(
     study: Study,
-    rater: str,
-    *,
+    *raters: str,
     exclude: bool,
     reason: str,
     signs: Sequence[Sign] = (),
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> Decision:
-    """Note a decision about a rater and mark the ratings; `signs` are those that the person saw, `names` those known.
+    """Note a decision about raters and mark the ratings; `signs` are those that the person saw, `names` those known.
 
-    Raises StudyError for a rater without ratings and for a decision without a reason.
+    Returns the last rater's. Raises StudyError for a rater without ratings and for a decision without a reason.
     """
     ratings = read_all_ratings(study)
-    raters = sorted(set(ratings["rater_id"]))
-    if rater not in raters:
-        if rater in names:
-            raise StudyError(f"{study.name} has no answer of {named(rater, names)}; there is nothing to decide yet")
-        known = [*(names[one] for one in raters if one in names), *raters]
-        raise StudyError(f"{study.name} has no rater {rater!r}; {nearest(rater, known)}")
-    if not reason.strip():
-        raise StudyError(f"a decision about {named(rater, names)} needs a reason; add --reason 'why'")
-    decision = Decision(
-        rater_id=rater,
-        exclude=exclude,
-        reason=" ".join(reason.split()),
-        decided_at=datetime.now(UTC),
-        signs=tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == rater),
-    )
-    _note(study, [decision], ratings)
-    return decision
+    answers = answered(ratings)
+    for rater in raters:
+        _refuse_unknown(study, rater, sorted(set(ratings["rater_id"])), names)
+        if not reason.strip():
+            raise StudyError(f"a decision about {named(rater, names)} needs a reason; add --reason 'why'")
+    made = [
+        Decision(
+            rater_id=rater,
+            exclude=exclude,
+            reason=" ".join(reason.split()),
+            decided_at=datetime.now(UTC),
+            signs=tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == rater),
+            answers=answers.get(rater, 0),
+        )
+        for rater in dict.fromkeys(raters)
+    ]
+    _note(study, made, ratings)
+    return made[-1]
+
+
+def _refuse_unknown(study: Study, rater: str, raters: Sequence[str], names: Mapping[str, str]) -> None:
+    if rater in raters:
+        return
+    if rater in names:
+        raise StudyError(f"{study.name} has no answer of {named(rater, names)}; there is nothing to decide yet")
+    known = [*(names[one] for one in raters if one in names), *raters]
+    raise StudyError(f"{study.name} has no rater {rater!r}; {nearest(rater, known)}")
 
 
 def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: str) -> list[Decision]:
@@ -138,6 +154,12 @@ def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: 
 
 def _says(decision: Decision | None, exclude: bool, reason: str) -> bool:
     return decision is not None and (decision.exclude, decision.reason) == (exclude, reason)
+
+
+def answered(ratings: pd.DataFrame) -> dict[str, int]:
+    """How many pairs each rater has answered, controls among them."""
+    own = ratings.loc[ratings["status"] == "submitted", ["rater_id", "pair_id"]].drop_duplicates()
+    return {str(rater): int(number) for rater, number in own["rater_id"].value_counts().items() if number}
 
 
 def _pair_named(study: Study, name: str, sample: Sequence[Pair], controls: Sequence[Pair]) -> str:

@@ -12,7 +12,7 @@ from annotation.ratings.notable import low_pairs
 from annotation.ratings.ratings import read_ratings, stays
 from annotation.ratings.signs import find_signs
 from annotation.ratings.unlooked import not_looked_at
-from annotation.records import Decision, Sign
+from annotation.records import Decision, Sign, Verdict
 from annotation.rubric import Rubric, load_rubric
 from plumbline.cli import columns
 from plumbline.study import Study
@@ -88,3 +88,20 @@ def review_text(
             *([] if not withdrawals else ["Pairs", columns(["pair", "decision", "when", "reason"], withdrawals)]),
         ]
     )
+
+
+def waiting_text(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> str:
+    """Which verdicts wait for a look at which raters, and why; empty where none does."""
+    rows = [
+        [
+            one.transformation,
+            f"{one.language} {one.task_type}".strip(),
+            ", ".join(named(rater, names) for rater in one.to_look_at),
+            one.reasons[0],
+        ]
+        for one in verdicts
+    ]
+    if not rows:
+        return ""
+    title = "Verdicts that wait until these raters are excluded or kept, as they were reached last"
+    return f"{title}\n\n{columns(['transformation', 'language', 'raters', 'why'], rows)}\n\n"

@@ -97,18 +97,6 @@ def _codes(column: pd.Series) -> np.ndarray:
     return column.cat.codes.to_numpy(np.int64)
 
 
-def controls_missed(
-    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
-) -> tuple[int, int]:
-    """(submitted ratings of controls that are off by more than `rules.within`, all whose right answer is known).
-
-    `pairs` are as for `find_signs`; those that are no controls play no part.
-    """
-    controls = pairs[pairs["control"].isin(CHECKS)].reset_index(drop=True)
-    answers = control_answers(of_pairs(ratings, controls), expected)
-    return len(_missed(answers, rules)), len(answers)
-
-
 def control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
     """Each rating of a control that has a right answer, with that: `right` or `wanted`; a known item brings its own."""
     asked = own[own["control"].isin(CHECKS)]
@@ -123,7 +111,8 @@ def control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
     return answers
 
 
-def _missed(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+def missed_answers(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+    """Of `control_answers` those that are wrong, or off by more than `rules.within`."""
     other = (answers["wanted"] != "") & (answers["said"].astype(str) != answers["wanted"])
     return answers[other | ((answers["value"] - answers["right"]).abs() > rules.within)]
 
@@ -131,7 +120,7 @@ def _missed(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
 def _controls(own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
     answers = control_answers(own, expected)
     n = answers["rater_id"].value_counts()
-    missed = _missed(answers, rules)
+    missed = missed_answers(answers, rules)
     rows = missed[["control", "question", "value", "said", "right", "wanted"]].itertuples(index=False, name=None)
     said = (
         f"{control} {question} {own or f'{value:g}'} for {wanted or f'{right:g}'}"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.ratings.signs import controls_missed
+from annotation.ratings.missed import controls_missed
+from annotation.records import Verdict
 from annotation.report.makers import listed
 from annotation.report.material import Material
 from annotation.report.said import many
 from annotation.rubric import CHECKS
+from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import wrong
+from plumbline.study.campaign import QualitySpec
 
 
 def controls_told(material: Material) -> str:
@@ -56,3 +60,15 @@ def careless_told(material: Material) -> list[str]:
 def _checks(material: Material) -> str:
     """What tells about raters, and is no repeat."""
     return material.study.called.known
+
+
+def looked_at(verdicts: Sequence[Verdict], rules: QualitySpec) -> str:
+    """When a verdict waited for a look at its raters, or that none did."""
+    if note := unchecked(verdicts):
+        return note
+    return (
+        f"A verdict was left undecided, until a person had looked at its raters, where more than {rules.failing:.0%} of"
+        f" its ratings were of raters who missed more controls than {rules.attentive:.0%}, or all together did so"
+        " (one-sided binomial tests at 5%), or where on no question whose ratings vary raters told one"
+        " item from another better than chance (F tests at 5%)."
+    )

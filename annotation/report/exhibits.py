@@ -86,8 +86,7 @@ def agreement_exhibit(material: Material) -> Exhibit:
             shown = {"Of": group.level, "Name": group_name(group), "Question": one.question}
             for name, title in COEFFICIENTS.items():
                 found: Estimate = getattr(one, name)
-                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-                row[f"{name}_reason"] = found.reason
+                row |= {f"{name}{end}": getattr(found, end[1:] or "value") for end in ("", "_low", "_high", "_reason")}
                 shown[title[0].upper() + title[1:]] = with_interval(found)
             full.append(row)
             printed.append({**shown, AT_LEAST: at_least(one)})

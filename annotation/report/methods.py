@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from annotation.addressed import addressed_lines
-from annotation.report.controls import careless_told, controls_told
+from annotation.report.controls import careless_told, controls_told, looked_at
 from annotation.report.items import items_sampled
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
@@ -222,6 +222,7 @@ def _acceptance(material: Material) -> list[str]:
     return [
         f"A {judged} is judged {scope}: it is {decides}.{shared}",
         _minimums(material),
+        looked_at(material.verdicts, material.study.quality),
         _intervals(rule, shown, item),
         looks[rule.stop],
         _looks(material),

@@ -27,6 +27,7 @@ from annotation.training import by_trained, read_trained
 from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.held import with_checks
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, rules_of
 from annotation.verdicts.reachable import Ahead, ahead, never_lines
 from annotation.verdicts.tables import count
@@ -56,6 +57,7 @@ class Status:
     unreviewed: tuple[str, ...]  #: raters with signs about whom nobody decided
     mismatch: str  #: why the sample is no longer the study's; empty if it is
     rules_changed: bool  #: whether the study has other rules than those that were fixed
+    to_look_at: tuple[str, ...]  #: raters whom verdicts wait for
     judged: bool  #: whether there are verdicts that hold
     undecided: tuple[Ahead, ...]  #: the groups that are judged apart and not decided so far, with what can still come
     decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: anytime`, so far
@@ -127,6 +129,7 @@ def read_status(
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
         rules_changed=bool(broken),
+        to_look_at=tuple(dict.fromkeys(rater for one in found for rater in one.to_look_at)),
         judged=bool(found),
         undecided=tuple(undecided),
         decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),
@@ -202,7 +205,7 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
         return []
     counting = counting_ratings(read.of_sample, study.raters.per_pair)
     dealt = dealt_with(read.of_sample, read.withdrawn)
-    return verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt)
+    return with_checks(verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt), evidence)
 
 
 def _undecided(study: Study, pairs: pd.DataFrame, found: Sequence[Verdict]) -> list[Ahead]:

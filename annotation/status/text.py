@@ -15,6 +15,7 @@ from annotation.status.running import server_line
 from annotation.status.stages import PEOPLE_REPORT, scored_by
 from annotation.status.status import Status
 from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.held import raters_named
 from annotation.verdicts.reachable import never_lines
 from annotation.verdicts.tables import SIMULATED, count, display
 from plumbline.cli import columns
@@ -116,8 +117,8 @@ def _rate(status: Status, arguments: str) -> str:
         return _first(status, arguments)
     if status.decided and status.stages["verdicts"].state == "done":
         return ""
-    if status.unreviewed and status.stages["verdicts"].state != "done":
-        return _review(status, arguments)
+    if status.to_look_at or (status.unreviewed and status.stages["verdicts"].state != "done"):
+        return _look(status, arguments) if status.to_look_at else _review(status, arguments)
     return "" if status.decided else _wait(status, arguments)
 
 
@@ -167,6 +168,15 @@ def _review(status: Status, arguments: str) -> str:
     return (
         f"python -m annotation review {arguments}, then the same with --exclude RATER or --keep RATER, and"
         f" --reason, for {count(len(status.unreviewed), 'rater')} with signs and no decision yet"
+    )
+
+
+def _look(status: Status, arguments: str) -> str:
+    """What ends that verdicts wait for a look at raters."""
+    raters = " ".join(raters_named(status.to_look_at))
+    return (
+        f"python -m annotation review {arguments}, then the same with --exclude {raters} or --keep {raters}, and"
+        f" --reason, for {count(len(status.to_look_at), 'rater')} whom verdicts wait for"
     )
 
 

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 
 from annotation.judged_mean import JudgedMean
 from annotation.offering import refuse_other_sample
-from annotation.ratings.exclusions import is_marked, read_decisions, withdrawn_hash
+from annotation.ratings.exclusions import is_marked, kept_hash, read_decisions, withdrawn_hash
 from annotation.ratings.ratings import SAMPLE, counting_ratings, write_ratings
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.held import with_checks
 from annotation.verdicts.judged import Unit, with_judged
 from annotation.verdicts.marks import with_rules_fixed
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
@@ -51,7 +52,10 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
     rests_on |= {"rule_id": rule_id(study), "rubric_hash": evidence.rubric.identity()}
     pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn
-    judged_by = rests_on | {"withdrawn_hash": withdrawn_hash(withdrawn)}
+    judged_by = rests_on | {
+        "withdrawn_hash": withdrawn_hash(withdrawn),
+        "kept_hash": kept_hash(evidence.decisions),
+    }
     groups, found, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
     found = with_supply(found, evidence.supply)
     found = with_rules_fixed(found, replace(evidence, rules=rules).rules_fixed[0])
@@ -59,6 +63,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
         if judged is None:
             raise RuntimeError("people and judges decide, and nobody told what judges say")  # a bug of the caller
         found = with_judged(found, judged(evidence, found), design.rule)
+    found = with_checks(found, evidence)
     seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
     written = evidence.with_rules(rules, seen)
     doubts = doubts_of(written, found, written.signs)

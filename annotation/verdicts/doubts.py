@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 
 from annotation.offering import read_reviews
 from annotation.ratings.collected import Collected
+from annotation.ratings.missed import controls_missed
 from annotation.ratings.ratings import stays
 from annotation.ratings.reviewed import saw_scores
-from annotation.ratings.signs import COMMENTS, controls_missed
-from annotation.records import Decision, Sign, Summary, Verdict
+from annotation.ratings.signs import COMMENTS
+from annotation.records import Decision, Sign, Verdict
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.held import look_lines
 from annotation.verdicts.judged import late_judgements
 from annotation.verdicts.tables import count, display, number, rated, scoped, wrong
 from plumbline.study import Study
@@ -45,6 +47,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
     study, collected = evidence.study, evidence.collected
     return (
         *filter(None, [evidence.rules_fixed[1]]),
+        *look_lines(study, verdicts),
         *_signs(study, collected, signs, evidence.decisions),
         *_controls(evidence),
         *_exclusions(verdicts),
@@ -215,7 +218,7 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
     found: dict[str, None] = {}
     for one in verdicts:
         for summary in rated(one.questions):
-            if _hollow(summary):
+            if summary.alpha.value < LOW_ALPHA and summary.ac2.value >= FAIR_AC2:
                 place = f"{display(one.pool)} ({one.language}) {summary.question}"
                 found[f"{place} {number(summary.alpha.value)} beside {number(summary.ac2.value)}"] = None
     if found:
@@ -224,16 +227,10 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Verdicts that people's ratings alone would not have reached."""
-    turned = [
-        f"{_name(one)}: {one.decision}, people alone {one.alone}" for one in verdicts if one.decision != one.alone
-    ]
+    turned = [f"{_name(one)}: {one.by_rule}, people alone {one.alone}" for one in verdicts if one.by_rule != one.alone]
     if turned:
         yield f"people and judges decide otherwise than people alone: {_some(turned)}"
     yield from late_judgements(verdicts)
-
-
-def _hollow(summary: Summary) -> bool:
-    return summary.alpha.value < LOW_ALPHA and summary.ac2.value >= FAIR_AC2
 
 
 def _supply(study: Study, verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[str]:

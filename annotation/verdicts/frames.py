@@ -37,6 +37,8 @@ def judge(
     agreement; None leaves out all agreement but AC2. A record's `questions` hold means, intervals and agreement of each
     question.
 
+    Nobody looks at raters here, as by `acceptance.protocol: paper`: a study's verdicts may wait for that (`checked`).
+
     Source: HTEB, section 2.4; the rules are `annotation.verdicts.rules`. Raises ValueError for a frame that lacks a
     column, values off the scale, questions that the design does not ask, a rater twice on a pair and question, a status
     or mark that is none, and more raters of a pair than the design counts where no `submitted_at` says who came first.

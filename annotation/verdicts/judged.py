@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from annotation.judged_mean import JudgedMean
 from annotation.records import Outcome, Summary, Verdict
 from annotation.statistics.intervals import CHANGED
-from annotation.verdicts.rules import decide, rules_for
+from annotation.verdicts.rules import decide, rules_for, unchecked
 from annotation.verdicts.tables import scoped
 from plumbline.study.campaign import AcceptanceSpec
 
@@ -32,10 +32,11 @@ def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
 
 def deciders(found: Sequence[Verdict]) -> tuple[str, str]:
     """(who decided, what a reader of the verdicts' numbers has to know then)."""
+    note = unchecked(found)
     if not any(one.decision_people for one in found):
-        return "people", ""
+        return "people", note
     of_people = "means, intervals, AC2 and P are of people's ratings alone, and “People alone” is what these decide"
-    return "people and judges together", f"Decisions are of people and judges together; {of_people}."
+    return "people and judges together", f"Decisions are of people and judges together; {of_people}. {note}".rstrip()
 
 
 def late_judgements(found: Sequence[Verdict]) -> list[str]:

@@ -25,6 +25,7 @@ from plumbline.study import Study
 
 FILE = "rules.json"
 COMMAND = "annotation publish"
+CHECKED = ("attentive", "failing")  # of `quality`: by these a verdict waits for a look at its raters
 _ADVICE = "bring it back from a copy: without it nothing shows when the rules were fixed"
 
 
@@ -73,6 +74,11 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     """
     held = [one for one in fixed[1:] if one.reason or first is None or one.fixed_at <= first]
     return held[-1] if held else next(iter(fixed), None)
+
+
+def checks_known(rules: RuleSet) -> bool:
+    """Whether rules say when raters fail: those that an earlier version fixed do not, and stay as they are."""
+    return set(CHECKED) <= set(rules.rules.get("quality", {}))
 
 
 def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
@@ -148,7 +154,7 @@ def rules_due(
     raters were asked for.
     """
     reason, now = " ".join((amend or "").split()), rules_of(study, rubric)
-    what = other_rules(now, fixed, ratings)
+    what, holds = other_rules(now, fixed, ratings), binding(fixed, first_rating(ratings))
     if amend is not None and not (what and reason):
         why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
         raise StudyError(f"{study.file}: --amend: {why}")
@@ -157,6 +163,8 @@ def rules_due(
     unworded = first_rating(ratings) is None and not any("rubric" in one.rules for one in fixed[-1:])
     if not (what or unworded or not fixed):
         return list(fixed)
+    if holds is not None and not checks_known(holds) and first_rating(ratings) is not None:
+        now["quality"] = {name: one for name, one in now["quality"].items() if name not in CHECKED}
     late = reason if first_rating(ratings) is not None else ""
     return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=now, reason=late)]
 

@@ -13,13 +13,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from annotation.records import Summary
+from annotation.records import Summary, Verdict
 from annotation.statistics.intervals import Floats
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.subject import Called
 
 _ROUNDING = 1e-9
 _SURE = 0.975  # P of a mean whose ordinary 95% interval ends at the limit
+_UNCHECKED = (
+    "Not looked at: whether raters pass the controls, and whether they agree beyond chance (acceptance.protocol: paper,"
+    " tasks that people do, or rules that an earlier version fixed)."
+)
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,11 @@ def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpe
         f"decided at an earlier look, which stays; the {n_pairs} pairs of now are less sure (P {probability:.2f}):"
         " later ones were judged otherwise",
     )
+
+
+def unchecked(verdicts: Iterable[Verdict]) -> str:
+    """What nobody looked at, where a verdict would not have waited for a look at raters who fail; else empty."""
+    return "" if all(one.checked for one in verdicts) else _UNCHECKED
 
 
 def in_own_words(reasons: Sequence[str], called: Called) -> list[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 from annotation.records import P_IS, Chance, Estimate, Group, Summary, Verdict
 from annotation.statistics.agreement import at_least
 from annotation.verdicts.marks import late_lines
-from annotation.verdicts.rules import in_own_words, in_words
+from annotation.verdicts.rules import in_own_words, in_words, unchecked
 from plumbline.cli import columns
 from plumbline.languages import language_name
 from plumbline.study.subject import PAIRS, Called
@@ -47,6 +47,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "task_type": verdict.task_type,
             "decision": verdict.decision,
             **({"decision_people": verdict.decision_people} if verdict.decision_people else {}),
+            **({"decision_unchecked": verdict.decision_unchecked} if verdict.decision_unchecked else {}),
             "reasons": "; ".join((*verdict.reasons, *verdict.sequence)),
             "probability": verdict.probability,
             "n_pairs": verdict.n_pairs,
@@ -220,8 +221,9 @@ def verdict_text(verdicts: Sequence[Verdict], called: Called = PAIRS) -> str:
     simulated += "".join(f"\n{line}" for line in late_lines(verdicts))
     judged, items = called.judged.capitalize(), f"{called.item}s"
     where = "Language, task" if tasks else "Language"
+    note = f"\n{found}" if (found := unchecked(verdicts)) else ""
     header = [judged, where, "Verdict", items.capitalize(), "P", "Failed", "Reason"]
-    return columns(header, rows, f"no {items}") + (f"\n{P_IS}" if verdicts else "") + simulated
+    return columns(header, rows, f"no {items}") + (f"\n{P_IS}" if verdicts else "") + note + simulated
 
 
 def _waves(verdict: Verdict) -> list[str]:

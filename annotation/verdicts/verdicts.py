@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
-from annotation.ratings.exclusions import refuse_unmarked, withdrawn_hash, withdrawn_pairs
+from annotation.ratings.exclusions import kept_hash, read_decisions, refuse_unmarked, withdrawn_hash, withdrawn_pairs
 from annotation.ratings.ratings import Dealt, counting_ratings, dealt_with, stays
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.rubric import Rubric, load_rubric
@@ -78,7 +78,8 @@ def refuse_stale(study: Study, found: Sequence[Verdict], rubric: Rubric | None =
     if not found:
         return
     rests_on = {
-        (one.pairs_sha256, one.ratings_sha256, one.rule_id, one.rubric_hash, one.withdrawn_hash) for one in found
+        (one.pairs_sha256, one.ratings_sha256, one.rule_id, one.rubric_hash, one.withdrawn_hash, one.kept_hash)
+        for one in found
     }
     files = {name: study.folder / f"{name}.parquet" for name in ("pairs", "ratings")}
     worded = any(one.rubric_hash for one in found)
@@ -92,6 +93,7 @@ def refuse_stale(study: Study, found: Sequence[Verdict], rubric: Rubric | None =
         "pairs.parquet": pairs, "ratings.parquet": ratings, "the study's rule (acceptance, raters.per_pair)": rule,
         f"the rubric {study.rubric!r}": worded_as,
         "the list of withdrawn pairs": withdrawn_hash(withdrawn_pairs(study)),
+        "the list of raters whom people keep": kept_hash(read_decisions(study)),
     }  # fmt: skip
     for was in rests_on:
         changed = [name for (name, is_now), one in zip(now.items(), was, strict=True) if one != is_now]

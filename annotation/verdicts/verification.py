@@ -16,6 +16,7 @@ import pandas as pd
 
 from annotation.records import Group, PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.held import with_checks
 from annotation.verdicts.judged import unit_of, with_judged
 from annotation.verdicts.marks import with_rules_fixed
 from annotation.verdicts.rules import in_words
@@ -40,6 +41,7 @@ _REST = (
     "rubric_hash",
     "generator_kind",
     "withdrawn_hash",
+    "kept_hash",
 )  # see `refuse_stale`
 
 
@@ -72,6 +74,7 @@ def differences(
     follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
     if evidence.study.acceptance.judges.use == "decide":  # whether judges said so, their records tell
         follow = with_judged(follow, {unit_of(one): one.judged for one in found}, evidence.design.rule)
+    follow = with_checks(follow, evidence)
     yield from (("verdicts.json", one) for one in _other_verdicts(found, follow))
     if means is not None:
         yield from (("pair_means.parquet", one) for one in _other_means(means, own))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotation.ratings.exclusions import withdrawn_hash
+from annotation.ratings.exclusions import kept_hash, withdrawn_hash
 from annotation.ratings.ratings import counting_ratings
 from annotation.sampling.candidates import Supply
 from evaluation.bundle import members
@@ -48,6 +48,8 @@ def other_records(bundle: Bundle) -> Iterator[Fault]:
         yield "waves.json", "notes another pairs_sha256 last than the verdicts have"
     if any(one.withdrawn_hash != withdrawn_hash(seen.collected.withdrawn) for one in verdicts):
         yield members.VERDICTS, "has another withdrawn_hash than the withdrawn pairs"
+    if any(one.kept_hash != kept_hash(seen.decisions) for one in verdicts):
+        yield members.VERDICTS, "has another kept_hash than the raters whom people keep"
     counted = len(counting_ratings(seen.collected.sample_ratings, seen.study.raters.per_pair))
     if seen.looks and seen.looks[-1].n_ratings != counted:
         yield "looks.json", f"notes {seen.looks[-1].n_ratings} ratings last, and {counted} count"

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from annotation.records import Summary, Verdict
 from annotation.verdicts.marks import late_lines
+from annotation.verdicts.rules import unchecked
 from evaluation.bundle import judged
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import Fault
@@ -104,7 +105,8 @@ def verdict_table(verdicts: Sequence[Verdict]) -> str:
         alone = [verdict.alone] if both else []
         rows.append([verdict.transformation, where, verdict.decision, *alone, str(verdict.n_pairs), *found])
     head = [*(["people alone"] if both else []), "pairs", *(word for name in questions for word in (name, "AC2"))]
-    return columns(["transformation", "language", "decision", *head], rows, "no verdict was reached")
+    table = columns(["transformation", "language", "decision", *head], rows, "no verdict was reached")
+    return f"{table}\n{note}" if (note := unchecked(verdicts)) else table
 
 
 def _two(one: Summary | None) -> tuple[str, str]:

@@ -49,8 +49,8 @@ def resampled_acceptance(
     (`verdicts.counted.basis`). The pairs of each group that is judged apart are drawn with replacement; where the
     study takes raters for a sample too (`pairs_and_raters`), so are its raters, once for all groups (the pigeonhole
     bootstrap: Owen 2007, Ann. Appl. Stat. 1, 386-411). How many pairs and ratings there are, and AC2 where the rule
-    asks for it, stay as they were: verdicts that lack these are accepted in no resample. Each group has its own random
-    numbers, by `seed` and its name.
+    asks for it, stay as they were: verdicts that lack these, or wait for a look at their raters, are accepted in
+    none. Each group has its own random numbers, by `seed` and its name.
     """
     facts = pairs.set_index("pair_id")[["pool", "language", "task_type"]]
     rated = ratings.drop(columns="language").merge(facts, left_on="pair_id", right_index=True)
@@ -92,7 +92,7 @@ def _group(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 def _accepted(own: pd.DataFrame, verdict: Verdict, design: Design, raters: _Raters, rng: np.random.Generator) -> Bools:
     """Whether each resample of one group's ratings is accepted."""
     n_resamples = len(raters.drawn)
-    if own.empty or not verdict.questions or _lacks(verdict, design):
+    if own.empty or verdict.decision_unchecked or not verdict.questions or _lacks(verdict, design):
         return np.zeros(n_resamples, np.bool_)
     asked = [own[own["question"] == one.question] for one in verdict.questions if one.kind == "rating"]
     size = max(len(part) for part in asked)

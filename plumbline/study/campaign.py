@@ -171,8 +171,13 @@ class AcceptanceSpec(Later, Part):
     `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
     """
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"rules", "combine", "judges"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"protocol", "rules", "combine", "judges"})
 
+    protocol: Literal["checked", "paper"] = Field(
+        default="checked",
+        description="checked: undecided where raters miss controls (`quality.attentive`) or tell pairs apart no better"
+        " than chance, until a person has looked at them; paper: by the ratings alone, as HTEB and PTEB print it",
+    )
     threshold: float = Field(
         default=3.0, description="what the mean must reach on each question; required if the rubric has none"
     )
@@ -264,6 +269,12 @@ class QualitySpec(Part):
         default=0.1, ge=-1, le=1, description="sign: rank correlation with the other raters' mean below this"
     )
     low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
+    attentive: float = Field(
+        default=0.2, gt=0, lt=1, description="share of the controls that an attentive rater may miss; more is failing"
+    )
+    failing: float = Field(
+        default=0.1, ge=0, le=1, description="share of its ratings by failing raters above which a verdict waits"
+    )
 
 
 def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool, crowd: bool) -> None:

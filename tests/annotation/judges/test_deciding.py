@@ -75,7 +75,7 @@ def test_people_and_judges_accept_what_people_lean_to() -> None:
     shown = verdict_table([one]).iloc[0]
     assert (shown["decision"], shown["decision_people"]) == ("accepted", "undecided")
     assert deciders([one])[0] == "people and judges together" and "of people's ratings alone" in deciders([one])[1]
-    assert deciders([one.model_copy(update={"decision_people": None})]) == ("people", "")
+    assert deciders([one.model_copy(update={"decision_people": None, "checked": True})]) == ("people", "")
     assert decision_at(one, design(threshold=3.5).rule) == "undecided"
 
 

@@ -410,7 +410,9 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     decide(generated, "a", exclude=True, reason="more of it came up")
     status, following = at(generated)
     assert states(status) == "+ + + + + ! ! !" and following.startswith("wait for 192 answers")
-    assert status.stages["verdicts"].note == "ratings.parquet changed after the verdicts were reached"
+    assert status.stages["verdicts"].note == (
+        "ratings.parquet and the list of raters whom people keep changed after the verdicts were reached"
+    )
     assert status.raters.set_index("rater_id").loc["a", "excluded"]
     assert status.progress["excluded"].eq(24).all() and status.progress["counting"].eq(48).all()
 

@@ -24,6 +24,7 @@ from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_of, doubts_text
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.tables import verdict_text
 from generation.run import generate
 from plumbline.records import Rating
 from plumbline.store import write_table
@@ -66,12 +67,18 @@ def three(study: Study) -> Study:
     return study.model_copy(update={"raters": study.raters.model_copy(update={"per_pair": 3})})
 
 
+def paper(study: Study) -> Study:
+    """A study whose verdicts go by the ratings alone."""
+    return study.model_copy(update={"acceptance": study.acceptance.model_copy(update={"protocol": "paper"})})
+
+
 def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Study) -> None:
-    study = three(generated)
+    study = paper(three(generated))
     careless(study)
     fixed_in_2025(study)
     verdicts = accept(study).verdicts
     assert {one.decision for one in verdicts} == {"accepted"} and all(one.probability > 0.99 for one in verdicts)
+    assert "Not looked at: whether raters pass the controls" in verdict_text(verdicts)
     signs, controls, *others = doubts(study, verdicts)
     assert signs.startswith("3 of 3 raters whose answers count show signs of careless answers (controls 3, too fast 3")
     assert "100% of the ratings that count are theirs; about 3 of them nobody decided" in signs
@@ -191,7 +198,7 @@ def test_more_of_another_kind_is_doubtful_under_an_anytime_rule(variant: Callabl
 
 
 def test_accept_status_and_report_say_it(generated: Study) -> None:
-    study = three(generated)
+    study = paper(three(generated))
     careless(study)
     fixed_in_2025(study)
     verdicts = accept(study).verdicts
@@ -222,4 +229,5 @@ def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None
     assert done.returncode == 0, done.stderr
     verdicts, _, last = done.stdout.partition("\nDoubtful:\n")
     assert f"`python -m annotation review {shlex.join(options)}`" in last
-    assert "accepted" in verdicts and last.startswith("- 4 of 4 raters whose answers count show signs")
+    assert "undecided" in verdicts and last.startswith("- raters to look at before 8 verdicts can be decided")
+    assert "\n- 4 of 4 raters whose answers count show signs" in last

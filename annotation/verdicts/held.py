@@ -1,0 +1,197 @@
+"""Verdicts that wait for a look at their raters: those who miss controls, or do not tell pairs apart beyond chance.
+
+By `acceptance.protocol: checked` (the default) such a verdict is undecided until a person has excluded or kept these
+raters (`annotation review`). By `paper` nobody looks, as in HTEB and PTEB, whose rules are of means alone.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from annotation.ratings.exclusions import answered
+from annotation.ratings.missed import controls_by_kind
+from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.records import Decision, Verdict
+from annotation.statistics.agreement import Answers
+from annotation.statistics.attention import LEVEL, misses_too_many, telling_apart, vary
+from annotation.statistics.summaries import Design
+from annotation.verdicts.by_task import does_tasks
+from annotation.verdicts.counted import SCOPES, basis
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import binding, checks_known
+from annotation.verdicts.tables import count, scoped
+from plumbline.records import Pair
+from plumbline.study import Study
+from plumbline.study.campaign import QualitySpec
+
+LOOK = "raters to look at: "  # with which a reason begins
+_NAMED = 6  # raters whom a command names
+Missed = Mapping[str, Mapping[str, tuple[int, int]]]  # by rater, by kind of control: (missed, asked)
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What is known of raters beside their ratings of the sample."""
+
+    missed: Missed = field(default_factory=dict)
+    kept: Collection[str] = ()  #: raters whom a person looked at and keeps
+    rules: QualitySpec = field(default_factory=QualitySpec)
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Checks:
+        """The study's."""
+        collected, rules = evidence.collected, evidence.study.quality
+        missed = controls_by_kind(collected.known, collected.pairs, rules, evidence.rubric.expected)
+        return cls(missed, kept_raters(evidence.decisions, answered(collected.ratings)), rules)
+
+    def fails(self, rater: str) -> bool:
+        """Whether a rater misses more controls than an attentive one."""
+        return rater in self.missed and misses_too_many(self.missed[rater], self.rules.attentive)
+
+
+def checks_raters(evidence: Evidence) -> bool:
+    """Whether verdicts wait for a look at raters; rules that an earlier version fixed know nothing of it."""
+    holds = binding(evidence.rules, evidence.first)
+    chosen = evidence.study.acceptance.protocol == "checked" and not does_tasks(evidence.study)
+    return chosen and (holds is None or checks_known(holds))
+
+
+def kept_raters(decisions: Sequence[Decision], answers: Mapping[str, int]) -> frozenset[str]:
+    """The raters whom people keep, and who have answered no more since they were looked at."""
+    last = {one.rater_id: one for one in decisions}
+    return frozenset(name for name, one in last.items() if not one.exclude and 0 < answers.get(name, 0) <= one.answers)
+
+
+def with_checks(found: Sequence[Verdict], evidence: Evidence) -> list[Verdict]:
+    """Verdicts as they are decided, those undecided that wait for a look at their raters."""
+    if not checks_raters(evidence):
+        return list(found)
+    found = [one.model_copy(update={"checked": True}) for one in found]
+    if all(one.decision == "undecided" for one in found):
+        return found
+    collected = evidence.collected
+    return held(
+        found, collected.sample_pairs, collected.sample_ratings, evidence.design, Checks.of(evidence),
+        collected.withdrawn,
+    )  # fmt: skip
+
+
+def held(
+    found: Sequence[Verdict],
+    pairs: Sequence[Pair],
+    ratings: pd.DataFrame,
+    design: Design,
+    checks: Checks,
+    withdrawn: Collection[str] = (),
+) -> list[Verdict]:
+    """The verdicts, those undecided whose raters somebody has to look at; `ratings` are all of the sample's."""
+    key = SCOPES[design.rule.scope]
+    names = ["pair_id", "pool", "language", "task_type", "wave"]
+    sample = pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
+    counting = counting_ratings(ratings, design.per_pair)
+    own = basis(sample, counting, design, dealt_with(ratings, withdrawn)).ratings
+    facts = sample.set_index("pair_id")
+    own = own.assign(**{name: own["pair_id"].map(facts[name]) for name in key})
+    groups = {tuple(map(str, place)): group for place, group in own.groupby(key, observed=True)}
+    reasons = {place: list(reasons_to_look(group, design, checks)) for place, group in groups.items()}
+    return [_held(one, reasons.get(tuple(getattr(one, name) for name in key), [])) for one in found]
+
+
+def _held(verdict: Verdict, found: Sequence[tuple[str, Sequence[str]]]) -> Verdict:
+    if not found or verdict.decision == "undecided":
+        return verdict
+    alone = f"the rule alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
+    update = {
+        "decision": "undecided",
+        "decision_unchecked": verdict.decision,
+        "reasons": (*(f"{LOOK}{reason}" for reason, _ in found), alone),
+        "to_look_at": tuple(sorted({rater for _, raters in found for rater in raters})),
+    }
+    return verdict.model_copy(update=update)
+
+
+def reasons_to_look(own: pd.DataFrame, design: Design, checks: Checks) -> Iterator[tuple[str, Sequence[str]]]:
+    """(why a verdict on these ratings waits, the raters to look at); nothing where it does not."""
+    given = {str(rater): int(number) for rater, number in own["rater_id"].value_counts().items() if number}
+    looked_at = set(given) <= set(checks.kept)
+    failing = [rater for rater in given if checks.fails(rater) and rater not in checks.kept]
+    share = sum(given[rater] for rater in failing) / max(sum(given.values()), 1)
+    if share > checks.rules.failing:
+        yield (
+            f"{count(len(failing), 'rater')} with {share:.0%} of the ratings missed {_of(failing, checks.missed)},"
+            " more than attentive raters do",
+            failing,
+        )
+    elif not looked_at and misses_too_many(_together(given, checks.missed), checks.rules.attentive):
+        yield (
+            f"together they missed {_of(given, checks.missed)}, more than attentive raters do",
+            [rater for rater in given if rater not in checks.kept],
+        )
+    if not looked_at and (hollow := _told_apart_by_nobody(own, design)):
+        yield (
+            f"they tell pairs apart no better than chance ({hollow})",
+            [rater for rater in given if rater not in checks.kept],
+        )
+
+
+def _together(raters: Collection[str], missed: Missed) -> dict[str, tuple[int, int]]:
+    """The controls of several raters, by kind."""
+    found: dict[str, tuple[int, int]] = {}
+    for rater in raters:
+        for kind, (number, asked) in missed.get(rater, {}).items():
+            before = found.get(kind, (0, 0))
+            found[kind] = before[0] + number, before[1] + asked
+    return found
+
+
+def _of(raters: Collection[str], missed: Missed) -> str:
+    whole = _together(raters, missed).values()
+    return f"{sum(number for number, _ in whole)} of {count(sum(asked for _, asked in whole), 'control')}"
+
+
+def _told_apart_by_nobody(own: pd.DataFrame, design: Design) -> str:
+    """The questions whose ratings vary, where in none of them raters tell pairs apart; empty where in some, or none.
+
+    Of several at 5% over their number.
+    """
+    found = dict[str, float]()
+    for name in design.questions:
+        asked = design.asked(name)
+        ratings = own[own["question"] == name]
+        if asked.kind != "rating" or ratings.empty:
+            continue
+        answers = Answers.of(ratings, asked.scale)
+        if vary(answers) and not math.isnan(p := telling_apart(answers)):
+            found[name] = p
+    if not found or min(found.values()) * len(found) <= LEVEL:
+        return ""
+    return ", ".join(f"{name}: p {p:.2f}" for name, p in found.items())
+
+
+def look_lines(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """The verdicts that wait for a look at their raters, and the commands that end it; nothing where none waits."""
+    waiting = [one for one in verdicts if one.to_look_at]
+    if not waiting:
+        return
+    names = [scoped(one.transformation, one.language, one.task_type) for one in waiting]
+    why = dict.fromkeys(
+        reason.removeprefix(LOOK) for one in waiting for reason in one.reasons if reason.startswith(LOOK)
+    )
+    more = f"; and {len(why) - 1} more" if len(why) > 1 else ""
+    command = study.command("annotation review")
+    raters = " ".join(raters_named([rater for one in waiting for rater in one.to_look_at]))
+    yield (
+        f"raters to look at before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
+        f" {next(iter(why))}{more}; read `{command}`, then run it with `--exclude` or `--keep {raters} --reason WHY`"
+    )
+
+
+def raters_named(raters: Sequence[str]) -> list[str]:
+    """Raters for a command line; of many a word in their place."""
+    found = list(dict.fromkeys(raters))
+    return found if len(found) <= _NAMED else ["RATERS"]

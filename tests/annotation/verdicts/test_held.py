@@ -1,0 +1,186 @@
+"""Verdicts wait for a look at raters who miss the controls or tell nothing apart, and for nobody who reads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.ratings.exclusions import decide, read_decisions
+from annotation.ratings.ratings import read_all_ratings, write_ratings
+from annotation.records import RuleSet, Verdict
+from annotation.statistics.agreement import Answers
+from annotation.statistics.attention import misses_too_many, telling_apart, vary
+from annotation.status.status import read_status
+from annotation.status.text import next_step
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.preregistration import FILE, rules_of
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_edited
+from evaluation.scopes import decision_at
+from plumbline.errors import DataError
+from plumbline.manifest import write_kept
+from plumbline.study import Study
+from tests.annotation.ratings.test_review import rate
+from tests.annotation.verdicts.attention import CARELESS, HONEST, share_waiting
+from tests.annotation.verdicts.test_doubts import NOW, careless, doubts, paper, three
+from tests.commands import here
+from tests.scale import scaled
+
+
+def options(study: Study) -> list[str]:
+    return ["--study", str(study.file), "--exports", str(study.folder.parent)]
+
+
+@pytest.fixture
+def clicked(generated: Study) -> Study:
+    """Scripted keys, 5 and 4 in turn: AC2 is 0.88, alpha below 0, and every unrelated text was given a 4 or a 5."""
+    study = three(generated)
+    careless(study)
+    return study
+
+
+def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
+    found = accept(clicked).verdicts
+    assert {one.decision for one in found} == {"undecided"}
+    assert {one.decision_unchecked for one in found} == {"accepted"}
+    assert {one.to_look_at for one in found} == {("a", "b", "c")} and all(one.checked for one in found)
+    assert found[0].reasons[0].startswith("raters to look at: 3 raters with 100% of the ratings missed ")
+    assert found[0].reasons[-1].startswith("the rule alone: accepted (mean quality 4.50, fluency 4.50")
+    first = doubts(clicked, found)[0]
+    assert first.startswith("raters to look at before 8 verdicts can be decided (")
+    assert first.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
+    step = next_step(read_status(clicked, NOW), clicked.arguments)
+    assert step.startswith(f"python -m annotation review {clicked.arguments}, then the same with --exclude a b c or")
+    assert {decision_at(one, clicked.acceptance) for one in found} == {"undecided"}  # at every other threshold too
+    refuse_edited(clicked, found)
+
+
+def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated: Study) -> None:
+    careless(generated, "abcd")
+    found = accept(generated).verdicts
+    assert {one.decision for one in found} == {"undecided"}
+    read = here("annotation", "review", *options(generated))
+    assert "Verdicts that wait until these raters are excluded or kept" in read.stdout
+    done = here(
+        "annotation", "review", *options(generated), "--keep", "a", "b", "c", "d", "--reason", "watched them work"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "a, b, c, d are kept: watched them work; run `" in done.stdout
+    with pytest.raises(DataError, match="the list of raters whom people keep changed after the verdicts were reached"):
+        refuse_stale(generated, found)
+    looked_at = accept(generated).verdicts
+    assert {one.decision for one in looked_at} == {"accepted"} and not any(one.to_look_at for one in looked_at)
+    assert {one.answers for one in read_decisions(generated)} == {read_all_ratings(generated)["pair_id"].nunique()}
+    refuse_edited(generated, looked_at)
+
+    ratings = read_all_ratings(generated)
+    _shorten(generated, ratings["pair_id"] == ratings["pair_id"].iloc[0])
+    decide(generated, "a", "b", "c", "d", exclude=False, reason="watched them work")
+    write_ratings(generated, ratings, read_decisions(generated))  # with the answers that came in after that
+    assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
+
+
+def _shorten(study: Study, late: pd.Series) -> None:
+    """The study as it was before some answers came in."""
+    ratings = read_all_ratings(study)
+    write_ratings(study, ratings[~late].reset_index(drop=True), read_decisions(study))
+
+
+def test_excluding_the_raters_ends_it_too(generated: Study) -> None:
+    """Rater a gives 5 to all; without a the others decide."""
+    study = three(generated)
+    rate(study)
+    _all(study, "a", 5)
+    waiting = [one for one in accept(study).verdicts if one.to_look_at]
+    assert waiting and all(one.to_look_at == ("a",) for one in waiting)
+    assert all("1 rater with 33% of the ratings missed" in one.reasons[0] for one in waiting)
+    decide(study, "a", exclude=True, reason="5 to everything")
+    after = accept(study).verdicts
+    assert not any(one.to_look_at for one in after) and {one.decision for one in after} != {"undecided"}
+
+
+def _all(study: Study, rater: str, value: int) -> None:
+    """The rater gives one point to everything, the controls among it."""
+    ratings = read_all_ratings(study)
+    ratings.loc[ratings["rater_id"] == rater, "value"] = value
+    write_ratings(study, ratings, read_decisions(study))
+
+
+def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:
+    found = accept(paper(clicked)).verdicts
+    assert {one.decision for one in found} == {"accepted"} and not any(one.checked for one in found)
+
+
+def test_rules_of_before_stay_as_they_were(clicked: Study) -> None:
+    rules = rules_of(clicked)
+    rules["quality"] = {name: one for name, one in rules["quality"].items() if name not in ("attentive", "failing")}
+    write_kept(clicked, FILE, [RuleSet(fixed_at=NOW - timedelta(days=9), rules=rules)])  # as an earlier version did
+    found = accept(clicked).verdicts
+    assert {one.decision for one in found} == {"accepted"} and not any(one.checked for one in found)
+    refuse_edited(clicked, read_verdicts(clicked))
+    amended = clicked.model_copy(update={"acceptance": clicked.acceptance.model_copy(update={"threshold": 2.5})})
+    assert {one.decision for one in accept(amended, "3 is too strict").verdicts} == {"accepted"}
+    assert not any(one.checked for one in read_verdicts(amended))
+
+
+def test_what_verdicts_of_before_say_is_what_they_said() -> None:
+    fields = {"decision_unchecked", "to_look_at", "kept_hash", "checked"}
+    assert fields <= Verdict.LATER
+    assert Verdict.model_fields["checked"].default is False
+
+
+@pytest.mark.parametrize(
+    ("controls", "fails"),
+    [
+        ({}, False),
+        ({"positive": (1, 1)}, False),  # one control may be missed by anybody: 0.2
+        ({"positive": (1, 1), "negative": (1, 1)}, True),  # 0.2 ** 2 = 0.04
+        ({"positive": (0, 2), "negative": (2, 2)}, False),  # 0.18 together, and 0.04 above 0.05 / 2
+        ({"positive": (0, 3), "negative": (3, 3)}, True),  # 0.008 of one kind: always the best point
+        ({"positive": (0, 50), "negative": (8, 50)}, False),
+    ],
+)
+def test_who_fails_the_controls(controls: dict[str, tuple[int, int]], fails: bool) -> None:
+    assert misses_too_many(controls, 0.2) is fails
+
+
+def answers(rows: Any) -> Answers:
+    frame = pd.DataFrame(np.asarray(rows)).stack().rename("value").reset_index()
+    return Answers.of(frame.set_axis(["pair_id", "rater_id", "value"], axis=1), (1, 2, 3, 4, 5))
+
+
+def test_telling_apart_is_the_f_test_of_a_two_way_analysis_of_variance() -> None:
+    # pairs' means 1.5, 3.5, 4; raters' means 8/3, 10/3, overall 3. Between pairs: 2 (2.25 + 0.25 + 1) = 7 of 2 df;
+    # raters: 3 (1/9 + 1/9) = 2/3 of 1; total 4 + 1 + 1 + 0 + 1 + 1 = 8; so within 1/3 of 2 df; F = 3.5 / (1/6) = 21
+    rows = [(1, 2), (3, 4), (4, 4)]
+    assert telling_apart(answers(rows)) == pytest.approx(1 / (1 + 21))  # of F(2, 2) the upper tail is 1 / (1 + F)
+    harsher = [(one, other + 1) for one, other in rows]
+    assert telling_apart(answers(harsher)) == pytest.approx(1 / 22)  # how severe a rater is plays no part
+    assert telling_apart(answers([(1, 3), (1, 3), (1, 3)])) == 1
+    assert np.isnan(telling_apart(answers([(1, 3)])))
+
+
+def test_ratings_that_hardly_vary_can_show_no_agreement() -> None:
+    assert not vary(answers([(5, 5, 5)] * 19 + [(3, 5, 5)]))
+    assert vary(answers([(5, 5, 5)] * 10 + [(3, 3, 3)] * 10))
+
+
+@pytest.mark.parametrize(("pairs", "queues"), [(20, 0), (100, 1), (100, 4)])
+@pytest.mark.parametrize("who", HONEST)
+def test_who_reads_is_hardly_ever_held_up(who: str, pairs: int, queues: int) -> None:
+    """But for 20 pairs that differ less than raters err: there nothing tells reading from chance."""
+    most = 0.45 if who == "read, pairs differ less than raters err" and pairs == 20 else 0.06
+    assert share_waiting(*HONEST[who], pairs, queues, scaled(50, 500)) <= most
+
+
+@pytest.mark.parametrize("who", CARELESS)
+def test_who_reads_nothing_is_looked_at(who: str) -> None:
+    """With the controls of four queues, and from the first on where nobody reads."""
+    number = scaled(40, 500)
+    assert share_waiting(*CARELESS[who], 100, 4, number) >= 0.85
+    if not who.startswith("two read"):
+        assert share_waiting(*CARELESS[who], 20, 1, number) >= 0.9
