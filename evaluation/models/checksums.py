@@ -34,8 +34,9 @@ def digests(model: str, keys: Sequence[bytes], rows: NDArray[np.float32]) -> NDA
     """
     drawn = _coefficients(model, rows.shape[1])
     heads = np.frombuffer(b"".join(keys), "<u4").reshape(len(rows), 4)
-    made = np.einsum("ij,j->i", heads, drawn[1:5]) + np.einsum("ij,j->i", rows.view(np.uint32), drawn[5:])
-    return made.view(np.int64)
+    sums: NDArray[np.uint64] = np.einsum("ij,j->i", heads, drawn[1:5])
+    sums = sums + np.einsum("ij,j->i", rows.view(np.uint32), drawn[5:])
+    return sums.view(np.int64)
 
 
 @functools.lru_cache(maxsize=16)

@@ -139,7 +139,7 @@ def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> 
     by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters.drawn, axis=1) for table in tables]
     with np.errstate(invalid="ignore", divide="ignore"):  # where none of the raters drawn rated any of these pairs
         found = over_pairs_and_raters(*by_pair, *by_rater)
-        found = bounded(found, *by_pair, scale, effective_raters(by_rater[1]))
+        found = bounded(found, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
         return found.value, found.low, found.high
 
 
