@@ -99,9 +99,8 @@ def read_status(
     flagged = flagged_supply(evidence.supply) if sampled or study.subject else flagged_outputs(study)
     warnings = [mismatched, broken, *(str(one) for one in flagged if one.doubtful)]
     if strange and len(read.pairs):
-        warnings.append(
-            f"{strange} rated pairs are not in the sample; run `{study.command('annotation collect')}` again"
-        )
+        again = study.command("annotation collect")
+        warnings.append(f"{strange} rated pairs are not in the sample; run `{again}` again")
     fresh = stages["verdicts"].state == "done"
     found = held if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = by_pair(read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn)
