@@ -135,7 +135,8 @@ def _row(part: _Part) -> tuple[object, ...]:
     rule = part.design.rule
     over_raters = rule.stop == "fixed" and rule.interval == "pairs_and_raters"
     found = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
-    found = _bounded(found, rated, part.design.asked(part.question).scale, whole, over_raters)
+    if part.design.bounded:
+        found = _bounded(found, rated, part.design.asked(part.question).scale, whole, over_raters)
     people, mean = _ends(found) if rule.stop == "fixed" else _anytime(part, found)
     reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
     with_judges = (math.nan,) * 6 if reason else (*mean, found.slope, found.rho, found.worth)

@@ -167,12 +167,19 @@ def _of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coe
     return tuple(Coefficient(name=name, label=label, estimate=one) for name, one in found.items())
 
 
-def shares(asked: Asked, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[Share, ...]:
-    """How often each label was given, or ranked first, with the interval of the rule; none of texts."""
-    return tuple(Share(label=label, share=_share(asked, ratings, label, interval, anytime)) for label in asked.labels)
+def shares(
+    asked: Asked, ratings: pd.DataFrame, interval: str, *, anytime: bool, within_bounds: bool = True
+) -> tuple[Share, ...]:
+    """How often each label was given, or ranked first, with the interval of the rule; none of texts.
+
+    `within_bounds`: shares over raters that do not vary have the interval of a bounded mean (`intervals.bounded`).
+    """
+    rule = (interval, anytime, within_bounds)
+    return tuple(Share(label=label, share=_share(asked, ratings, label, rule)) for label in asked.labels)
 
 
-def _share(asked: Asked, ratings: pd.DataFrame, label: str, interval: str, anytime: bool) -> Estimate:
+def _share(asked: Asked, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, bool]) -> Estimate:
+    interval, anytime, within_bounds = rule
     if ratings.empty:
         return undefined("no ratings")
     has = with_label(asked, ratings, label)
@@ -192,8 +199,9 @@ def _share(asked: Asked, ratings: pd.DataFrame, label: str, interval: str, anyti
     raters = has.totals(has.rater)
     found = over_pairs_and_raters(*pairs, *raters)
     if math.isnan(found.error):
-        alike = bounded(found, *pairs, (0.0, 1.0), effective_raters(raters[1]))
-        reason = "too few raters to tell what others would say" if math.isnan(alike.low) else ""
+        alike = bounded(found, *pairs, (0.0, 1.0), effective_raters(raters[1])) if within_bounds else found
+        spread = "" if within_bounds else ", or too little spread,"
+        reason = f"too few raters{spread} to tell what others would say" if math.isnan(alike.low) else ""
         return Estimate(value=value, low=float(alike.low), high=float(alike.high), reason=reason)
     low, high = map(float, wilson(found, has.pairs))
     return Estimate(value=value, low=low, high=high)

@@ -50,6 +50,7 @@ class Design:
     seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
     others: Mapping[str, Asked] = field(default_factory=dict)  #: questions that are no required ratings on `scale`
     pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
+    bounded: bool = True  #: means that hardly vary have a bounded interval; rules of earlier versions know none
 
     def __post_init__(self) -> None:
         """Raises ValueError for what no campaign can ask."""
@@ -179,7 +180,7 @@ def _of_labels(asked: Asked, own: pd.DataFrame, design: Design, seed: int | None
             "interval": "anytime" if anytime else interval,
             "interval_reason": what,
             **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
-            "shares": labels.shares(asked, own, interval, anytime=anytime),
+            "shares": labels.shares(asked, own, interval, anytime=anytime, within_bounds=design.bounded),
             "ranks": rankings.mean_ranks(asked, own, interval, anytime=anytime) if ranking else (),
             "coefficients": (rankings.coefficients(asked, own) if ranking else labels.coefficients(asked, own, seed)),
         }
@@ -202,7 +203,7 @@ def _mean(
     own: pd.DataFrame, answers: Answers, design: Design, limit: float, *, anytime: bool
 ) -> tuple[tuple[float, float, float, float], str, bool]:
     """((mean, low, high, P(mean >= threshold)), why there is no interval, whether it is bounded) of some ratings."""
-    found, reason = mean_of(answers, design.rule.interval)
+    found, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
     mean, probability = float(found.value), float(found.at_least(limit))
     if anytime:
         in_turn = own.groupby("turn")["value"].mean().to_numpy(np.float64)
@@ -211,17 +212,26 @@ def _mean(
     return (mean, float(found.low), float(found.high), probability), reason, bool(found.is_bounded)
 
 
-def mean_of(answers: Answers, interval: str) -> tuple[Mean, str]:
-    """The mean of at least one rating by the rule's `interval`, and why there is none; empty where there is one."""
+def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> tuple[Mean, str]:
+    """The mean of at least one rating by the rule's `interval`, and why there is none; empty where there is one.
+
+    `within_bounds`: means that hardly vary have the interval of a bounded mean (`intervals.bounded`).
+    """
     pairs, scale = answers.totals(answers.pair), (float(answers.scale[0]), float(answers.scale[-1]))
     raters = answers.totals(answers.rater)
-    if interval == "pairs":
-        found = bounded(over_pairs(*pairs), *pairs, scale)
-    else:
-        found = bounded(over_pairs_and_raters(*pairs, *raters), *pairs, scale, effective_raters(raters[1]))
+    found, most = over_pairs(*pairs), math.inf
+    if interval != "pairs":
+        found, most = over_pairs_and_raters(*pairs, *raters), float(effective_raters(raters[1]))
+    if within_bounds:
+        found = bounded(found, *pairs, scale, most)
     if not math.isnan(found.low):
         return found, ""
-    return found, "one pair has no spread" if answers.pairs < 2 else "too few raters to tell what others would say"
+    if answers.pairs < 2:
+        return found, "one pair has no spread"
+    if interval == "pairs":
+        return found, "all pairs have the same mean, so their spread is unknown"
+    spread = "" if within_bounds else ", or too little spread,"
+    return found, f"too few raters{spread} to tell what others would say"
 
 
 def table_two(

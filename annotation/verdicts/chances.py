@@ -46,7 +46,7 @@ def _chance(own: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
         return Chance(probability=math.nan, reason="no ratings")
     asked = design.asked(rule.question)
     answers = with_label(asked, own, rule.label) if rule.label else Answers.of(own, asked.scale)
-    mean, reason = mean_of(answers, design.rule.interval)
+    mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
     if rule.label and not 0 < rule.limit < 1:
         return Chance(probability=math.nan, reason="no share lies beyond 0 or 1, so that a limit there has no P")
     reached = score_at_least(mean, answers.pairs, rule.limit) if rule.label else mean.at_least(rule.limit)

@@ -17,7 +17,15 @@ from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.sampling.sample import SUPPLY, known_supply, read_pairs, read_supply
 from annotation.statistics.summaries import Design
-from annotation.verdicts.preregistration import first_rating, imported, read_rules, refuse_other_rules, rules_fixed
+from annotation.verdicts.preregistration import (
+    binding,
+    checks_known,
+    first_rating,
+    imported,
+    read_rules,
+    refuse_other_rules,
+    rules_fixed,
+)
 from annotation.verdicts.verdicts import read_looks
 from plumbline.study import Study
 
@@ -74,8 +82,8 @@ class Evidence:
 
     @property
     def design(self) -> Design:
-        """What the study asks, and by what rule it judges."""
-        return Design.of(self.study, self.rubric)
+        """What the study asks, and by what rule it judges, as the version had it that fixed the rules."""
+        return design_of(self.study, self.rubric, self.rules, self.first)
 
     @property
     def first(self) -> datetime | None:
@@ -100,3 +108,12 @@ class Evidence:
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""
         refuse_other_rules(self.study, self.rubric, self.rules, self.collected.ratings)
+
+
+def design_of(study: Study, rubric: Rubric, rules: Sequence[RuleSet], first: datetime | None) -> Design:
+    """A study's design; under rules that an earlier version fixed, intervals are those of that version.
+
+    `rules` are the sets that were fixed, `first` is when the first rating was given.
+    """
+    holds = binding(rules, first)
+    return replace(Design.of(study, rubric), bounded=holds is None or checks_known(holds))

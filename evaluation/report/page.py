@@ -18,11 +18,12 @@ from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ra
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import COMMAND as SAMPLE
-from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.verdicts.counted import basis
+from annotation.verdicts.evidence import design_of
 from annotation.verdicts.marks import late_lines
 from annotation.verdicts.pair_means import accepted_pairs, pair_means
+from annotation.verdicts.preregistration import first_rating, read_rules
 from annotation.verdicts.tables import SIMULATED, display
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
@@ -160,7 +161,8 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     )
     correlations = tables.drift_correlations(frame, study.sample.seed)
     counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
-    design, resampled = Design.of(study, rubric), pd.DataFrame()
+    design = design_of(study, rubric, read_rules(study), first_rating(rated))
+    resampled = pd.DataFrame()
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
     if len(counting) and not study.acceptance.rules:

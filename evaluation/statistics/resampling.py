@@ -129,7 +129,8 @@ def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> 
     order, value = _places(where, len(names)), own["value"].to_numpy(np.float64)
     if design.rule.interval == "pairs":
         sums, counts = (np.bincount(pair, weights).astype(np.float64)[order] for weights in (value, np.ones(len(own))))
-        found = bounded(over_pairs(sums, counts), sums, counts, scale)
+        found = over_pairs(sums, counts)
+        found = bounded(found, sums, counts, scale) if design.bounded else found
         return found.value, found.low, found.high
     rater = raters.names.get_indexer(pd.Index(own["rater_id"]))
     shape = (len(raters.names), len(names))
@@ -139,7 +140,8 @@ def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> 
     by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters.drawn, axis=1) for table in tables]
     with np.errstate(invalid="ignore", divide="ignore"):  # where none of the raters drawn rated any of these pairs
         found = over_pairs_and_raters(*by_pair, *by_rater)
-        found = bounded(found, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
+        if design.bounded:
+            found = bounded(found, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
         return found.value, found.low, found.high
 
 
