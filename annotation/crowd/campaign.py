@@ -136,7 +136,8 @@ class Campaign(Steps):
             self._offer(offered, states, extended, troubles)
         except LimitError as error:
             stopped = str(error)
-        note_replaced(self.study, self.ledger, extended)
+        finally:
+            note_replaced(self.study, self.ledger)
         now = self.posted_ids()
         open_now = sum(self.platform.posted(key).open for key in now.values())
         waiting = len(offered) - len(now)

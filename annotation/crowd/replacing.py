@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.submissions import Work
@@ -28,8 +28,9 @@ def replaced(ledger: Ledger, batch_id: str) -> int:
     return max((int(one.get("lost", 0)) for one in done), default=0)
 
 
-def note_replaced(study: Study, ledger: Ledger, batch_ids: Sequence[str]) -> None:
-    """Note whose answers are asked for again in these batches, which were opened to more workers."""
-    lost, pairs = lost_work(study, ledger), {one.batch.batch_id: one.batch.pair_ids for one in ledger.offered()}
-    answers = [(pair, one.pseudonym) for batch_id in batch_ids for one in lost[batch_id] for pair in pairs[batch_id]]
+def note_replaced(study: Study, ledger: Ledger) -> None:
+    """Note whose answers are asked for again, by the ledger: whoever opened their batches may have been cut off."""
+    pairs = {one.batch.batch_id: one.batch.pair_ids for one in ledger.offered()}
+    paid = {key: works for key, works in lost_work(study, ledger).items() if len(works) <= replaced(ledger, key)}
+    answers = [(pair, one.pseudonym) for key, works in paid.items() for one in works for pair in pairs[key]]
     note_again(study, answers, read_decisions(study))

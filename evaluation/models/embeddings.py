@@ -37,6 +37,7 @@ Embeddings = NDArray[np.float32]
 
 _ASK = 500  # keys in one query; SQLite's limit on variables was 999 for long
 _RUN = 4096  # rows that are read at once
+_WIDEST = 1 << 20  # numbers that a row may have; more is damage
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (key BLOB PRIMARY KEY, place INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
@@ -67,14 +68,20 @@ class EmbeddingStore:
     def add(self, keys: Sequence[bytes], rows: Embeddings) -> None:
         """Keep rows (keys by dimensions) under keys that have none."""
         with writing(self.folder or tempfile.gettempdir()):
-            self._add(keys, rows)
+            try:
+                self._add(keys, rows)
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as error:
+                self._doubted(f"its index is damaged ({error})")
+                self._add(keys, rows)
 
     def _add(self, keys: Sequence[bytes], rows: Embeddings) -> None:
         width = self._fact("dimensions")
         if width is None:
             width = rows.shape[1]
             facts = [("dimensions", width), ("checksum", fingerprint(self._model, width))]
-            self._keys.executemany("INSERT INTO facts VALUES (?, ?)", facts)
+            self._keys.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts)
         if rows.shape != (len(keys), width):
             raise DataError(f"{self.folder}: rows of {rows.shape[1]} dimensions, it has {width}; delete it, run again")
         first, rows = self._end, np.ascontiguousarray(rows, np.float32)
@@ -124,8 +131,14 @@ class EmbeddingStore:
 
     def _forget(self, keys: Sequence[bytes]) -> None:
         """Have rows encoded again, and say so; of many times the first is said at once, and all when this closes."""
-        self._keys.executemany("DELETE FROM keys WHERE key = ?", [(key,) for key in keys])
-        self._keys.commit()
+        try:
+            self._keys.executemany("DELETE FROM keys WHERE key = ?", [(key,) for key in keys])
+            self._keys.commit()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            self._doubted(f"its index is damaged ({error})")
+            return
         if not self._lost:
             _say(
                 f"{self.folder}: checksums do not match for {count(len(keys), 'embedding')} (damaged, or another"
@@ -189,11 +202,9 @@ class EmbeddingStore:
             make_folder(self.folder)
             os.utime(self.folder)  # when it was used last
             vectors, keys = self.folder / "vectors.f32", str(self.folder / "keys.sqlite")
-            vectors.touch()
-            self._file = vectors.open("r+b")
+            self._file = _opened(vectors)
             fcntl.flock(self._file, fcntl.LOCK_SH)  # nobody makes room by what is in use (`_remove`)
-        # The garbage collector may close it, in whatever thread it runs.
-        self._keys = sqlite3.connect(keys, check_same_thread=False)
+        self._keys = _connected(keys, self._file)
         self._closed = weakref.finalize(self, _close, self._file, self._keys)
         try:
             with writing(self.folder or tempfile.gettempdir()):
@@ -220,7 +231,9 @@ class EmbeddingStore:
         if "digest" not in {column for _, column, *_ in self._keys.execute("PRAGMA table_info(keys)")}:
             return f"{whose} is from a version without checksums and cannot be verified"
         width = self._fact("dimensions")
-        if (rows or width is not None) and (not width or self._fact("checksum") != fingerprint(self._model, width)):
+        if not rows and width is None:
+            return ""
+        if not 0 < (width or 0) <= _WIDEST or self._fact("checksum") != fingerprint(self._model, width or 0):
             return f"{whose} is another model's, or its index is damaged"
         return ""
 
@@ -240,7 +253,8 @@ class EmbeddingStore:
         return 0 if last is None else int(last) + 1
 
     def _fact(self, name: str) -> int | None:
-        row = self._keys.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        query = "SELECT value FROM facts WHERE name = ? AND typeof(value) = 'integer'"
+        row = self._keys.execute(query, (name,)).fetchone()
         return None if row is None else int(row[0])
 
     def _places(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
@@ -252,13 +266,34 @@ class EmbeddingStore:
             marks = ",".join("?" * len(some))
             query = f"SELECT key, place, digest FROM keys WHERE key IN ({marks})"  # noqa: S608 (question marks)
             try:
-                found |= {key: (place, digest) for key, place, digest in self._keys.execute(query, some)}
+                stored = self._keys.execute(query, some)
+                found |= {key: (place, digest) for key, place, digest in stored if isinstance(key, bytes)}
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError as error:
                 self._doubted(f"its index is damaged ({error})")
                 return {}
         return found
+
+
+def _opened(vectors: Path) -> IO[bytes]:
+    try:
+        vectors.touch()
+        return vectors.open("r+b")
+    except FileNotFoundError:  # a link to what is gone
+        raise DataError(f"{vectors} links to what is not there; bring that back, or delete the link") from None
+
+
+def _connected(keys: str, file: IO[bytes]) -> sqlite3.Connection:
+    """The index, which stands beside a file of vectors."""
+    try:
+        # The garbage collector may close it, in whatever thread it runs.
+        opened = sqlite3.connect(keys, check_same_thread=False)
+    except sqlite3.OperationalError as error:
+        file.close()
+        raise DataError(f"{keys} cannot be opened ({error}); move it away, and run again") from None
+    opened.text_factory = lambda text: text.decode(errors="replace")  # a damaged type may call anything a text
+    return opened
 
 
 def _say(line: str) -> None:

@@ -15,6 +15,7 @@ from annotation.crowd.batches import Batch
 from annotation.crowd.campaign import Campaign, Launch, next_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
+from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.sheet import sheet_text
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER, Mode
@@ -217,6 +218,37 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     step(other, site, judging.approve_all)
     decide(other, read_ratings(other)["rater_id"].iloc[0], exclude=True, reason="every answer is 4")
     assert launch(other, site).extended == 0
+
+
+@pytest.mark.parametrize("place", ["after extend", "after _settle"])
+def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, site: MTurkSite, place: str) -> None:
+    """Killed between the place that was paid for and its note, an anytime rule would not wait for it."""
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    work(study, site, hit, "bad")
+    work(study, site, hit, "good")
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    bad = sorted(read_ratings(study)["rater_id"].unique())[0]
+    decide(study, bad, exclude=True, reason="every answer is 4")
+    spent = site.balance - site.available
+    extended = False
+
+    def breaks(at: str) -> bool:
+        nonlocal extended
+        extended = extended or at == "after extend"
+        return extended and at == place
+
+    killed = campaigns.run(
+        study, lambda: MTurk(study, "live", client=site.client()), lambda one: one.launch(), spent + UNIT, breaks
+    )
+    assert not killed and site.balance - site.available == spent + UNIT
+    for _ in range(2):
+        launch(study, site, limit=spent + UNIT)
+        ratings = read_ratings(study)
+        assert set(ratings.loc[ratings["again"], "rater_id"]) == {bad}
+    assert site.balance - site.available == spent + UNIT  # once
 
 
 def test_failed_controls_are_a_reason_fixed_beforehand_and_the_advice_is_to_ask(variant: Make, site: MTurkSite) -> None:

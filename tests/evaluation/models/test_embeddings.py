@@ -174,6 +174,14 @@ def without_checksums(folder: Path) -> None:
         keys_changed(folder, statement)
 
 
+def facts_are_words(folder: Path) -> None:
+    keys_changed(folder, "UPDATE facts SET value = 'abc'")
+
+
+def endless_rows(folder: Path) -> None:
+    keys_changed(folder, "UPDATE facts SET value = 1 << 60 WHERE name = 'dimensions'")
+
+
 DAMAGE = [
     (permuted, 10, "checksums do not match for 10 embeddings"),
     (flipped, 30, "checksums do not match for 30 embeddings"),
@@ -184,6 +192,8 @@ DAMAGE = [
     (no_places, 1, "1 embedding to encode again"),
     (no_database, 30, "its index is damaged (file is not a database); it is deleted"),
     (pages_overwritten, 30, "its index is damaged (database disk image is malformed); it is deleted"),
+    (facts_are_words, 30, "(30 embeddings) is another model's, or its index is damaged; it is deleted"),
+    (endless_rows, 30, "(30 embeddings) is another model's, or its index is damaged; it is deleted"),
     (files_of_another_model, 30, "(30 embeddings) is another model's"),
     (vectors_of_another_model, 30, "checksums do not match for 30 embeddings"),
     (without_checksums, 30, "(30 embeddings) is from a version without checksums and cannot be verified; it is"),
@@ -216,6 +226,33 @@ def test_a_store_that_is_damaged_while_it_is_open_is_encoded_again(tmp_path: Pat
         damage(tmp_path / "m")
         np.testing.assert_array_equal(encoder.embed(THIRTY), vectors(THIRTY))
     assert encoder.encoded == 30 + 10 + 30 + 30  # the file ends before the rows that were added last
+
+
+def test_an_index_that_is_damaged_where_rows_are_added_begins_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = EmbeddingStore(tmp_path / "m")
+    store.add([key(n) for n in range(2000)], rows(range(2000)))
+    store.close()
+    size = (tmp_path / "m" / "keys.sqlite").stat().st_size
+    with (tmp_path / "m" / "keys.sqlite").open("r+b") as file:  # the last half of its pages, but for their heads
+        for page in range(size // 8192, size // 4096):
+            file.seek(page * 4096 + 8)
+            file.write(b"\xff" * 4088)
+    store = EmbeddingStore(tmp_path / "m")
+    again = [key(n) for n in range(2000, 4000)]
+    store.add(again, rows(range(2000, 4000)))
+    np.testing.assert_array_equal(store.rows(again), rows(range(2000, 4000)))
+    store.close()
+    assert "its index is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["vectors.f32", "keys.sqlite"])
+def test_a_link_to_what_is_gone_is_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / name).symlink_to(tmp_path / "gone" / name)
+    with pytest.raises(DataError, match=rf"{name} (links to what is not there|cannot be opened)"):
+        EmbeddingStore(tmp_path / "m")
 
 
 def test_a_disk_that_always_changes_rows_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
