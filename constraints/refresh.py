@@ -8,12 +8,12 @@
 
 platform.txt and vllm-cpu.txt have no hashes, because other machines take other builds of torch than this one; torch
 stays at the version that platform.txt and vllm-cpu.in have, since which build an index gives depends on it: change
-those lines by hand. A line `# without: name` in vllm-cpu.in leaves out what vllm-cpu asks for and we do not need.
+those lines by hand. In an .in file, a line for a package stands in the place of what the file's first package asks for
+by that name, and a line `# without: name` leaves it out: that is how a fault is mended which another's pin holds in.
 
 The resolution is pip's own, with the user's own configuration, and happens for the running Python; the hashes
-cover Python 3.11 to 3.13 on Linux (x86_64 and aarch64), wheels only. A line `# override: name==version` in the
-.in file replaces what the resolution gave: that is how a fault is mended which another package's pin holds in.
-The .txt file names no package index, so it is installed with `pip install --no-deps --require-hashes -r`.
+cover Python 3.11 to 3.13 on Linux (x86_64 and aarch64), wheels only. The server's .txt file names no package index, so
+it is installed with `pip install --no-deps --require-hashes -r`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ ARCHITECTURES = ("x86_64", "aarch64")
 # Debian 12's glibc 2.36 loads all of these; pip takes only the tags that it is told.
 TAGS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014",
         "manylinux_2_12", "manylinux2010", "manylinux_2_5", "manylinux1", "linux")  # fmt: skip
-OVERRIDE = re.compile(r"^#\s*override:\s*(\S+==\S+)\s*$", re.MULTILINE)
 WITHOUT = re.compile(r"^#\s*without:\s*(\S+)\s*$", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
@@ -57,15 +56,25 @@ def report(arguments: Sequence[str]) -> list[dict[str, Any]]:
     return installs
 
 
-def resolve(source: Path) -> dict[str, str]:
-    """Name to exact version: what pip resolves `source` to, with the overrides of the file put over it."""
-    versions = {
-        canonical(item["metadata"]["name"]): item["metadata"]["version"] for item in report(["-r", str(source)])
-    }
-    for pin in OVERRIDE.findall(source.read_text(encoding="utf-8")):
-        name, _, version = pin.partition("==")
-        versions[canonical(name)] = version
-    return versions
+def resolve(source: Path, *more: str) -> dict[str, str]:
+    """Name to exact version: what the first line of `source` asks for, its other lines, and `more`.
+
+    A package that `source` names, or leaves out, stands in the place of what the first line's asks for by that name.
+    """
+    content = source.read_text(encoding="utf-8")
+    wanted = [line for line in content.splitlines() if line and not line.startswith("#")]
+    left_out = {canonical(name) for name in WITHOUT.findall(content)}
+    replaced = left_out | {canonical(name[0]) for line in wanted if (name := NAME.match(line))}
+    [first] = report(["--no-deps", wanted.pop(0)])
+    for need in first["metadata"]["requires_dist"]:  # pip itself reads the markers, all but those of extras
+        name = NAME.match(need)
+        if "extra ==" not in need and name and canonical(name[0]) not in replaced:
+            wanted.append(need)
+    with tempfile.TemporaryDirectory() as folder:
+        needs = Path(folder, "needs.txt")
+        needs.write_text("\n".join([*wanted, *more]) + "\n", encoding="utf-8")
+        versions = names_and_versions([first, *report(["-r", str(needs)])])
+    return {name: version for name, version in versions.items() if canonical(name) not in left_out}
 
 
 def hashes(versions: dict[str, str]) -> dict[str, set[str]]:
@@ -125,22 +134,8 @@ def refresh_platform() -> int:
 def refresh_engine() -> int:
     """Write vllm-cpu.txt; the number of its packages. Raises CalledProcessError where pip cannot resolve."""
     source = HERE / "vllm-cpu.in"
-    content = source.read_text(encoding="utf-8")
-    left_out = {canonical(name) for name in WITHOUT.findall(content)}
-    wanted = [line for line in content.splitlines() if line and not line.startswith("#")]
-    engine = next(line for line in wanted if line.startswith("vllm-cpu=="))
-    wanted.remove(engine)
-    found = report(["--no-deps", engine])
-    pins = names_and_versions(found)
-    for need in found[0]["metadata"]["requires_dist"]:  # pip itself reads the markers, all but those of extras
-        name = NAME.match(need)
-        if "extra ==" not in need and name and canonical(name[0]) not in {"torch", *left_out}:
-            wanted.append(need)
-    with tempfile.TemporaryDirectory() as folder:
-        needs = Path(folder, "needs.txt")
-        needs.write_text("\n".join([*wanted, f"{HERE.parent}[generation]"]) + "\n", encoding="utf-8")
-        pins |= names_and_versions(report(["-r", str(needs)]))
-    pins = {name: version for name, version in pins.items() if canonical(name) not in {"plumbline", *left_out}}
+    pins = resolve(source, f"{HERE.parent}[generation]")
+    pins.pop("plumbline")
     heading = (
         "# Written by `python constraints/refresh.py vllm-cpu` from its .in file; do not edit. Complete: --no-deps."
     )
@@ -154,7 +149,7 @@ def refresh_server(*, keep: bool) -> int:
     if keep:
         versions = {canonical(name): version for name, version in PIN.findall(target.read_text(encoding="utf-8"))}
     else:
-        versions = resolve(source)
+        versions = {canonical(name): version for name, version in resolve(source).items()}
     write(target, versions, hashes(versions))
     return len(versions)
 

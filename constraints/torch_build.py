@@ -73,7 +73,12 @@ def choose(wish: str, version: str, versions: Callable[[Sequence[str]], Sequence
             "with one; name a folder that has one (PIP_FIND_LINKS=/path/to/wheels), or leave TORCH=cpu out"
         )
     elif others:
-        return Build("cuda", f"torch=={version}", (), f"pip's settings give no CPU build, nor does {index}")
+        return Build(
+            "cuda",
+            f"torch=={version}",
+            (),
+            f"the CPU build is nowhere to be had: pip's settings give none, nor does {index}",
+        )
     raise ServiceError(
         f"pip finds no{' CUDA' if wish == 'cuda' else ''} build of torch {version} for this Python; check the "
         "network, or what pip is told to use in its place (pip config list)"

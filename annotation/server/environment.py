@@ -1,6 +1,6 @@
 """The Argilla server's own Python environment: made once, from exact versions with hashes.
 
-It is separate because argilla-server 2.8.0 holds pydantic, fastapi, httpx and typer at versions which the platform
+It is separate because argilla-server 2.8.0 holds pydantic, httpx and SQLAlchemy at versions which the platform
 cannot use. It is made by the interpreter that runs the platform, and nothing of the platform's environment leaks in.
 """
 

@@ -41,9 +41,6 @@ _ARGILLA = (
         "rq",
     ),
     *(
-        "elasticsearch8",
-        "opensearchpy",
-        "aiohttp",
         "httpx",
         "numpy",
         "cryptography",
@@ -51,8 +48,8 @@ _ARGILLA = (
         "yaml",
         "rich.progress",
     ),
-    *("typer", "markdown_it", "oauthlib", "jose.jwt", "bcrypt", "PIL", "backoff", "standardwebhooks"),
-    *("huggingface_hub.utils", "social_core.backends.open_id_connect", "psutil", "pydantic_settings"),
+    *("markdown_it", "oauthlib", "jose.jwt", "bcrypt", "backoff", "standardwebhooks"),
+    *("social_core.backends.open_id_connect", "psutil", "pydantic_settings"),
     *("sqlalchemy.dialects.sqlite.aiosqlite", "uvicorn.protocols.http.httptools_impl"),
 )
 #: What Python and these libraries read from the environment when they start; for other values another one is prepared.

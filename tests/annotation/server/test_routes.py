@@ -22,8 +22,9 @@ from tests.annotation.server.route_table import API, READS, ROLES, TABLE, Row
 #: Builds the application as it is served and writes its routes: method, path, and of mounted files `/{path}`.
 LISTING = """
 import json, os, sys, time
-from plumbline_argilla import launch
+from plumbline_argilla import imports, launch
 from plumbline_argilla.recent import Recent
+imports.leave_out_the_unused()
 os.environ.update(launch.settings("http://127.0.0.1:1", "secret"))
 def walk(routes, before=""):
     for route in routes:

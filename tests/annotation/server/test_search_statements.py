@@ -16,6 +16,8 @@ from annotation.server import ensure_environment
 PROGRAM = r"""
 import json, sys
 from uuid import UUID
+from plumbline_argilla.imports import leave_out_the_unused
+leave_out_the_unused()
 from argilla_server.models import User
 from argilla_server.search_engine import (
     MetadataFilterScope, RangeFilter, RecordFilterScope, ResponseFilterScope, SuggestionFilterScope, TermsFilter)

@@ -5,18 +5,39 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import sys
+import warnings
 from types import ModuleType
 
+#: What Argilla imports and this server never calls, with the names that it imports of each: exchange with the hub,
+#: search on other servers, telemetry. `constraints/argilla-server.in` leaves their packages out.
+UNUSED = {
+    "argilla_server.contexts.hub": ("HubDataset", "HubDatasetExporter"),  # `jobs` refuses it
+    "elasticsearch8": ("AsyncElasticsearch", "helpers"),
+    "huggingface_hub.utils": ("send_telemetry",),
+    "opensearchpy": ("AsyncOpenSearch", "helpers"),
+}
 
-def leave_out_the_hub() -> None:
-    """Spare Argilla the libraries of its exchange with the Hugging Face hub, which this server refuses (`jobs`).
 
-    datasets, pandas and pyarrow would take half a second of each start, and 100 MB.
+def leave_out_the_unused() -> None:
+    """Put empty modules in the place of UNUSED; whatever is called of them does nothing.
+
+    Their packages would take half a second of each start, 100 MB of memory, and whatever faults they have.
     """
-    name = "argilla_server.contexts.hub"
-    sys.modules[name] = ModuleType(name)
-    for imported in ("HubDataset", "HubDatasetExporter"):
-        setattr(sys.modules[name], imported, None)
+    for name, imported in UNUSED.items():
+        sys.modules[name] = ModuleType(name)
+        for attribute in imported:
+            setattr(sys.modules[name], attribute, nothing)
+
+
+def nothing(*_: object, **__: object) -> None:
+    """In the place of what this server never calls."""
+
+
+def silence_deprecations() -> None:
+    """Keep the log free of what Argilla, which is as it is, uses of starlette and shall not."""
+    from starlette.exceptions import StarletteDeprecationWarning  # noqa: PLC0415 (this module is for what comes before)
+
+    warnings.filterwarnings("ignore", category=StarletteDeprecationWarning)
 
 
 def bring_async_timeout() -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from .errors import MigrationNeededError, StartError
 from .hosts import Hosts
-from .imports import leave_out_the_hub
+from .imports import leave_out_the_unused, silence_deprecations
 from .journal import Journal, inherit
 from .workers import Workers, stop_at_the_end
 
@@ -169,7 +169,8 @@ def run(listening: Sequence[socket.socket], hosts: Hosts, may_migrate: bool) -> 
     os.environ.update(settings(url, Path("secret").read_text(encoding="utf-8").strip()))
 
     inherit(JOBS)
-    leave_out_the_hub()
+    leave_out_the_unused()
+    silence_deprecations()
     gc.disable()  # what is imported stays: looking through it takes a sixth of a start, and a share of each request
 
     from . import database, handing, hardening  # noqa: PLC0415
