@@ -150,7 +150,7 @@ class Results:
 
     def _keep_scores(self) -> int:
         """Take over the scores that still hold; how many they are."""
-        noted = [Score.model_validate(row) for _, row in self._journal.lines()]
+        noted = [Score.model_validate(row) for _, row in self._journal.lines(Score)]
         rows = [*stored(self.study, SCORES, Score), *noted]
         # Seeds whose outputs are equal have one identity, and a file of mteb's each.
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}

@@ -24,7 +24,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair, Score
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, TaskType
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import ModelSpec, refuse_no_repository
 from plumbline.transformations import ORIGINAL
 
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
@@ -188,7 +188,7 @@ def label(study: Study, spec: ModelSpec) -> str:
 
 
 def chosen_models(study: Study, names: Sequence[str]) -> list[ModelSpec]:
-    """The study's models, or those that are named (by name or label). StudyError for a name it does not have."""
+    """The study's models, or those that are named (by name or label). StudyError for one that cannot be."""
     known = {label(study, spec): spec for spec in study.evaluation.models}
     chosen = []
     for name in [names] if isinstance(names, str) else names:
@@ -196,4 +196,8 @@ def chosen_models(study: Study, names: Sequence[str]) -> list[ModelSpec]:
         if not found:
             raise StudyError(f"{study.file}: no model {name!r} in `evaluation.models`; {nearest(name, list(known))}")
         chosen += [spec for spec in found if spec not in chosen]
-    return chosen or list(known.values())
+    chosen = chosen or list(known.values())
+    for spec in chosen:
+        if spec.from_hub and spec.kind == "sentence_transformers":
+            refuse_no_repository(spec.name)
+    return chosen

@@ -253,6 +253,8 @@ def native_file(path: Path) -> pa.NativeFile:
 def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
     """The part of a record's schema that is asked for, in the record's order; what has no default must be there."""
     schema, there = arrow_schema(record), file.schema_arrow.names
+    if len(set(there)) < len(there):
+        raise DataError(f"{path} has two columns of one name; delete it and run `{made_by}` again")
     missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in there]
     if missing:
         raise DataError(f"{path} lacks column {missing[0]!r}; it is of another version: run `{made_by}` again")

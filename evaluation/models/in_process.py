@@ -14,6 +14,7 @@ from plumbline.errors import ServiceError, StudyError
 from plumbline.file_hashes import LARGE, sha256_of
 from plumbline.identity import identity
 from plumbline.study.evaluation import INSTRUCTION, ModelSpec
+from plumbline.study.places import files_in
 
 _PATIENCE = 5.0  # seconds for the hub to answer at all
 
@@ -34,7 +35,7 @@ def fingerprint(spec: ModelSpec, base: Path) -> str:
     except StudyError:
         return "missing"
     digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for file in sorted(files_in(folder)):
         size = file.stat().st_size
         digest.update(f"{file.relative_to(folder)}\0{size}\0".encode())
         digest.update(sha256_of(file).encode() if size > LARGE else file.read_bytes())

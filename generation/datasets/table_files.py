@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,9 @@ def read_frame(path: Path) -> pd.DataFrame:
             return pd.DataFrame(list(json_rows(path)))
         if kind == ".parquet":
             with fetched(path) as here, native_file(here) as file:
-                frame: pd.DataFrame = pq.ParquetFile(file).read().to_pandas()
+                table = pq.ParquetFile(file)
+                _refuse_twice(table.schema_arrow.names, path)
+                frame: pd.DataFrame = table.read().to_pandas()
             return frame.map(lambda cell: cell.tolist() if isinstance(cell, np.ndarray) else cell)
     except (OSError, ValueError, pd.errors.ParserError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be read: {_why(error)}") from None
@@ -63,13 +65,15 @@ def _why(error: Exception) -> str:
 def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The rows below the first, which names the columns. Raises DataError where two have one name."""
     header = [str(name) for name in cells.iloc[0]]
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise DataError(
-            f"{path}: two columns are called {twice[0]!r}; rename one, or, where the first line is"
-            " a row already, put a line of column names above it"
-        )
+    _refuse_twice(header, path, ", or, where the first line is a row already, put a line of column names above it")
     return cells.iloc[1:].reset_index(drop=True).set_axis(header, axis=1)
+
+
+def _refuse_twice(names: Sequence[str], path: Path, or_else: str = "") -> None:
+    """Raise DataError for two columns of one name, of which nobody can tell which is meant."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path}: two columns are called {twice[0]!r}; rename one{or_else}")
 
 
 def json_rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -35,6 +35,7 @@ from plumbline.prompts import Prompt
 from plumbline.resources import installing
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
+from plumbline.study.evaluation import refuse_no_model, refuse_no_repository
 from plumbline.study.generator import VllmGenerator
 
 # The last line of a traceback, with or without vLLM's own prefix to it.
@@ -120,6 +121,10 @@ class VllmEngine(Chat):
                 f"the kind 'vllm' needs vLLM, which is not installed: {installing('vllm')} on the GPU host"
             )
         folder = study.resolve(spec.model)
+        if folder.is_dir():
+            refuse_no_model(folder, spec.model, ["config.json"])
+        else:
+            refuse_no_repository(spec.model)
         log = _Log.of(study)
         print(f"loading {spec.model} into vLLM, whose own words go to {log.path}", flush=True)
         engine = cls(spec, prompts, str(folder) if folder.is_dir() else spec.model, log, template)

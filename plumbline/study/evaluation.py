@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -25,7 +27,20 @@ _FIELDS = {
 
 
 _LONGEST_NGRAM = 20
+_REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?", re.ASCII)
 INSTRUCTION = "{instruction}"  # its place in a template
+
+
+def refuse_no_repository(name: str) -> None:
+    """Raise StudyError for what can be the name of no model on the hub."""
+    if not _REPOSITORY.fullmatch(name) or ".." in name or "--" in name or name.endswith(".git"):
+        raise StudyError(f"model {name!r}: no model on the hub has such a name; write OWNER/NAME, or give it a `path`")
+
+
+def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.json", "modules.json")) -> None:
+    """Raise StudyError for a folder that holds no model (none of these files), before its files are read."""
+    if not any((folder / file).is_file() for file in files):
+        raise StudyError(f"model {name!r}: {folder} holds no model (no {' or '.join(files)}); correct the path")
 
 
 class ModelSpec(Part):
@@ -102,6 +117,8 @@ class ModelSpec(Part):
     def location(self, base: Path) -> str:
         """Where to load from: a local folder, or the hub's name. Raises StudyError if a local one is missing."""
         if not self.path and not self.package:
+            if self.kind == "sentence_transformers":
+                refuse_no_repository(self.name)
             return self.name
         if self.package:
             try:
@@ -114,6 +131,8 @@ class ModelSpec(Part):
         folder = base / self.path
         if not folder.is_dir():
             raise StudyError(f"model {self.name!r}: no folder {folder}; correct its `path` in the study")
+        if self.kind == "sentence_transformers":
+            refuse_no_model(folder, self.name)
         return str(folder)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from pathlib import Path
 from typing import cast
 
-from plumbline.errors import StudyError
+from plumbline.errors import DataError, StudyError
 from plumbline.reading import refuse_no_file
 
 _PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
+_MOST_FILES = 20_000  # of a folder that is read as a whole; models and published outputs have hundreds
+_MOST_BYTES = 4 * 2**40  # of such a folder; the largest models have a terabyte and a half
 _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
 
 
@@ -28,6 +31,9 @@ def place(named: str | Path, option: str) -> Path:
             f"{option}: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
             " the protocol's package takes them from the environment (docs/howto/s3.md)"
         )
+    protocol, _, rest = str(named).partition("://")
+    if protocol not in ("file", "local", "memory") and not rest.strip("/"):
+        raise StudyError(f"{option} {named}: names no bucket or host; write it, as in {protocol}://bucket/folder")
     from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
 
     try:
@@ -50,10 +56,28 @@ def resolved(path: Path, where: str) -> Path:
         raise StudyError(f"{where}: {str(path)!r} can be no path here; write another, or set LC_ALL=C.UTF-8") from None
 
 
+def files_in(folder: Path) -> list[Path]:
+    """All files of a folder and of those in it; what waits (a pipe, a device, a socket) is left out.
+
+    Raises DataError for a folder of more than is read as a whole.
+    """
+    if folder.resolve() == Path(folder.resolve().anchor):
+        raise DataError(f"{folder} is the whole file system; correct the path")
+    listed = list(itertools.islice(folder.rglob("*"), _MOST_FILES + 1))
+    if len(listed) > _MOST_FILES:
+        raise DataError(
+            f"{folder} holds more than {_MOST_FILES:,} files, which no model and no outputs do; correct the path"
+        )
+    files = [path for path in listed if path.is_file()]
+    if (size := sum(path.stat().st_size for path in files)) > _MOST_BYTES:
+        raise DataError(f"{folder} holds {size:,} bytes, which no model and no outputs do; correct the path")
+    return files
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, or of a folder's files with their names, in order."""
     digest = hashlib.sha256()
-    files = sorted((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.parts) if path.is_dir() else [path]
+    files = sorted(files_in(path), key=lambda p: p.parts) if path.is_dir() else [path]
     for file in files:
         refuse_no_file(file)
         digest.update(str(file.relative_to(path)).encode() + b"\0")

@@ -193,6 +193,7 @@ def test_a_damaged_file_of_mtebs_is_one_line(study: Study, loader: Loader) -> No
 
 def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp_path: Path, loader: Loader) -> None:
     (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
     (tmp_path / "model" / "weights").write_text("first")
     local = write_study(tmp_path, evaluation={"models": [{"name": "a/b", "path": "model"}]})
     evaluate(local, load=loader)
@@ -287,7 +288,7 @@ def test_a_revision_that_only_the_loaded_model_knows_is_noted(tmp_path: Path) ->
 def test_a_model_whose_folder_is_gone_keeps_its_scores(tmp_path: Path, loader: Loader) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
-    (folder / "weights").write_text("1", encoding="utf-8")
+    (folder / "config.json").write_text("{}", encoding="utf-8")
     models = [{"name": "one", "path": "model"}, {"name": "two", "revision": "1"}]
     study = write_study(tmp_path, evaluation={"models": models})
     write_outputs(study)

@@ -306,6 +306,13 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
     assert "embeddings/m: checksums do not match for " in capsys.readouterr().err
 
 
+def test_a_line_of_the_journal_that_is_no_score_is_one_line(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    (study.scratch / "scores.journal").write_text("{}\n")
+    with pytest.raises(DataError, match=r"scores.journal, line 1: no Score \("):
+        evaluate(study, models=["one"], load=loader)
+
+
 def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -> None:
     class Interrupted(FakeModel):
         def embed(self, *args: object, **kwargs: object) -> object:  # type: ignore[override]

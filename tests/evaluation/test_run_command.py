@@ -57,6 +57,7 @@ def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loa
 def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_path: Path, loader: Loader) -> None:
     local = [{"name": "one", "revision": "1"}, {"name": "broken", "path": "empty"}]
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "config.json").write_text("{}")
     study = write_study(tmp_path, evaluation={"models": local})
     evaluate(study, models=["one"], load=loader)
     done = _command(study)

@@ -47,6 +47,7 @@ def test_weights_that_changed_in_the_middle_are_another_model(tmp_path: Path, mo
     monkeypatch.setattr(file_hashes, "_SETTLED", 0.0)
     weights = tmp_path / "model" / "model.safetensors"
     written(weights, b"a" * 3_000_000)
+    (weights.parent / "config.json").write_text("{}")
     status = weights.stat()
     spec = ModelSpec(name="mine", revision="1", path="model")
     before = fingerprint(spec, tmp_path)

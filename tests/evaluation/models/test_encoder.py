@@ -184,7 +184,7 @@ def test_a_hub_that_does_not_answer_is_said_at_once(tmp_path: Path, monkeypatch:
 
 def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ServiceError, match="model 'mine' cannot be loaded .*; correct its `path`"):
+    with pytest.raises(StudyError, match="model 'mine': .* holds no model"):
         load(write_study(tmp_path), ModelSpec(name="mine", path="empty"))
 
 
@@ -231,6 +231,7 @@ def test_a_local_models_files_are_its_identity(tmp_path: Path) -> None:
     folder.mkdir()
     weights = folder / "model.safetensors"
     weights.write_bytes(b"a" * 3_000_000)
+    (folder / "config.json").write_text("{}")
     spec = ModelSpec(name="mine", revision="1", path="model")
     before = fingerprint(spec, tmp_path)
     assert fingerprint(spec, tmp_path) == before
