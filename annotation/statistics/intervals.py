@@ -8,6 +8,7 @@ Long: every interval of a verdict is here, so that all are held against one anot
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -233,11 +234,17 @@ def quantile(freedom: Floats, sure: float = (1 + CONFIDENCE) / 2) -> Floats:
 
 def _freedom(error_times: Floats) -> Floats:
     """The degrees of freedom whose t distribution has this upper quantile; the normal one's is at infinity."""
-    inverse = np.linspace(0, 1 / (_FEWEST_RATERS - 1), 4001)  # the quantile is a smooth function of 1 / freedom
     with np.errstate(divide="ignore"):
-        known = quantile(1 / inverse)
-        found: Floats = 1 / np.interp(error_times, known, inverse)
+        found: Floats = 1 / np.interp(error_times, *_quantiles())
     return found
+
+
+@functools.cache
+def _quantiles() -> tuple[Floats, Floats]:
+    """(upper quantiles of t, 1 / their degrees of freedom): the one is a smooth function of the other."""
+    inverse = np.linspace(0, 1 / (_FEWEST_RATERS - 1), 4001)
+    with np.errstate(divide="ignore"):
+        return quantile(1 / inverse), inverse
 
 
 def log_wealth(values: Floats, mean: Floats | float, reach: Floats | float = 0.0) -> Floats:
