@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from annotation.statistics.intervals import Floats
 from evaluation.build.task_facts import numbers_of, read_table
 from evaluation.display import short_names
+from generation.datasets.table_files import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.reading import read_json
 
@@ -25,6 +28,7 @@ MAIN = "main_score"
 _COLUMNS = ("model", "revision", "task", "language", "value")
 _RATER = "annotator"  # how the revision of a single rater begins
 _TYPES = {"v_measure": "clustering", "map": "reranking", "spearman": "sts", "accuracy": "classification"}  # by metric
+_MOST_ITEMS = 10**12
 _NO_ITEMS = "how many items there were is not known, and the interval rests on it"
 
 
@@ -80,7 +84,9 @@ def read_published(scores: Path, agreement: Path | None = None, models: Collecti
     frame = frame.assign(subset="", n_items=frame["n_items"].where(frame["n_items"] > 0, items).astype(np.int64))
     lacking = frame.loc[(frame["scorer"] == HUMAN) & (frame["n_items"] == 0), "task"].nunique()
     note = f"of {lacking} tasks, in one language at least, {_NO_ITEMS}" if lacking else ""
-    return Published(_with_people(frame, scores), agreed, tuple(filter(None, [note])))
+    published = Published(_with_people(frame, scores), agreed, tuple(filter(None, [note])))
+    _refuse_alone(published, scores)
+    return published
 
 
 def with_reasons(table: pd.DataFrame) -> pd.DataFrame:
@@ -93,6 +99,10 @@ def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The main scores of a file: task_type, task, language, scorer, revision, score, n_items."""
     if missing := [name for name in _COLUMNS if name not in frame]:
         raise DataError(f"{path}: no column {missing[0]!r}; needed are {', '.join(_COLUMNS)}, and metric where several")
+    for name in ("model", "task", "language"):
+        blank = frame[name].isna() | (frame[name].astype(str).str.strip() == "")
+        if blank.any():
+            raise DataError(f"{path}: row {row_number(blank.to_numpy().argmax())}, field {name!r} is empty; write it")
     types = _types(frame, path)
     main = frame[frame["metric"].astype(str) == MAIN] if "metric" in frame else frame
     if main.empty:
@@ -105,6 +115,9 @@ def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
             f"{path}: {row['model']} on {row['task']} has the score {row['value']}; scores are from -1 to 1"
         )
     items = numbers_of(main, "n_items", path) if "n_items" in main else np.zeros(len(main))
+    if len(wrong := np.flatnonzero(~np.isnan(items) & ~_are_counts(items))):
+        cell = main["n_items"].iloc[wrong[0]]
+        raise DataError(f"{path}: {main['task'].iloc[wrong[0]]} has n_items {cell}; it is a whole number from 0")
     names = {name: str(name).replace("__", "/") for name in main["model"].unique()}
     short = short_names(set(names.values()))
     return pd.DataFrame(
@@ -154,6 +167,28 @@ def _with_people(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     return whole.drop_duplicates(key).drop(columns="revision").reset_index(drop=True)
 
 
+def _refuse_alone(published: Published, path: Path) -> None:
+    """Raise DataError where people, their raters or models have no score to stand beside the others'."""
+    kinds = published.scores.drop_duplicates("scorer").set_index("scorer")["scorer_kind"]
+    names = published.scores.groupby("scorer")["scorer_kind"].nunique()
+    if (names > 1).any() or RATERS_MEAN in kinds:
+        name = RATERS_MEAN if RATERS_MEAN in kinds else names.index[int((names > 1).to_numpy().argmax())]
+        raise DataError(f"{path}: a model is called {name!r}, as people are in the tables; call it otherwise")
+    for kind, what in (("aggregate", f"{HUMAN} has"), ("rater", f"{HUMAN}'s {_RATER}s have"), ("model", "models have")):
+        if kind not in set(kinds):
+            raise DataError(f"{path}: {what} no scores, and the tables have people, their raters and models")
+    if published.incomplete.keys() >= set(kinds.index[kinds == "model"]):
+        raise DataError(
+            f"{path}: no model has a score on each task in a language that {HUMAN} has; leave out what models lack"
+        )
+
+
+def _are_counts(values: Floats) -> NDArray[np.bool_]:
+    """Which numbers are numbers of items."""
+    found: NDArray[np.bool_] = (values >= 0) & (values <= _MOST_ITEMS) & (values == np.floor(values))
+    return found
+
+
 def _agreement(path: Path) -> tuple[dict[tuple[str, str], int], pd.DataFrame]:
     """(items of each task in a language, how far its raters agree) of a file like HUME's."""
     try:
@@ -162,7 +197,9 @@ def _agreement(path: Path) -> tuple[dict[tuple[str, str], int], pd.DataFrame]:
         raise DataError(f"no file {path}") from None
     rows = content.get("rows") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) and _whole(row) for row in rows):
-        raise DataError(f"{path}: no list of rows, each with task, language and agreement (n_items, and a value)")
+        raise DataError(
+            f"{path}: no list of rows, each with task, language and agreement (n_items, and a value from -1 to 1)"
+        )
     items, values = {}, []
     for row in rows:
         measured, key = row["agreement"], (str(row["task"]).removeprefix("HUME"), str(row["language"]))
@@ -177,5 +214,7 @@ def _whole(row: Mapping[str, Any]) -> bool:
     measured = row.get("agreement")
     if not isinstance(measured, dict) or not {"task", "language"} <= set(row):
         return False
-    numbers = measured.get("n_items"), measured.get("value", measured.get("mean_spearman"))
-    return all(isinstance(number, (int, float)) for number in numbers)
+    items, value = measured.get("n_items"), measured.get("value", measured.get("mean_spearman"))
+    if not all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in (items, value)):
+        return False
+    return 0 <= items <= _MOST_ITEMS and items == int(items) and not abs(value) > 1

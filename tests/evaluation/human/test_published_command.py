@@ -149,3 +149,79 @@ def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
     pd.concat([twice, again]).to_parquet(scores)
     status, _, wrong = run("--scores", scores, *out)
     assert status == 2 and "Human has several scores on EmotionClassification (eng)" in wrong
+
+
+def without(frame: pd.DataFrame, *, human: bool, rater: bool | None = None) -> pd.DataFrame:
+    """The rows that are not these people's, or models'."""
+    people = frame["model"] == "baseline__Human"
+    of_raters = frame["revision"].str.startswith("annotator")
+    return frame[~((people == human) & (rater is None or of_raters == rater))]
+
+
+ALONE = {
+    "models": ({"human": False}, "models have no scores"),
+    "raters": ({"human": True, "rater": True}, "Human's annotators have no scores"),
+    "together": ({"human": True, "rater": False}, "Human has no scores"),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_scores_that_nothing_stands_beside_are_one_line(tmp_path: Path, name: str) -> None:
+    scores, _ = made(tmp_path)
+    kind, line = ALONE[name]
+    without(pd.read_parquet(scores), **kind).to_parquet(scores)
+    status, _, wrong = run("--scores", scores, "--out", tmp_path / "report")
+    assert status == 2 and line in wrong and wrong.count("\n") == 1
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_language_that_no_model_has_is_one_line(tmp_path: Path) -> None:
+    scores, _ = made(tmp_path)
+    frame = pd.read_parquet(scores)
+    alone = frame[frame["model"] == "baseline__Human"].drop_duplicates("revision").assign(language="xyz")
+    pd.concat([frame, alone]).to_parquet(scores)
+    status, _, wrong = run("--scores", scores, "--out", tmp_path / "report")
+    assert status == 2 and "no model has a score on each task in a language that Human has" in wrong
+
+
+def test_a_model_that_is_called_as_a_rater_is_one_line(tmp_path: Path) -> None:
+    scores, _ = made(tmp_path)
+    frame = pd.read_parquet(scores)
+    model = frame[frame["model"] == PAPERS[0]].head(1).assign(model="annotator_1", language="xyz")
+    pd.concat([frame, model]).to_parquet(scores)
+    status, _, wrong = run("--scores", scores, "--out", tmp_path / "report")
+    assert status == 2 and "a model is called 'annotator_1', as people are in the tables" in wrong
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "line"),
+    [
+        ("model", "", "field 'model' is empty"),
+        ("task", None, "field 'task' is empty"),
+        ("language", " ", "field 'language' is empty"),
+        ("n_items", -5, "has n_items -5; it is a whole number from 0"),
+        ("n_items", 1e30, "has n_items 1e+30; it is a whole number from 0"),
+        ("n_items", 1.5, "has n_items 1.5; it is a whole number from 0"),
+        ("model", "raters' mean", 'a model is called "raters\' mean", as people are in the tables'),
+    ],
+)
+def test_a_cell_that_says_nothing_is_one_line(tmp_path: Path, column: str, cell: object, line: str) -> None:
+    scores, _ = made(tmp_path)
+    frame = pd.read_parquet(scores)
+    whole = frame[column] if column in frame else pd.Series(30, frame.index)
+    rows = frame["model"] == frame["model"].iloc[-1] if line.startswith("field") else frame["model"] == PAPERS[0]
+    frame.assign(**{column: whole.astype(object).where(~rows, cell)}).to_csv(tmp_path / "scores.csv", index=False)
+    status, _, wrong = run("--scores", tmp_path / "scores.csv", "--out", tmp_path / "report")
+    assert status == 2 and line in wrong and wrong.count("\n") == 1, wrong
+
+
+@pytest.mark.parametrize(
+    "cell", ['"n_items": NaN', '"n_items": 1e999', '"n_items": -3', '"n_items": true', f'"n_items": {10**30}']
+)
+def test_agreement_of_no_number_of_items_is_one_line(tmp_path: Path, cell: str) -> None:
+    scores, agreement = made(tmp_path)
+    agreement.write_text(
+        f'[{{"task": "A", "language": "eng", "agreement": {{{cell}, "value": 0.5}}}}]', encoding="utf-8"
+    )
+    status, _, wrong = run("--scores", scores, "--agreement", agreement, "--out", tmp_path / "report")
+    assert status == 2 and wrong.startswith("error: ") and wrong.count("\n") == 1 and str(agreement) in wrong
