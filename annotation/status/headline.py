@@ -35,7 +35,7 @@ def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
     return (
         answer,
         f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was looked at.",
-        f"Next: {step}.",
+        f"Next: {step}",  # no full stop: it may end in a command, to be pasted
     )
 
 

@@ -30,9 +30,10 @@ def with_server(status: Status, collected: Collected, home: server.Home) -> Stat
         return status
     names = {queue.dataset(status.study) for queue, _ in frames_by_queue(collected.pairs)}
     known = collected.known
-    own = known[(known["source"] == ARGILLA) & (known["status"] == "submitted") & ~asked_again(known)]
-    number = len(own[["pair_id", "rater_id"]].drop_duplicates())
-    return replace(status, server=answered_now(status.study, home, names), on_record=number)
+    submitted = known[(known["source"] == ARGILLA) & (known["status"] == "submitted")]
+    own = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])
+    aside = int(own["again"].sum())
+    return replace(status, server=answered_now(status.study, home, names), on_record=len(own) - aside, aside=aside)
 
 
 def server_line(status: Status) -> str:
@@ -45,7 +46,9 @@ def server_line(status: Status) -> str:
         return f"{where} was not looked at ({found.trouble}): answers since the last `collect` are in no number here."
     answers, accounts = count(found.answers, "submitted answer"), count(len(found.by_account), "account")
     verb = "is" if status.on_record == 1 else "are"
-    return f"{where} has {answers} of {accounts}; collected {verb} {status.on_record}, of which all numbers here are."
+    aside = f", and {status.aside} of excluded raters, whose pairs it offers again" if status.aside else ""
+    collected = f"collected {verb} {status.on_record}{aside}"
+    return f"{where} has {answers} of {accounts}; {collected}. All numbers here are of collected answers."
 
 
 def by_name(status: Status, names: Mapping[str, str]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 import pandas as pd
 
@@ -64,8 +65,11 @@ class Status:
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
+    languages: tuple[str, ...] = ()  #: of what raters read
     server: Answered | None = None  #: what the running server has, where it was looked at (`annotation.status.running`)
     on_record: int = 0  #: answers that were collected of what it has
+    aside: int = 0  #: answers on record that it has no more: of excluded raters, whose pairs were offered again
+    again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
 
     @property
     def uncollected(self) -> int:
@@ -135,7 +139,17 @@ def read_status(
         doubts=doubts_of(evidence, found, found_signs) if len(ratings) else (),
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
+        languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
+        again=_again(evidence, stages["published"], undecided),
     )
+
+
+def _again(evidence: Evidence, published: Stage, undecided: Sequence[Ahead]) -> int:
+    """Answers that could be asked for again in Argilla; none where that was done since the last exclusion."""
+    last = max((one.decided_at for one in evidence.decisions if one.exclude), default=None)
+    if last is None or published.at is None or published.asked is None or published.at > last:
+        return 0
+    return sum(one.anew for one in undecided) if evidence.study.raters.replace_excluded else 0
 
 
 def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:

@@ -110,7 +110,7 @@ def _rate(status: Status, arguments: str) -> str:
     """The next step while ratings come in; empty when verdicts can be or have been reached."""
     study, collect = status.study, _collect(status, arguments)
     if status.uncollected:
-        return f"{collect}, for {count(status.uncollected, 'answer')} that the server has and the records have not"
+        return f"{collect} ({count(status.uncollected, 'answer')} that the server has and the records have not)"
     if not status.sources and study.raters.simulated:
         return f"python -m annotation simulate {arguments}, then {collect}"
     if status.stages["collected"].state != "done":
@@ -130,29 +130,45 @@ def _first(status: Status, arguments: str) -> str:
     if step := _never(status):
         return step
     if not asked:
-        return f"nobody could rate when it was published: {_find(arguments)}; if people were let in since, {collect}"
+        more = _find(status, arguments)
+        return f"nobody could rate when it was published: {more}; if people were let in since, {collect}"
     return f"wait for the ratings of {count(asked, 'annotator')} (counted when it was published), then {collect}"
 
 
-def _find(arguments: str) -> str:
-    return f"python -m annotation users add NAME --languages en,de, then python -m annotation publish {arguments}"
+def _find(status: Status, arguments: str) -> str:
+    languages = f" --languages {','.join(status.languages)}" if status.languages else ""
+    return f"python -m annotation users add NAME{languages}, then python -m annotation publish {arguments}"
 
 
 def _wait(status: Status, arguments: str) -> str:
     """What to do for the answers that are still to come and can decide something; empty if there are none."""
     if step := _never(status):
         return step
+    if status.again:
+        more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
+        return f"python -m annotation publish {arguments} ({more})"
     missing = sum(one.open for one in status.undecided if not one.lacks(status.study.acceptance))
     if not missing:
         return ""
     once = status.study.acceptance.stop == "fixed" and status.stages["verdicts"].state == "not yet"
     after = _after(status, arguments) or "nothing is left to do"
     end = f"when no more will come{', once' if once else ''}: {after}"
-    asked = status.raters["open"].dropna()
-    if status.raters.empty or (len(asked) and not asked.sum()):
+    if _nobody_left(status):
         more = f"find more raters for {count(missing, 'answer')}, the present ones have nothing left"
-        return f"{more}: {_find(arguments)} ({end})"
+        return f"{more}: {_find(status, arguments)} ({end})"
     return f"wait for {count(missing, 'answer')}; {_collect(status, arguments)} ({end})"
+
+
+def _nobody_left(status: Status) -> bool:
+    """Whether no rater can still answer, as far as is known: who was let in since the last `collect` can."""
+    raters, published, collected = status.raters, status.stages["published"], status.stages["collected"]
+    if raters.empty:
+        return True
+    members = raters["open"].notna()
+    since = published.at and collected.at and collected.at <= published.at
+    if since and (published.asked or 0) > members.sum():
+        return False
+    return bool(members.any() and not raters.loc[members & ~raters["excluded"], "open"].sum())
 
 
 def _collect(status: Status, arguments: str) -> str:

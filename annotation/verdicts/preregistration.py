@@ -195,7 +195,7 @@ def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
     worded = "" if "rubric" in held.rules else " The questions and their wording were not fixed with them."
     at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
     if first is None:
-        return f"{at}; there is no rating yet.{worded}"
+        return f"{at}; no rating was collected yet.{worded}"
     order = "before" if held.fixed_at < first else "AFTER"
     return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC).{worded}"
 

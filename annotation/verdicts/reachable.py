@@ -27,6 +27,7 @@ class Ahead:
     pairs: int  #: that count, or still could
     ratings: int  #: on a question, likewise
     open: int  #: answers that raters are still asked for
+    anew: int = 0  #: that could be asked for again, since their raters are excluded
 
     def lacks(self, rule: AcceptanceSpec) -> str:
         """What it will never have enough of; empty where it may."""
@@ -40,8 +41,8 @@ class Ahead:
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
     """What each group can come to; `pairs` has a row a pair of the sample.
 
-    Its columns: transformation, pool, language, task_type, `open` (answers that raters are still asked for), `could`
-    (whether enough count, or still could) and `most` (how many count, or could).
+    Its columns: transformation, pool, language, task_type, `counting` (answers), `open` (that raters are still asked
+    for), `could` (whether enough count, or still could) and `most` (how many count, or could).
     """
     key, found = SCOPES[rule.scope], []
     for names, own in pairs.groupby(key, sort=False, observed=True):
@@ -58,6 +59,7 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
                 pairs=len(could),
                 ratings=int(could["most"].sum()),
                 open=int(own["open"].sum()),
+                anew=int((own["most"] - own["counting"] - own["open"]).clip(lower=0).sum()),
             )
         )
     return found
@@ -68,7 +70,8 @@ def ahead_of_sample(study: Study, pairs: Sequence[Pair]) -> list[Ahead]:
     names = ("transformation", "pool", "language", "task_type")
     frame = pd.DataFrame([[getattr(pair, name) for name in names] for pair in pairs], columns=list(names))
     asked = frame["transformation"].map(study.raters_of) if len(frame) else pd.Series(dtype=int)
-    return ahead(frame.assign(open=asked, most=asked, could=asked >= study.acceptance.min_raters), study.acceptance)
+    could = asked >= study.acceptance.min_raters
+    return ahead(frame.assign(counting=0, open=asked, most=asked, could=could), study.acceptance)
 
 
 def never_lines(study: Study, groups: Sequence[Ahead], *, asked: bool) -> list[str]:

@@ -13,11 +13,17 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import last_snapshot
+from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_ratings
+from annotation.records import Member
+from annotation.status.running import server_line, with_server
 from annotation.status.status import read_status
+from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.verdicts import read_verdicts
+from plumbline.manifest import stage
+from plumbline.store import read_models, write_json
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, rater, small
 
@@ -102,6 +108,43 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     assert verdict.n_excluded == 8
     kept = [one for part in last_snapshot(study, "argilla").values() for one in part.answers]
     assert len(kept) == 12 and {one.status for one in kept} == {"submitted"}
+
+
+def test_the_next_step_is_to_offer_them_again_then_to_find_raters_who_can_answer(
+    argilla: Argilla, variant: Make
+) -> None:
+    """cy leaves before anything is collected, so that bob alone is there, who has nothing left."""
+    study, users = rated(argilla, variant, "step")
+    in_manifest(study, "publish", 2)
+    members = study.folder / "members.json"
+    cy = pseudonym(study, users["cy"])
+    write_json(members, [one for one in read_models(members, Member, "") if one.rater_id != cy])
+    in_manifest(study, "collect")
+    decide(study, pseudonym(study, users["ada"]), exclude=True, reason="every answer is 1")
+    step = next_step(read_status(study, datetime.now(UTC)), study.arguments)
+    assert step.startswith(f"python -m annotation publish {study.arguments} (offers the pairs of 4 answers")
+
+    assert publish(study, argilla).aside == 4
+    collect(study, argilla)
+    write_json(members, [one for one in read_models(members, Member, "") if one.rater_id != cy])
+    in_manifest(study, "collect")
+    in_manifest(study, "publish", 2)
+    step = next_step(read_status(study, datetime.now(UTC)), study.arguments)
+    assert step.startswith("find more raters for 4 answers")
+    assert "users add NAME --languages en, then" in step
+
+    in_manifest(study, "publish", 3)  # somebody was let in since
+    status = with_server(read_status(study, datetime.now(UTC)), Collected.read(study), argilla.connection.home)
+    assert next_step(status, study.arguments).startswith("wait for 4 answers")
+    assert "collected are 4, and 4 of excluded raters, whose pairs it offers again" in server_line(status)
+
+
+def in_manifest(study: Study, command: str, annotators: int | None = None) -> None:
+    """As if the command had run on what there is."""
+    inputs = [study.folder / "pairs.parquet"]
+    outputs = [study.folder / "ratings.parquet"] if command == "collect" else []
+    with stage(study, command, inputs, outputs, settings={"annotators": annotators}):
+        pass
 
 
 def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argilla: Argilla, variant: Make) -> None:
