@@ -114,8 +114,10 @@ def language_of(texts: Iterable[object], path: Path) -> str:
     )
 
 
-def study_text(path: Path, target: Path, name: str, found: Guess, language: str, size: tuple[int, int]) -> str:
-    """The study as YAML, with comments that say what may be changed; `size` is of texts, and of their languages."""
+def study_text(
+    path: Path, target: Path, name: str, found: Guess, language: str, size: tuple[int, Mapping[str, int]]
+) -> str:
+    """The study as YAML, with comments that say what may be changed; `size` is of texts, and of each language."""
     here = _relative(path, target)
     dataset = [f"name: {name}", f"task: {found.task}  # {found.why}", f"path: {_quoted(here)}", f"language: {language}"]
     mapped = {what: column for what, column in found.columns.items() if what not in ("output", column)}
@@ -127,7 +129,7 @@ def study_text(path: Path, target: Path, name: str, found: Guess, language: str,
         dataset.append("rows: all")
     texts, languages = size
     pairs = min(MOST, texts)
-    least = max(1, min(20, pairs // languages))
+    least = max(1, min(20, pairs // len(languages), *languages.values()))
     return "\n".join(
         [
             f"# Made of {path.name} by `plumbline init`. docs/own_study.md says what else can stand here.",
@@ -197,7 +199,7 @@ def _quoted(word: str) -> str:
 
 
 def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
-    """Write the study; (it, what was guessed, its language)."""
+    """Write the study; (it, what was guessed, its languages in words)."""
     path = Path(options.file)
     if not path.exists():
         raise DataError(f"no file {path}")
@@ -213,11 +215,11 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
             listed = ", ".join(repr(str(one)) for one in frame.columns)
             raise DataError(f"{path}: no column {column!r}; it has {listed[:_LISTS]}")
     sides = [frame[column] for column in found.texts]
-    language = options.language or language_of(pd.concat(sides), path)
+    language = options.language or _most_common(frame) or language_of(pd.concat(sides), path)
     if "-" in language and "text" in found.columns:
         raise StudyError(f"--language: {language!r} is a pair, and {path} has single texts; give one language")
     texts = len({str(text) for side in sides for text in side})
-    languages = languages_in(frame, found.task, language)
+    languages = languages_in(frame, found.texts[0], found.task, language)
     with atomic(target, public=True) as file:
         file.write(study_text(path, target, name, found, language, (texts, languages)).encode())
     try:
@@ -226,7 +228,7 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     except BaseException:
         target.unlink()
         raise
-    return study, found, language
+    return study, found, language_of_all(language, languages)
 
 
 def main() -> int:
@@ -261,15 +263,23 @@ def main() -> int:
     print(f"{', '.join(f'{what}: column {column!r}' for what, column in found.columns.items())}")
     if not _KNOWN & {column.strip().lower() for column in found.columns.values()}:
         print(f"the first line of {options.file} is taken for the names of its columns, and is no text of the study")
-    print(f"task: {found.task} ({found.why}); language: {language_of_pair(language)}")
+    print(f"task: {found.task} ({found.why}); language: {language}")
     print(f"-> {study.file}: read it, and change what you want otherwise")
     print(f"next: {study.command('generation.run')} --dry-run")
     return 0
 
 
-def language_of_pair(language: str) -> str:
-    """`en (English)`, `en-de (English and German)`."""
+def language_of_all(language: str, texts: Mapping[str, int]) -> str:
+    """`en (English)`, `en-de (English and German)`; where rows have languages of their own, the texts of each."""
+    if set(texts) > set(language_pair(language)):
+        return ", ".join(f"{code} ({language_name(code)}, {number})" for code, number in texts.items())
     return f"{language} ({' and '.join(map(language_name, dict.fromkeys(language_pair(language))))})"
+
+
+def _most_common(frame: pd.DataFrame) -> str:
+    """Of a column `language`, which has each row's own; empty where there is none."""
+    named = frame["language"].dropna().astype(str).str.strip() if "language" in frame else pd.Series(dtype=str)
+    return str(named[named != ""].mode().get(0, ""))
 
 
 def _language(value: str) -> str:

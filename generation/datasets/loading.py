@@ -50,8 +50,11 @@ def texts_in(spec: DatasetSpec, base: Path) -> set[Text]:
     return {(code, kind) for pair in pairs.values() for code in languages_of(kind, pair, passages=spec.passages)}
 
 
-def languages_in(frame: pd.DataFrame, task: TaskType, language: str) -> int:
-    """How many languages the texts of a table are in: its column `language` says it, or else the one language."""
-    named = frame["language"].dropna().astype(str).str.strip().unique() if "language" in frame else [language]
-    pairs = [language_pair(one) for one in named if one] or [language_pair(language)]
-    return len({code for pair in pairs for code in languages_of(task, pair, passages=False)})
+def languages_in(frame: pd.DataFrame, column: str, task: TaskType, language: str) -> dict[str, int]:
+    """How many texts of a table's `column` are in each language: its column `language` says it, or else `language`."""
+    named = frame["language"].fillna("").astype(str).str.strip() if "language" in frame else [""] * len(frame)
+    texts: dict[str, set[str]] = {}
+    for name, text in zip(named, frame[column].astype(str), strict=True):
+        for code in languages_of(task, language_pair(name or language), passages=False):
+            texts.setdefault(code, set()).add(text)
+    return {code: len(one) for code, one in texts.items()}

@@ -196,3 +196,14 @@ def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(
     texts = {text for one in study.datasets for text in texts_in(one, study.file.parent)}
     sizes = verdict_sizes(study, dict.fromkeys(study.kinds, texts))
     assert {one.place for one in sizes} == {("en",), ("de",)} and not any(one.lacks(study.acceptance) for one in sizes)
+
+
+def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
+    init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nine English texts and three German: of the twelve pairs German has three, and not half."""
+    pd.DataFrame({"text": TEXTS, "language": ["en"] * 9 + ["de"] * 3}).to_csv(init / "uneven.csv", index=False)
+    run(monkeypatch, "uneven.csv")
+    assert "language: en (English, 9), de (German, 3)" in capsys.readouterr().out
+    study = load_study("studies/uneven.yaml")
+    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 3)
