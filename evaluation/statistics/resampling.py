@@ -109,7 +109,8 @@ def _accepted(own: pd.DataFrame, verdict: Verdict, design: Design, raters: _Rate
 
 def _lacks(verdict: Verdict, design: Design) -> bool:
     """Whether the rule would leave the verdict undecided whatever the ratings' means."""
-    best = [_with_mean(summary, float(design.scale[-1])) for summary in verdict.questions if summary.kind == "rating"]
+    rated = [summary for summary in verdict.questions if summary.kind == "rating"]
+    best = [_with_mean(summary, float(design.asked(summary.question).scale[-1])) for summary in rated]
     lenient = design.rule.model_copy(update={"threshold": -math.inf})
     return decide(best, verdict.n_pairs, lenient)[0] != "accepted"
 
@@ -125,7 +126,7 @@ def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> 
     if design.rule.stop == "anytime":
         return _anytime(own, design, where)
     pair, names = pd.factorize(own["pair_id"], sort=True)
-    scale = (float(design.scale[0]), float(design.scale[-1]))
+    scale = _scale_of(own, design)
     order, value = _places(where, len(names)), own["value"].to_numpy(np.float64)
     if design.rule.interval == "pairs":
         sums, counts = (np.bincount(pair, weights).astype(np.float64)[order] for weights in (value, np.ones(len(own))))
@@ -150,7 +151,13 @@ def _anytime(own: pd.DataFrame, design: Design, where: Floats) -> _Ends:
     done = own.groupby("turn")["value"].mean().to_numpy(np.float64)
     drawn = done[np.sort(_places(where, len(done)), axis=1)]  # a resample comes in the order of its pairs
     mean = drawn.mean(axis=1)
-    return mean, *holding(confidence_sequence(drawn, (design.scale[0], design.scale[-1])), mean)
+    return mean, *holding(confidence_sequence(drawn, _scale_of(own, design)), mean)
+
+
+def _scale_of(own: pd.DataFrame, design: Design) -> tuple[float, float]:
+    """The ends of the scale of the one question that ratings answer."""
+    points = design.asked(str(own["question"].iat[0])).scale
+    return float(points[0]), float(points[-1])
 
 
 def _places(where: Floats, n: int) -> NDArray[np.int64]:
