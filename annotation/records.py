@@ -239,7 +239,7 @@ class Sign(Record):
 class Decision(Later, Record):
     """What a person decided about a rater or a pair (`decisions.json`); later ones go before earlier ones."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"pair_id", "answers"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"pair_id", "answers", "answers_hash"})
 
     rater_id: str = Field(description="pseudonym; empty where it is about a pair")
     pair_id: str = Field(default="", description="the pair that is withdrawn, or taken back; empty for a rater")
@@ -250,6 +250,7 @@ class Decision(Later, Record):
     answers: int = Field(
         default=0, description="pairs that the rater had answered, as far as was collected; 0 by earlier versions"
     )
+    answers_hash: str = Field(default="", description="identity of what was answered; empty by earlier versions")
 
 
 class OfferedAgain(Record):

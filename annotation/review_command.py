@@ -106,7 +106,7 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
         metavar="RATER",
         nargs="+",
         help="keep raters: the answers count, whatever was decided before, and no verdict waits for a look at these"
-        " raters until they have answered more",
+        " raters until their answers are others, or more",
     )
     parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
     deciding.add_argument(

@@ -108,6 +108,7 @@ def decide(
             decided_at=datetime.now(UTC),
             signs=tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == rater),
             answers=answers.get(rater, 0),
+            answers_hash=answers_hash(ratings, rater),
         )
         for rater in dict.fromkeys(raters)
     ]
@@ -160,6 +161,14 @@ def answered(ratings: pd.DataFrame) -> dict[str, int]:
     """How many pairs each rater has answered, controls among them."""
     own = ratings.loc[ratings["status"] == "submitted", ["rater_id", "pair_id"]].drop_duplicates()
     return {str(rater): int(number) for rater, number in own["rater_id"].value_counts().items() if number}
+
+
+def answers_hash(ratings: pd.DataFrame, rater: str) -> str:
+    """Identity of what a rater has answered, controls among it; comments and times say nothing."""
+    own = ratings[(ratings["rater_id"] == rater) & (ratings["status"] == "submitted")]
+    values = ["" if pd.isna(value) else str(int(value)) for value in own["value"]]
+    rows = zip(own["pair_id"].astype(str), own["question"].astype(str), values, own["answer"].astype(str), strict=True)
+    return identity("answers-v1", *(part for row in sorted(rows) for part in row))
 
 
 def _pair_named(study: Study, name: str, sample: Sequence[Pair], controls: Sequence[Pair]) -> str:

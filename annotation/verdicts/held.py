@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from annotation.ratings.exclusions import answered
+from annotation.ratings.exclusions import answered, answers_hash
 from annotation.ratings.missed import controls_by_kind
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Verdict
@@ -47,7 +47,7 @@ class Checks:
         """The study's."""
         collected, rules = evidence.collected, evidence.study.quality
         missed = controls_by_kind(collected.known, collected.pairs, rules, evidence.rubric.expected)
-        return cls(missed, kept_raters(evidence.decisions, answered(collected.ratings)), rules)
+        return cls(missed, kept_raters(evidence.decisions, collected.ratings), rules)
 
     def fails(self, rater: str) -> bool:
         """Whether a rater misses more controls than an attentive one."""
@@ -61,10 +61,14 @@ def checks_raters(evidence: Evidence) -> bool:
     return chosen and (holds is None or checks_known(holds))
 
 
-def kept_raters(decisions: Sequence[Decision], answers: Mapping[str, int]) -> frozenset[str]:
-    """The raters whom people keep, and who have answered no more since they were looked at."""
-    last = {one.rater_id: one for one in decisions}
-    return frozenset(name for name, one in last.items() if not one.exclude and 0 < answers.get(name, 0) <= one.answers)
+def kept_raters(decisions: Sequence[Decision], ratings: pd.DataFrame) -> frozenset[str]:
+    """The raters whom people keep, and whose answers are those that were looked at; `ratings` are all that there are.
+
+    Decisions of an earlier version know of no answers but how many they were.
+    """
+    last, answers = {one.rater_id: one for one in decisions}, answered(ratings)
+    looked_at = {name: one for name, one in last.items() if not one.exclude and 0 < answers.get(name, 0) <= one.answers}
+    return frozenset(name for name, one in looked_at.items() if one.answers_hash in ("", answers_hash(ratings, name)))
 
 
 def with_checks(found: Sequence[Verdict], evidence: Evidence) -> list[Verdict]:

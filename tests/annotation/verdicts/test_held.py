@@ -85,6 +85,25 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
 
 
+def test_a_rater_who_is_kept_and_answers_otherwise_is_looked_at_again(generated: Study) -> None:
+    """As many answers, and others: nobody has looked at these. Times and comments say nothing of whether one read."""
+    careless(generated, "abcd")
+    decide(generated, "a", "b", "c", "d", exclude=False, reason="watched them work")
+    assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
+    ratings = read_all_ratings(generated)
+    write_ratings(generated, ratings.assign(comment="hm"), read_decisions(generated))
+    assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
+    one_answer = (ratings["rater_id"] == "a") & (ratings["pair_id"] == ratings["pair_id"].iloc[0])
+    changed = ratings["value"].where(~one_answer, 6 - ratings["value"] + (ratings["value"] == 3))
+    write_ratings(generated, ratings.assign(value=changed), read_decisions(generated))
+    assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
+
+    # What an earlier version noted says how many answers there were, and no more.
+    earlier = [one.model_copy(update={"answers_hash": ""}) for one in read_decisions(generated)]
+    write_kept(generated, "decisions.json", earlier)
+    assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
+
+
 def _shorten(study: Study, late: pd.Series) -> None:
     """The study as it was before some answers came in."""
     ratings = read_all_ratings(study)
