@@ -23,7 +23,13 @@ MOST = 20_000  # members
 LARGEST = 8 * 2**30  # bytes of all members; 200,000 texts in 24 variants are a tenth of it
 LARGEST_READ = 2 * 2**30  # bytes of a member that is read at once
 LARGEST_WORDS = 64 * 2**20  # of JSON
+# What a bundle may come to in memory, all its members together: so much, and so much for each of its bytes.
+CELLS, CELLS_A_BYTE = 1_500_000, 2
+UNPACKED, UNPACKED_A_BYTE = 64 * 2**20, 32
+DEEPEST = 100  # levels of JSON
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}(/[A-Za-z0-9][A-Za-z0-9._-]{0,150}){0,4}")
+# All of JSON but what separates its values.
+_MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\[\]{},:"]++|"', re.DOTALL)
 _KINDS = (".json", ".parquet", ".html")
 _PIECE = 1 << 20
 _AS_READ = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
@@ -41,6 +47,10 @@ class Archive:
             raise DataError(f"no bundle {path}; `python -m evaluation.bundle export` makes one of a study") from None
         except _AS_READ as error:
             raise self.bad(f"is cut off, or no bundle ({error})") from None
+        size = path.stat().st_size
+        self._cells, self._unpacked = CELLS + CELLS_A_BYTE * size, UNPACKED + UNPACKED_A_BYTE * size
+        self._too_large = ""  # the first member for which it was too much
+        self._charged: dict[str, tuple[int, int]] = {}
         self._members = {one.filename: one for one in self._zip.infolist()}
         try:
             self._refuse_strange()
@@ -67,6 +77,28 @@ class Archive:
         for piece in self._pieces(name, LARGEST):
             digest.update(piece)
         return digest.hexdigest()
+
+    def charge(self, name: str, cells: int, size: int) -> None:
+        """Note what a member comes to in memory. Raises DataError where all are more than a bundle of its size is."""
+        before = self._charged.get(name, (0, 0))
+        self._charged[name] = after = max(before[0], cells), max(before[1], size)
+        self._cells -= after[0] - before[0]
+        self._unpacked -= after[1] - before[1]
+        if self._cells < 0 or self._unpacked < 0:
+            self._too_large = self._too_large or name.removeprefix(f"{self.path}/")
+            raise self.bad(f"needs more memory for {self._too_large} than any bundle of its size")
+
+    def words(self, name: str) -> bytes:
+        """A member that is JSON. Raises as `read`, and for more, or deeper, than is parsed."""
+        content = self.read(name, LARGEST_WORDS)
+        marks = _MARKS.sub(b"", content)
+        self.charge(str(self.path / name), len(marks), len(content))
+        depth = 0
+        for mark in marks:
+            depth += (mark in b"[{") - (mark in b"]}")
+            if depth > DEEPEST:
+                raise self.bad(f"holds {name}, which is nested too deep")
+        return content
 
     def close(self) -> None:
         """Let go of the file."""
@@ -111,6 +143,8 @@ class Archive:
             raise self.bad("holds two members of one name")
         if (total := sum(one.file_size for one in listed)) > LARGEST:
             raise self.bad(f"is {total:,} bytes when unpacked, more than the {LARGEST:,} that are read")
+        if total > self._unpacked:
+            raise self.bad(f"is {total:,} bytes when unpacked, more than the {self._unpacked:,} of one of its size")
         if MANIFEST not in self._members:
             raise self.bad(f"has no {MANIFEST}: it is empty, or no bundle")
 

@@ -22,7 +22,7 @@ from annotation.sampling.candidates import Supply
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.marks import with_rules_fixed
 from evaluation.bundle import members, tables
-from evaluation.bundle.archive import LARGEST_WORDS, MANIFEST, Archive
+from evaluation.bundle.archive import MANIFEST, Archive
 from evaluation.bundle.manifest import Manifest, read_manifest
 from evaluation.bundle.members import BundledOutput, BundledTransformation
 from plumbline.errors import DataError, StudyError
@@ -52,7 +52,7 @@ class Bundle:
         """A bundle's file. Raises DataError for what is none, is damaged, or is of a later version."""
         archive = Archive(path)
         try:
-            manifest, identity = read_manifest(archive.read(MANIFEST, LARGEST_WORDS), str(path))
+            manifest, identity = read_manifest(archive.words(MANIFEST), str(path))
         except DataError:
             archive.close()
             raise
@@ -74,7 +74,7 @@ class Bundle:
 
     def table(self, name: str, record: type[Record], columns: Sequence[str] = ()) -> pa.Table:
         """A member's rows. Raises DataError for a table that is damaged, or not of this record."""
-        return tables.checked(self.archive.read(name), self._where(name), record, columns)
+        return tables.checked(self.archive.read(name), self._where(name), record, self.archive.charge, columns)
 
     def words(self, name: str) -> dict[str, Any]:
         """A member that is a JSON object. Raises DataError for another one."""
@@ -218,7 +218,7 @@ class Bundle:
 
     def _json(self, name: str) -> Any:
         try:
-            return parse_json(self.archive.read(name, LARGEST_WORDS))
+            return parse_json(self.archive.words(name))
         except MalformedError as error:
             raise DataError(f"{self._where(name)} is damaged ({error}); {_AGAIN}") from None
 

@@ -167,7 +167,10 @@ def _data(bundle: Bundle, folder: Path) -> Iterator[Configuration]:
             groups.setdefault("" if part in ("train", "test") else f"-{part}", []).append(member)
         for suffix, own in groups.items():
             found = {
-                PurePosixPath(one).stem: tables.from_parquet(bundle.archive.read(one), folder / one) for one in own
+                PurePosixPath(one).stem: tables.from_parquet(
+                    bundle.archive.read(one), folder / one, bundle.archive.charge
+                )
+                for one in own
             }
             for member, table in zip(own, found.values(), strict=True):
                 _write(folder / member, [table])

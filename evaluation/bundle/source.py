@@ -184,7 +184,7 @@ class BundleSource:
         there = [name for name in self.bundle.manifest.members if name.startswith(start)]
         found = {
             name.removeprefix(start).removesuffix(".parquet"): tables.from_parquet(
-                self.bundle.archive.read(name), self.bundle.path / name
+                self.bundle.archive.read(name), self.bundle.path / name, self.bundle.archive.charge
             )
             for name in there
         }

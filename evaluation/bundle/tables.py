@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evaluation.bundle import pages
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.records import Record
@@ -19,8 +22,7 @@ from plumbline.schemas import arrow_schema, cast_table, refuse_duplicate_keys
 from plumbline.store import BATCH
 from plumbline.study.datasets import LocalDataset
 
-LARGEST = 4 * 2**30  # bytes of a table in memory
-ROWS = 50_000_000
+_PAGE = 100  # cells that a page is charged as: each takes time to look at
 _AGAIN = "plumbline bundle export"
 _JSON = b"json"  # which columns hold JSON: those whose cells are of several types
 
@@ -46,31 +48,80 @@ def of_frame(frame: pd.DataFrame, record: type[Record]) -> pa.Table:
     return pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
 
 
-def from_parquet(content: bytes, where: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """A member as a table. Raises DataError for what is damaged, or larger in memory than any is."""
-    pieces, size = [], 0
+def from_parquet(
+    content: bytes, where: Path, charge: Callable[[str, int, int], None], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """A member as a table, which is charged for (member, cells, bytes) before it is in memory.
+
+    Raises DataError for what is damaged, and what `charge` raises.
+    """
     try:
+        pages.refuse_footer(content)
         file = pq.ParquetFile(pa.BufferReader(content))
-        declared = sum(file.metadata.row_group(n).total_byte_size for n in range(file.metadata.num_row_groups))
-        if file.metadata.num_rows > ROWS or declared > LARGEST:
-            raise DataError(f"{where}: its {file.metadata.num_rows:,} rows are more than are read")
-        there = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-        for batch in file.iter_batches(batch_size=1 << 14, columns=there):
-            size += batch.nbytes
-            if size > LARGEST:
-                raise DataError(f"{where}: in memory it is more than the {LARGEST:,} bytes that are read")
-            pieces.append(batch)
         schema = file.schema_arrow
-        return pa.Table.from_batches(pieces, pa.schema([schema.field(name) for name in there or schema.names]))
+        if len(set(schema.names)) < len(schema.names):
+            raise pa.ArrowInvalid("two columns have one name")
+        there = [name for name in schema.names if columns is None or name in columns]
+        for name in there:
+            pages.refuse_type(schema.field(name).type)
+        _charge(file, content, there, len(columns or there), functools.partial(charge, str(where)))
+        plain = pa.schema([schema.field(name) for name in there])
+        table = pa.Table.from_batches(_batches(content, plain, functools.partial(charge, str(where))), plain)
+        for field in plain:
+            if (field.metadata or {}).get(_JSON) and pa.types.is_string(field.type):
+                inside = pc.sum(pc.count_substring_regex(table[field.name], r"[\[{,]")).as_py() or 0
+                charge(f"{where}/{field.name}", inside, 0)
+        return table
     except (pa.ArrowException, OSError, KeyError) as error:
         raise DataError(f"{where} is damaged ({error}); get it again from where it came from") from None
 
 
-def checked(content: bytes, where: Path, record: type[Record], columns: Sequence[str] = ()) -> pa.Table:
+def _charge(
+    file: pq.ParquetFile, content: bytes, there: Sequence[str], width: int, charge: Callable[[int, int], None]
+) -> None:
+    """Charge for a table before any of it is decoded: its cells, and its pages as they are unpacked."""
+    cells, size = max(file.metadata.num_rows, 0) * max(width, 1), 0
+    charge(cells, 0)
+    for values, unpacked in pages.sizes(file, content, there):
+        cells, size = cells + values + _PAGE, size + unpacked
+        charge(cells, size)
+
+
+def _batches(content: bytes, plain: pa.Schema, charge: Callable[[int, int], None]) -> Iterator[pa.RecordBatch]:
+    """The rows in pieces; words are read as numbers into a dictionary, and charged for before they are written out."""
+    opened = pq.ParquetFile(pa.BufferReader(content))
+    leaves = [opened.schema.column(place) for place in range(len(opened.schema))]
+    file = pq.ParquetFile(
+        pa.BufferReader(content), read_dictionary=[one.path for one in leaves if one.physical_type == "BYTE_ARRAY"]
+    )
+    size = 0
+    for batch in file.iter_batches(batch_size=1 << 14, columns=plain.names, use_threads=False):
+        size += sum(_written_out(column) for column in batch.columns)
+        charge(0, size)
+        yield pa.record_batch([batch[field.name].cast(field.type) for field in plain], schema=plain)
+
+
+def _written_out(column: pa.Array) -> int:
+    """The bytes of a column whose words do not stand in a dictionary."""
+    while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = column.flatten()
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary).cast(pa.int64()).take(column.indices)
+    return int(pc.sum(lengths).as_py() or 0) + 4 * len(column)
+
+
+def checked(
+    content: bytes,
+    where: Path,
+    record: type[Record],
+    charge: Callable[[str, int, int], None],
+    columns: Sequence[str] = (),
+) -> pa.Table:
     """A member as a table of records, checked for its columns, types and keys as a study's own are."""
-    found = from_parquet(content, where, columns or None)
     whole = arrow_schema(record)
     schema = pa.schema([whole.field(name) for name in columns]) if columns else whole
+    found = from_parquet(content, where, charge, schema.names)
     wanted = [name for name in schema.names if record.model_fields[name].is_required()]
     if missing := [name for name in wanted if name not in found.schema.names]:
         raise DataError(f"{where} lacks column {missing[0]!r}; get it again from where it came from")
@@ -120,7 +171,7 @@ def dataset_of(spec: LocalDataset, revision: str, members: Mapping[str, pa.Table
         for _ in (*made.texts(), *made.labels(), *made.gold_scores(), *made.passages_of()):
             pass  # all that is scored can be read
         return made
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{where}: data set {spec.name!r} is not whole ({error})") from None
 
 
