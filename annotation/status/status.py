@@ -122,9 +122,7 @@ def read_status(
             *_waves(evidence),
             *withdrawn_lines(evidence),
             *flagged_lines(one for one in flagged if not one.doubtful),
-            *addressed_lines(study, evidence.rubric, _languages(read.pairs)),
-            *reworded_lines(study),
-            *(f"Sign that could not be looked at: {line}." for line in evidence.unlooked),
+            *_wording_notes(evidence, read.pairs),
         ),
         progress=progress,
         raters=by_rater(ratings, _asked(study, stages, read, now), found_signs),
@@ -142,6 +140,15 @@ def read_status(
         languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
         again=_again(evidence, stages["published"], undecided),
     )
+
+
+def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
+    """Which wordings nobody has checked or somebody has changed, and which signs could not be looked at."""
+    return [
+        *addressed_lines(evidence.study, evidence.rubric, _languages(pairs)),
+        *reworded_lines(evidence.study),
+        *(f"Sign that could not be looked at: {line}." for line in evidence.unlooked),
+    ]
 
 
 def _again(evidence: Evidence, published: Stage, undecided: Sequence[Ahead]) -> int:
