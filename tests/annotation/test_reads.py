@@ -33,7 +33,7 @@ MOST = {
     "accept": {"manifest.json": 19, "pairs.parquet": 5, "controls.parquet": 3, "ratings.parquet": 5,
                "control_ratings.parquet": 2, "verdicts.json": 2, "pair_means.parquet": 2, "offered.json": 1,
                "hteb.yaml": 1},
-    "status": {"manifest.json": 16, "pairs.parquet": 3, "controls.parquet": 2, "ratings.parquet": 4,
+    "status": {"manifest.json": 17, "pairs.parquet": 3, "controls.parquet": 2, "ratings.parquet": 4,
                "control_ratings.parquet": 2, "verdicts.json": 3, "offered.json": 1, "hteb.yaml": 1},
 }  # fmt: skip
 _opened: list[str] = []
