@@ -6,7 +6,7 @@ Arrow asks for memory by these headers and refuses a page that holds more, so th
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -51,10 +51,10 @@ def _of_chunk(chunk: pq.ColumnChunkMetaData, content: bytes, width: int) -> Iter
     while at < end:
         header, at = _struct(content, at)
         at += _whole(header.get(3))
-        held = next((header[one] for one in (_DATA, _DICTIONARY, _DATA_V2) if one in header), {})
-        if held.get(4 if _DATA_V2 in header else 2, 0) not in _PLAIN:
+        page: Mapping[int, Any] = next((header[kind] for kind in (_DATA, _DICTIONARY, _DATA_V2) if kind in header), {})
+        if page.get(4 if _DATA_V2 in header else 2, 0) not in _PLAIN:
             raise pa.ArrowInvalid("a column is packed in a way that no bundle is")
-        values = _whole(held.get(1, 0))
+        values = _whole(page.get(1, 0))
         yield values, max(_whole(header.get(2)), values * width)
 
 

@@ -115,9 +115,9 @@ def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
             f"{path}: {row['model']} on {row['task']} has the score {row['value']}; scores are from -1 to 1"
         )
     items = numbers_of(main, "n_items", path) if "n_items" in main else np.zeros(len(main))
-    if len(wrong := np.flatnonzero(~np.isnan(items) & ~_are_counts(items))):
-        cell = main["n_items"].iloc[wrong[0]]
-        raise DataError(f"{path}: {main['task'].iloc[wrong[0]]} has n_items {cell}; it is a whole number from 0")
+    if len(rows := np.flatnonzero(~np.isnan(items) & ~_are_counts(items))):
+        cell = main["n_items"].iloc[rows[0]]
+        raise DataError(f"{path}: {main['task'].iloc[rows[0]]} has n_items {cell}; it is a whole number from 0")
     names = {name: str(name).replace("__", "/") for name in main["model"].unique()}
     short = short_names(set(names.values()))
     return pd.DataFrame(
@@ -215,6 +215,8 @@ def _whole(row: Mapping[str, Any]) -> bool:
     if not isinstance(measured, dict) or not {"task", "language"} <= set(row):
         return False
     items, value = measured.get("n_items"), measured.get("value", measured.get("mean_spearman"))
-    if not all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in (items, value)):
+    if any(isinstance(number, bool) for number in (items, value)):
+        return False
+    if not isinstance(items, (int, float)) or not isinstance(value, (int, float)):
         return False
     return 0 <= items <= _MOST_ITEMS and items == int(items) and not abs(value) > 1
