@@ -24,7 +24,7 @@ LARGEST = 8 * 2**30  # bytes of all members; 200,000 texts in 24 variants are a 
 LARGEST_READ = 2 * 2**30  # bytes of a member that is read at once
 LARGEST_WORDS = 64 * 2**20  # of JSON
 # What a bundle may come to in memory, all its members together: so much, and so much for each of its bytes.
-CELLS, CELLS_A_BYTE = 1_500_000, 2
+CELLS, CELLS_A_BYTE = 250_000, 2.4  # the largest tables of ratings have 2.3 a byte
 UNPACKED, UNPACKED_A_BYTE = 64 * 2**20, 32
 DEEPEST = 100  # levels of JSON
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}(/[A-Za-z0-9][A-Za-z0-9._-]{0,150}){0,4}")
@@ -48,7 +48,7 @@ class Archive:
         except _AS_READ as error:
             raise self.bad(f"is cut off, or no bundle ({error})") from None
         size = path.stat().st_size
-        self._cells, self._unpacked = CELLS + CELLS_A_BYTE * size, UNPACKED + UNPACKED_A_BYTE * size
+        self._cells, self._unpacked = CELLS + int(CELLS_A_BYTE * size), UNPACKED + UNPACKED_A_BYTE * size
         self._too_large = ""  # the first member for which it was too much
         self._charged: dict[str, tuple[int, int]] = {}
         self._members = {one.filename: one for one in self._zip.infolist()}

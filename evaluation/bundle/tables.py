@@ -80,11 +80,11 @@ def _charge(
     file: pq.ParquetFile, content: bytes, there: Sequence[str], width: int, charge: Callable[[int, int], None]
 ) -> None:
     """Charge for a table before any of it is decoded: its cells, and its pages as they are unpacked."""
-    cells, size = max(file.metadata.num_rows, 0) * max(width, 1), 0
-    charge(cells, 0)
+    rows, cells, size = max(file.metadata.num_rows, 0) * max(width, 1), 0, 0
+    charge(rows, 0)
     for values, unpacked in pages.sizes(file, content, there):
         cells, size = cells + values + _PAGE, size + unpacked
-        charge(cells, size)
+        charge(max(rows, cells), size)
 
 
 def _batches(content: bytes, plain: pa.Schema, charge: Callable[[int, int], None]) -> Iterator[pa.RecordBatch]:
