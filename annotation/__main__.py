@@ -7,46 +7,49 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from annotation.adjudication.collect import FILE as ADJUDICATIONS
-from annotation.adjudication.collect import collect_adjudications
-from annotation.anchoring.effect import ABOUT, anchoring_lines, read_anchoring
+from annotation.adjudication import FILE as ADJUDICATIONS
+from annotation.adjudication import collect_adjudications
+from annotation.anchoring import ABOUT, anchoring_lines, read_anchoring
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
 from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import names_at
 from annotation.argilla_files import collect_files
+from annotation.campaign_commands import (
+    add_outcome_commands,
+    add_review_options,
+    publish_pairs,
+    review,
+    say_flagged,
+    say_unread,
+    say_verdicts,
+    shown_files,
+)
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.human.records import ANSWERS
 from annotation.human.tasks import task_lines
-from annotation.judges.beside import FILE as WITH_JUDGES
-from annotation.judges.beside import different, read_beside, write_beside
-from annotation.judges.check_text import beside_text
+from annotation.judges.check import beside_text
 from annotation.judges.commands import add_judge_commands
-from annotation.judges.deciding import judged_means
+from annotation.judges.decisions import FILE as WITH_JUDGES
+from annotation.judges.decisions import different, judged_means, read_beside, write_beside
 from annotation.judges.savings import savings_text
 from annotation.names import known_names, remember_names
 from annotation.offering import alone
-from annotation.outcome_commands import add_outcome_commands
 from annotation.planning_command import add_plan_options, plan_text, sizes_asked
 from annotation.preview import SHOWN, write_preview
-from annotation.publish_command import publish_pairs, say_flagged, say_unread, say_verdicts, shown_files
-from annotation.readers import target_lines
-from annotation.review_command import add_review_options, review
+from annotation.records import Adjudication
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply, sample_settings
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
-from annotation.shown_records import Adjudication
-from annotation.status.headline import headline
 from annotation.status.running import status_now
 from annotation.status.status import read_status
-from annotation.status.text import status_text
-from annotation.user_commands import add_user_commands
-from annotation.verdicts.acceptance import accept
+from annotation.status.text import headline, status_text
+from annotation.user_commands import add_user_commands, target_lines
+from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.people import answers_lines
 from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from plumbline import cli
 from plumbline.commands import as_called

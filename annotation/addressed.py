@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from annotation.crowd.page_words import FOLDER
+from annotation.crowd.page import FOLDER
 from annotation.rubric import Rubric
 from annotation.wordings import ENGLISH, rubric_file, unchecked, unchecked_line, wording_file
 from plumbline.study import Study

@@ -26,13 +26,13 @@ from annotation.argilla.wording import COMMENT, Words
 from annotation.export import SAME_SAMPLE, licence_line, questions_text, taken_in
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import named_pseudonym, pseudonym_key
-from annotation.questions import Asked
-from annotation.ratings.answers import Answer, Part, check, keep, of_file
-from annotation.ratings.collected import Collected
+from annotation.questions import QuestionScale
+from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file
+from annotation.ratings.collected import CampaignData
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import queues_of
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError
@@ -54,7 +54,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     `licence` is a line for the codebook; `words` says that comments and answers in words are wanted too. Raises
     DataError where nobody has answered yet.
     """
-    collected, rubric = Collected.read(study), asked_rubric(study)
+    collected, rubric = CampaignData.read(study), asked_rubric(study)
     plain = collected.plain_ratings
     ratings = plain[plain["status"] == "submitted"]
     if ratings.empty:
@@ -65,7 +65,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     accounts = {rater: _account(study, rater) for rater in sorted(ratings["rater_id"].unique())}
     given = _responses(ratings, rubric, accounts)
     files: dict[str, bytes] = {}
-    for queue, pairs in queues_of(shown(study)).items():
+    for queue, pairs in queues_of(read_shown(study)).items():
         name, worded = queue.dataset(study), Words.of(rubric, queue)
         records = [_record(pair, worded.beside, given.get(pair.pair_id, {})) for pair in pairs]
         files |= {
@@ -168,10 +168,10 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
     """
     with alone(study):
         rubric = asked_rubric(study)
-        pairs, advice = {pair.pair_id: pair for pair in shown(study)}, of_file(study)
+        pairs, advice = {pair.pair_id: pair for pair in read_shown(study)}, of_file(study)
         refuse_other_sample(study)
         refuse_other_prompts(study, list(pairs.values()))
-        reading = _Reading(study, rubric, pairs, folder, pseudonym_key(home), _beside(folder))
+        reading = _ExportReading(study, rubric, pairs, folder, pseudonym_key(home), _beside(folder))
         answers: dict[tuple[str, str], Answer] = {}
         for where, answer in reading.answers():
             check(answer, where, rubric, pairs, advice)
@@ -182,7 +182,7 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
             raise DataError(f"{folder}: no answers in it; name a folder that `annotation export --argilla` wrote")
         state = hashlib.sha256(b"".join(file.read_bytes() for file in reading.files())).hexdigest()
         source = f"{folder.resolve().name}/{RECORDS}"
-        part = Part(state, tuple(answers[place] for place in sorted(answers)))
+        part = SourcePart(state, tuple(answers[place] for place in sorted(answers)))
         return keep(study, source, {source: part}, replace=replace)
 
 
@@ -198,7 +198,7 @@ def _beside(folder: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ExportReading:
     """An export and how it is read."""
 
     study: Study
@@ -262,7 +262,7 @@ class _Reading:
         )
 
 
-def _kept(asked: Asked | None, value: Any, where: str) -> Any:
+def _kept(asked: QuestionScale | None, value: Any, where: str) -> Any:
     """A value in the form in which it is kept; what is no answer at all stays, and is refused."""
     if asked is None or value is None:
         return value if value is None else str(value)

@@ -14,22 +14,22 @@ import numpy as np
 import pandas as pd
 
 from annotation.offering import read_waves
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric, load_rubric
 from annotation.statistics.agreement import Answers, gwet_ac2
-from annotation.statistics.intervals import over_pairs
 from annotation.verdicts.tables import SIMULATED, display, number
 from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError
 from plumbline.frames import that_count
+from plumbline.statistics.intervals import over_pairs
 from plumbline.study import Study
 
 _PLACE = ["pool", "language", "question"]
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonRow:
     """Two sets of ratings in one place: a pool, a language, a question."""
 
     pool: str
@@ -45,7 +45,7 @@ class Compared:
     reason: str  #: why there is no interval; empty where there is one
 
 
-def compare_campaigns(first: pd.DataFrame, second: pd.DataFrame, scale: Sequence[int]) -> list[Compared]:
+def compare_campaigns(first: pd.DataFrame, second: pd.DataFrame, scale: Sequence[int]) -> list[ComparisonRow]:
     """Two campaigns on the pairs that both rated.
 
     Both frames are ratings that count, with the pairs' `pool`. The interval is the t interval of the mean difference
@@ -65,7 +65,7 @@ def compare_campaigns(first: pd.DataFrame, second: pd.DataFrame, scale: Sequence
     return rows
 
 
-def compare_parts(first: pd.DataFrame, second: pd.DataFrame) -> list[Compared]:
+def compare_parts(first: pd.DataFrame, second: pd.DataFrame) -> list[ComparisonRow]:
     """Two sets of ratings of different pairs, such as two waves: Welch's interval of the difference of means."""
     theirs = dict(_places(second))
     return [_apart(place, _means(own), _means(theirs[place])) for place, own in _places(first) if place in theirs]
@@ -83,7 +83,7 @@ def _means(ratings: pd.DataFrame) -> pd.Series:
 
 def _paired(
     place: tuple[str, str, str], means: np.ndarray, parts: Sequence[pd.DataFrame], scale: Sequence[int]
-) -> Compared:
+) -> ComparisonRow:
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     differences = means[:, 1] - means[:, 0]
@@ -92,7 +92,7 @@ def _paired(
     own = [part[["pair_id", "rater_id", "value"]] for part in parts]
     both = pd.concat([part.assign(rater_id=part["rater_id"].astype(str) + f" {n}") for n, part in enumerate(own)])
     first, second, together = (gwet_ac2(Answers.of(part, scale)).value for part in (*own, both))
-    return Compared(
+    return ComparisonRow(
         *place,
         pairs=(len(means), len(means)),
         means=(float(means[:, 0].mean()), float(means[:, 1].mean())),
@@ -105,7 +105,7 @@ def _paired(
     )
 
 
-def _apart(place: tuple[str, str, str], one: pd.Series, other: pd.Series) -> Compared:
+def _apart(place: tuple[str, str, str], one: pd.Series, other: pd.Series) -> ComparisonRow:
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     low = high = math.nan
@@ -113,7 +113,7 @@ def _apart(place: tuple[str, str, str], one: pd.Series, other: pd.Series) -> Com
     if fewest > 1 and one.std() + other.std() > 0:
         ends = stats.ttest_ind(other, one, equal_var=False).confidence_interval()
         low, high = float(ends.low), float(ends.high)
-    return Compared(
+    return ComparisonRow(
         *place,
         pairs=(len(one), len(other)),
         means=(float(one.mean()), float(other.mean())),
@@ -138,8 +138,8 @@ def comparison_text(study: Study, other: Study | None = None) -> str:
     Raises StudyError where there is nothing to compare: no waves, no common pairs, another scale.
     """
     if other is not None:
-        return campaigns_text(Campaign.of(study), Campaign.of(other))
-    mine = Campaign.of(study).ratings
+        return campaigns_text(CampaignRatings.of(study), CampaignRatings.of(other))
+    mine = CampaignRatings.of(study).ratings
     waves = read_waves(study)
     if not waves:
         raise StudyError(
@@ -157,7 +157,7 @@ def comparison_text(study: Study, other: Study | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class Campaign:
+class CampaignRatings:
     """A campaign to be compared: whose it is, and its ratings that count."""
 
     study: Study
@@ -165,12 +165,12 @@ class Campaign:
     ratings: pd.DataFrame  #: on the rubric's scale, with what the sample's pairs are
 
     @classmethod
-    def of(cls, study: Study, collected: Collected | None = None, rubric: Rubric | None = None) -> Campaign:
+    def of(cls, study: Study, collected: CampaignData | None = None, rubric: Rubric | None = None) -> CampaignRatings:
         """A study's, read from its folder unless it is at hand.
 
         Raises StudyError where nothing is rated on the scale, DataError without ratings.
         """
-        collected, rubric = collected or Collected.read(study), rubric or load_rubric(study)
+        collected, rubric = collected or CampaignData.read(study), rubric or load_rubric(study)
         on_scale = [one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale]
         if not on_scale:
             raise StudyError(
@@ -187,7 +187,7 @@ class Campaign:
         return cls(study, rubric, plain.join(facts, on="pair_id"))
 
 
-def campaigns_text(first: Campaign, second: Campaign) -> str:
+def campaigns_text(first: CampaignRatings, second: CampaignRatings) -> str:
     """Two campaigns on the same pairs, for a terminal. Raises StudyError for another scale, or without common pairs."""
     study, other, mine, theirs = first.study, second.study, first.ratings, second.ratings
     scale = first.rubric.scale
@@ -204,7 +204,7 @@ def campaigns_text(first: Campaign, second: Campaign) -> str:
     return f"{_table(rows, *names, paired=True)}\n\n{_notes(pd.concat([mine, theirs]), note)}"
 
 
-def _table(rows: Sequence[Compared], first: str, second: str, *, paired: bool = False) -> str:
+def _table(rows: Sequence[ComparisonRow], first: str, second: str, *, paired: bool = False) -> str:
     header = [
         "Pool",
         "Language",

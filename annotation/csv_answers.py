@@ -22,10 +22,10 @@ from annotation.names import remember_names
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import is_pseudonym, named_pseudonym, pseudonym_key
 from annotation.questions import Question, Value
-from annotation.ratings.answers import Answer, Part, check, keep, of_file, source_of_file
+from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.reading import read_text
@@ -49,7 +49,7 @@ def collect_csv(
     source = source_of_file(path)
     with alone(study):
         rubric = asked_rubric(study)
-        pairs, advice = {pair.pair_id: pair for pair in shown(study)}, of_file(study)
+        pairs, advice = {pair.pair_id: pair for pair in read_shown(study)}, of_file(study)
         refuse_other_sample(study)
         refuse_other_prompts(study, list(pairs.values()))
         form = _Form(study, rubric, pairs, path, columns, pseudonym_key(home))
@@ -66,7 +66,7 @@ def collect_csv(
         if not answers:
             raise DataError(f"{path}: no answers in it, only a header; correct --csv")
         remember_names(home, study, form.names)
-        part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers[place] for place in sorted(answers)))
+        part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers[place] for place in sorted(answers)))
         return keep(study, source, {source: part}, replace=replace)
 
 

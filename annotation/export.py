@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.questions import Asked
-from annotation.ratings.collected import Collected
+from annotation.questions import QuestionScale
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
@@ -52,7 +52,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     `licence` is a line for the codebook; `words` says that comments and answers in words are wanted too. Raises
     DataError where nobody has answered yet.
     """
-    collected, rubric = Collected.read(study), asked_rubric(study)
+    collected, rubric = CampaignData.read(study), asked_rubric(study)
     if collected.ratings.empty:
         raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
     texts = [one.name for one in rubric.asked() if one.kind == "text"]
@@ -71,7 +71,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     return study.folder / FOLDER
 
 
-def _ratings(study: Study, collected: Collected, left_out: Sequence[str], *, words: bool) -> pd.DataFrame:
+def _ratings(study: Study, collected: CampaignData, left_out: Sequence[str], *, words: bool) -> pd.DataFrame:
     """All ratings, of controls too, with whether they count."""
     plain = collected.plain_ratings
     counting = counting_ratings(collected.sample_ratings, study.raters.per_pair).index
@@ -84,7 +84,7 @@ def _ratings(study: Study, collected: Collected, left_out: Sequence[str], *, wor
     return found if words else found.drop(columns="comment")
 
 
-def _answers(ratings: pd.DataFrame, asked: Sequence[Asked], *, words: bool) -> pd.DataFrame:
+def _answers(ratings: pd.DataFrame, asked: Sequence[QuestionScale], *, words: bool) -> pd.DataFrame:
     """Submitted answers, a row a rater and pair, with a column for each question that is in `ratings`."""
     submitted = ratings[ratings["status"] == "submitted"]
     given = submitted["value"].astype("string").fillna("") + submitted["answer"].astype("string")

@@ -20,10 +20,10 @@ from annotation.argilla.client import attach
 from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import by_queue
 from annotation.argilla.workspaces import admit_annotators, names_at
-from annotation.crowd.pay import assumed_hours
+from annotation.crowd.platform import assumed_hours
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import read_shown
 from annotation.server.home import write_private
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status
@@ -46,7 +46,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Standing:
+class AnnotatorProgress:
     """How one annotator gets on."""
 
     name: str
@@ -113,7 +113,7 @@ def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
     return paths
 
 
-def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -> list[Standing]:
+def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -> list[AnnotatorProgress]:
     """How those annotators get on whose names are known, those with most left to do first."""
     rules = {(sign.rater_id, sign.rule): sign.evidence for sign in signs}
     found = []
@@ -123,11 +123,13 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
         remarks["done"] = "all is answered" if row["answers"] and left == 0 else ""
         last = None if pd.isna(row["last"]) else row["last"]
         said = {key: what for key, what in remarks.items() if what}
-        found.append(Standing(names[rater], rater, row["answers"], left, last, row["excluded"], row["out"], said))
+        found.append(
+            AnnotatorProgress(names[rater], rater, row["answers"], left, last, row["excluded"], row["out"], said)
+        )
     return sorted(found, key=lambda one: (-(one.open or 0), one.name))
 
 
-def answered_since(found: Sequence[Standing], more: Mapping[str, int]) -> list[Standing]:
+def answered_since(found: Sequence[AnnotatorProgress], more: Mapping[str, int]) -> list[AnnotatorProgress]:
     """The same with who has `more` answers on the server than were collected, by name: nobody of these is behind.
 
     Who was never collected from is among them, without a word of what is open.
@@ -144,10 +146,12 @@ def answered_since(found: Sequence[Standing], more: Mapping[str, int]) -> list[S
         for one in found
     ]
     new = sorted(set(more) - {one.name for one in found})
-    return [*here, *(Standing(name, "", more[name], None, None, False, False, {}) for name in new)]
+    return [*here, *(AnnotatorProgress(name, "", more[name], None, None, False, False, {}) for name in new)]
 
 
-def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence[str]], address: str) -> list[Letter]:
+def remind(
+    study: Study, found: Sequence[AnnotatorProgress], reads: Mapping[str, Sequence[str]], address: str
+) -> list[Letter]:
     """A letter to each of whom there is something to say, in the person's language; none to who is excluded or out."""
     letters = []
     for one in found:
@@ -160,7 +164,7 @@ def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence
     return letters
 
 
-def unwritten(found: Sequence[Standing]) -> str:
+def unwritten(found: Sequence[AnnotatorProgress]) -> str:
     """Who gets no letter although something is open for them, and why; empty where nobody is."""
     names = [one.name for one in found if one.open and not (one.remarks or one.excluded or one.out)]
     if not names:
@@ -176,7 +180,7 @@ def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
 
     First those that raters learn on.
     """
-    spec, queues = study.crowd.pay if study.crowd is not None else PaySpec(), queues_of(shown(study))
+    spec, queues = study.crowd.pay if study.crowd is not None else PaySpec(), queues_of(read_shown(study))
     read = {queue.languages for queue in queues}
     known = by_queue(read_items(study, rubric_to_ask(study)[0]))
     training = {queue: [one.pair for one in items] for queue, items in known.items() if queue.languages in read}

@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from annotation.records import Offering, Wave
+from annotation.records import Offering, Review, Wave
 from annotation.rubric import Rubric
-from annotation.shown_records import Review
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import read_kept, read_manifest, write_kept
 from plumbline.store import only_one

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from annotation.crowd import pay
+from annotation.crowd import platform
 from annotation.rubric import Rubric
 from annotation.sampling.controls import beside, number_of_batches
 from annotation.statistics.summaries import Design
-from annotation.subjects.items import read_items
+from annotation.subjects import read_items
 from annotation.verdicts.tables import display
 from generation.datasets.loading import texts_in
 from plumbline.cli import columns
@@ -22,7 +22,7 @@ from plumbline.study.crowd import PaySpec
 from plumbline.study.datasets import MtebDataset
 from plumbline.study.human import HumanSubject
 from plumbline.study.reach import Text, Texts, VerdictSize, known_texts, refuse_unreachable, verdict_sizes
-from plumbline.study.subject import Group, InstructionsSubject
+from plumbline.study.subject import InstructionsSubject, ItemGroup
 
 _NAMED = 8  # names in a cell; of more their number is said
 
@@ -99,14 +99,14 @@ def price(study: Study, rubric: Rubric, design: Design, size: tuple[int, int]) -
     shown = Counter(dict.fromkeys(study.kinds, pairs))
     queues: dict[str, list[str]] = {}
     for name, kind in study.kinds.items():
-        queues.setdefault((isinstance(kind, Group) and kind.queue) or kind.pool, []).append(name)
+        queues.setdefault((isinstance(kind, ItemGroup) and kind.queue) or kind.pool, []).append(name)
     for members in queues.values():
         each = beside(study, rubric, study.kinds[members[0]].pool)
         shown[members[0]] += number_of_batches(study, pairs * len(members)) * each
     names, spec = list(shown.elements()), pay_of(study)
-    hours = raters * pay.assumed_hours(names, spec)
+    hours = raters * platform.assumed_hours(names, spec)
     ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())
-    return Price(len(names), ratings, hours, raters * pay.reward(names, spec) / 100)
+    return Price(len(names), ratings, hours, raters * platform.reward(names, spec) / 100)
 
 
 def verdict_prices(study: Study, texts: Texts, size: tuple[int, int]) -> list[VerdictPrice]:
@@ -117,7 +117,7 @@ def verdict_prices(study: Study, texts: Texts, size: tuple[int, int]) -> list[Ve
     alike: dict[tuple[int, float], list[VerdictSize]] = {}
     for one in verdict_sizes(study, texts, _drawn(study, size[0])):
         names = [name for name in one.members for _ in range(one.pairs // len(one.members))]
-        alike.setdefault((one.pairs, size[1] * pay.reward(names, pay_of(study)) / 100), []).append(one)
+        alike.setdefault((one.pairs, size[1] * platform.reward(names, pay_of(study)) / 100), []).append(one)
     return [
         VerdictPrice(
             names=tuple(

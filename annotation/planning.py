@@ -1,6 +1,6 @@
 """How many pairs and raters a study needs, what they cost, and how sure it will be: simulated campaigns.
 
-A made-up campaign is judged by the very functions that judge a real one (`annotation.statistics.intervals`,
+A made-up campaign is judged by the very functions that judge a real one (`plumbline.statistics.intervals`,
 `annotation.verdicts.rules`), so that what is planned is what will be done.
 """
 
@@ -16,7 +16,10 @@ import pandas as pd
 
 from annotation.planned_verdicts import judged_texts, least_pairs, price
 from annotation.rubric import load_rubric
-from annotation.statistics.intervals import (
+from annotation.statistics.summaries import Design
+from annotation.verdicts.rules import in_words, outcomes, short
+from plumbline.errors import StudyError
+from plumbline.statistics.intervals import (
     Floats,
     bounded,
     confidence_sequence,
@@ -27,10 +30,7 @@ from annotation.statistics.intervals import (
     over_pairs_and_raters,
     wilson,
 )
-from annotation.statistics.summaries import Design
-from annotation.verdicts.rules import in_words, outcomes, short
-from plumbline.errors import StudyError
-from plumbline.streams import stream
+from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 
@@ -56,7 +56,7 @@ COLUMNS += ["ratings", "hours", "dollars"]
 
 
 @dataclass(frozen=True)
-class Assumed:
+class RatingVariation:
     """How ratings vary, as standard deviations in points of the scale before they are rounded to it.
 
     At a mean of 4.09 these give the standard deviation (1.04) and the AC2 (0.69; there 0.68) of HTEB's Table 2, quality
@@ -104,7 +104,12 @@ class Outlook:
 
 
 def outlook(
-    design: Design, assumed: Assumed, size: tuple[int, int], mean: float, campaigns: int, generator: np.random.Generator
+    design: Design,
+    assumed: RatingVariation,
+    size: tuple[int, int],
+    mean: float,
+    campaigns: int,
+    generator: np.random.Generator,
 ) -> Outlook:
     """Simulate campaigns of `size` (pairs, raters of each pair), whose mean over all pairs and all raters is `mean`.
 
@@ -161,7 +166,7 @@ def _ends(
 
 
 def simulated(
-    assumed: Assumed,
+    assumed: RatingVariation,
     size: tuple[int, int],
     mean: float,
     scale: Sequence[int],
@@ -198,7 +203,7 @@ def plan(
     study: Study,
     sizes: Sequence[tuple[int, int]] = SIZES,
     means: Sequence[float] = (),
-    assumed: Assumed = Assumed(),
+    assumed: RatingVariation = RatingVariation(),
     campaigns: int = 1000,
     seed: int | None = None,
 ) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import math
 import pandas as pd
 
 from annotation.planned_verdicts import judged_texts, pay_of, verdict_lines
-from annotation.planning import PAIRS, RATERS, Assumed, plan, planned_rules
+from annotation.planning import PAIRS, RATERS, RatingVariation, plan, planned_rules
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
@@ -32,7 +32,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
         )
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
-    rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
+    rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
     own, item = own_size(study), study.called.item
     sizes = sizes_asked(study, options)
     seed = study.sample.seed if options.seed is None else options.seed
@@ -148,7 +148,7 @@ def _notes(rule: AcceptanceSpec, found: pd.DataFrame, study: Study) -> list[str]
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """The options of `python -m annotation plan`."""
-    usual = Assumed()
+    usual = RatingVariation()
     parser.add_argument(
         "--pairs",
         type=cli.count,

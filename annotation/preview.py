@@ -20,11 +20,11 @@ from annotation.argilla.sending import record_of
 from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
 from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
-from annotation.crowd.examples import examples_html
 from annotation.crowd.mturk.question import question_html
+from annotation.crowd.page import examples_html
 from annotation.crowd.platform import Offer
-from annotation.crowd.prolific.rooms import shown_first
-from annotation.human.reworded import reworded_lines
+from annotation.crowd.prolific.workspaces import shown_first
+from annotation.human.tasks import reworded_lines
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.rubric import Rubric
 from annotation.sampling.controls import read_controls
@@ -91,14 +91,14 @@ def _training(study: Study, rubric: Rubric, read: Collection[frozenset[str]]) ->
 
 
 @dataclass(frozen=True)
-class _Queued:
+class _QueueSize:
     """How many pairs a queue has, and the first of them, in the order in which they are published."""
 
     number: int
     first: Sequence[Pair]
 
 
-def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
+def _queues(study: Study, most: int) -> dict[Queue, _QueueSize]:
     """Every queue; of a large sample the pairs that are shown are made, and no others."""
     command = study.command(COMMAND)
     tables = [read_frame(study.folder / name, Pair, command) for name in MADE_FROM]
@@ -108,11 +108,11 @@ def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
     for queue, own in frames_by_queue(staying):
         first = own.sort_values("pair_id").head(most)
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
-        found[queue] = _Queued(len(own), [as_record(row, Pair) for row in rows])
+        found[queue] = _QueueSize(len(own), [as_record(row, Pair) for row in rows])
     return found
 
 
-def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, pages: Sequence[str]) -> dict[str, Any]:
+def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _QueueSize, pages: Sequence[str]) -> dict[str, Any]:
     """A queue as Argilla shows it, and the pages of its first batch on crowd platforms, if workers are asked."""
     words = Words.of(rubric, queue)
     records = [record_of(pair, words.beside)["fields"] for pair in queued.first]

@@ -19,8 +19,7 @@ from annotation.wordings import ENGLISH
 from plumbline.fields import PAIR
 from plumbline.fields import Kind as FieldKind
 from plumbline.languages import language_code
-from plumbline.later import Later
-from plumbline.study.base import Part
+from plumbline.study.base import Later, StudyPart
 from plumbline.words import trim
 
 Kind = Literal["rating", "label", "multi_label", "ranking", "text"]
@@ -45,13 +44,13 @@ def _worded(value: dict[str, str]) -> dict[str, str]:
 Words = Annotated[dict[str, str], AfterValidator(_worded)]  # a wording by language code
 
 
-def said(words: Mapping[str, str], language: str) -> str:
+def worded(words: Mapping[str, str], language: str) -> str:
     """A wording in a language, or in English where it has none."""
     return words.get(language, words[ENGLISH])
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionScale:
     """What numbers need to know of a question."""
 
     name: str
@@ -147,7 +146,7 @@ def wordings(node: Any, place: str) -> Iterator[tuple[str, str]]:
         yield place, node
 
 
-class Question(Later, Part):
+class Question(Later, StudyPart):
     """One question about a pair; what is not said means what it meant before there were kinds: a required rating."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "labels", "required", "pools"})
@@ -187,25 +186,25 @@ class Question(Later, Part):
                     yield (f"question {self.name!r}: the labels {first!r} and {name!r} are both called"
                            f" {wording[:60]!r}; word one of them otherwise")  # fmt: skip
 
-    def asked(self, scale: tuple[int, ...]) -> Asked:
+    def asked(self, scale: tuple[int, ...]) -> QuestionScale:
         """What numbers need to know of it; `scale` is the rubric's."""
         own = (self.scale or scale) if self.kind == "rating" else ()
         needed = self.kind != "text" if self.required is None else self.required
-        return Asked(self.name, self.kind, own, tuple(self.labels), needed, self.pools)
+        return QuestionScale(self.name, self.kind, own, tuple(self.labels), needed, self.pools)
 
 
 # A right answer: a point, a label, or all labels of several. A number in quotes is a number, as it always was.
 Right = Annotated[int | str | tuple[str, ...], Field(union_mode="left_to_right")]
 
 
-class Sense(Part):
+class Sense(StudyPart):
     """What a question means for one pool."""
 
     hint: Words | None = Field(default=None, description="what to judge; shown before the points")
     points: dict[int, Words] = Field(default={}, description="meanings of points that differ in this pool")
 
 
-class PoolText(Part):
+class PoolText(StudyPart):
     """How a pool of transformations is explained to raters."""
 
     title: Words
@@ -216,7 +215,7 @@ class PoolText(Part):
     )
 
 
-class ShownField(Later, Part):
+class ShownField(Later, StudyPart):
     """A field that raters read: of a pair its texts, of another subject what its items have."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pools"})
@@ -227,7 +226,7 @@ class ShownField(Later, Part):
     pools: tuple[str, ...] = Field(default=(), description="the pools that have it; all where none is named")
 
 
-class FieldTitles(Later, Part):
+class FieldTitles(Later, StudyPart):
     """What the two texts of a pair are called, and what was asked of the program; or the fields of another subject."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"original", "transformed", "asked", "shown"})

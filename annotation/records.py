@@ -7,11 +7,31 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
-from annotation.judged_mean import JudgedMean
 from annotation.questions import Kind
-from plumbline.later import Later
 from plumbline.records import Number, Record
+from plumbline.study.base import Later
 from plumbline.study.campaign import RuleSpec
+
+
+class JudgedMean(Record):
+    """What people and judges say together of one question of a verdict, where they decide it together."""
+
+    question: str = Field(description="name of the question")
+    judges: tuple[str, ...] = Field(description="the judges, whose mean counts")
+    recorded: tuple[str, ...] = Field(description="those of them that were not asked: their answers come from a file")
+    n_rated: int = Field(description="pairs that people rated and that count")
+    n_judged: int = Field(description="outputs beyond these that judges have seen")
+    n_failed: int = Field(description="of both: without a score of all judges")
+    mean: Number = Field(description="mean of people and judges; NaN where judges are refused")
+    low: Number = Field(description="lower end of its 95% interval")
+    high: Number = Field(description="upper end")
+    lean_low: Number = Field(description="what people's own mean is above with 80% by their ratings alone")
+    lean_high: Number = Field(description="what it is below with 80%")
+    worth: Number = Field(description="as many rated pairs would be as sure by themselves; NaN where nothing varies")
+    reason: str = Field(default="", description="why judges are refused; empty where they are not")
+    late: int = Field(default=0, description="judgements of them that were given after the first rating")
+    judgements: str = Field(description="hash of what the judges were given and said, as far as it counts")
+
 
 Outcome = Literal["accepted", "rejected", "undecided"]
 Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
@@ -68,7 +88,7 @@ class Summary(Later, Record):
     bounded: bool = Field(
         default=False,
         description="most pairs have the same mean, so that the interval is that of a bounded mean (`bounded` in"
-        " `annotation.statistics.intervals`); earlier versions had none where nothing varies",
+        " `plumbline.statistics.intervals`); earlier versions had none where nothing varies",
     )
     probability: Number = Field(description="P of the threshold, by the t distribution of the mean, under anytime too")
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
@@ -314,3 +334,40 @@ class Look(Record):
     pairs_sha256: str = Field(default="", description="hash of the sample (pairs.parquet); empty if unknown")
     rubric_hash: str = Field(default="", description="hash of the rubric; empty if unknown")
     decisions: dict[str, int] = Field(description="how many were accepted, rejected, undecided")
+
+
+class Review(Record):
+    """One time that pairs were given to adjudicators, who see judges' scores (`reviews.json`)."""
+
+    at: AwareDatetime = Field(description="when, UTC; noted before the first request")
+    pairs: tuple[str, ...] = Field(description="ids of the pairs that were asked for")
+    adjudicators: tuple[str, ...] = Field(description="pseudonyms, as raters have them")
+    judges: tuple[str, ...] = Field(description="the judges whose scores they see")
+
+
+class Adjudication(Record):
+    """What a person decided about a pair afterwards, having seen judges' scores (`adjudications.json`): no rating."""
+
+    KEY = ("pair_id", "adjudicator", "question")
+    pair_id: str = Field(description="which pair")
+    adjudicator: str = Field(description="pseudonym, as raters have them")
+    question: str = Field(description="name of the question")
+    value: int | None = Field(description="the point on the scale; none where it was discarded, or has no scale")
+    answer: str = Field(description="to a question without a scale: the label, the labels, the order, the text")
+    suggested: int | None = Field(description="the judges' score that was shown as a suggestion; none where none was")
+    rated: bool = Field(description="whether the adjudicator is one of the pair's own raters")
+    status: Literal["submitted", "discarded"] = Field(description="discarded: the adjudicator could not say")
+    comment: str = Field(description="the adjudicator's free comment")
+    submitted_at: AwareDatetime = Field(description="when the answer last changed, UTC")
+
+
+class ShownScore(Record):
+    """What judges said of one pair of an experiment on anchoring, and whether raters see it (`suggestions.json`)."""
+
+    KEY = ("pair_id", "question")
+    pair_id: str = Field(description="which pair, of either half")
+    shown: bool = Field(description="whether raters see it as a suggestion: a half that the seed drew; it never counts")
+    question: str = Field(description="name of the question")
+    value: int = Field(description="the mean of the judges' scores, as the nearest point of the scale")
+    agent: str = Field(description="who says so: the judge, or whose mean it is")
+    label_mass: Number = Field(description="how sure they were; NaN where nobody knows")

@@ -13,22 +13,98 @@ from pathlib import Path
 import langcodes
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
-from annotation.asked_rules import without_effect, wrong_rules
 from annotation.human.records import HumanTask
 from annotation.human.tasks import rubric_of as rubric_of_tasks
-from annotation.questions import Asked, FieldTitles, PoolText, Question, Sense, Value, Words, said, wordings
+from annotation.questions import FieldTitles, PoolText, Question, QuestionScale, Sense, Value, Words, worded, wordings
 from annotation.subject_words import with_groups, with_own_words, wrong_fields
 from annotation.wordings import ENGLISH, rubric_file, rubric_folders, with_wordings
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.records import Pair
 from plumbline.study import Study
-from plumbline.study.base import Part, first_complaint
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.base import StudyPart, first_complaint
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RuleSpec
 from plumbline.study.human import HumanSubject
 from plumbline.words import trim
+
+
+def wrong_rules(
+    rule: AcceptanceSpec,
+    asked: Sequence[QuestionScale],
+    scale: Sequence[int],
+    pools: Sequence[str],
+    used: Sequence[str],
+) -> Iterator[str]:
+    """What rules say of questions that are not there, or cannot be judged so, and what they leave out.
+
+    `scale` is the rubric's, empty where it has none; `pools` are those of the rubric, of which the study has those
+    `used`.
+    """
+    if not rule.rules and not any(one.kind == "rating" for one in asked):
+        yield "no question has a scale, which a threshold is on; say what is accepted in acceptance.rules"
+    by_name = {one.name: one for one in asked}
+    for one in rule.rules:
+        if one.question not in by_name:
+            yield f"acceptance.rules: no question is called {one.question!r}; {nearest(one.question, list(by_name))}"
+        elif wrong := next(_wrong(one, by_name[one.question], rule), ""):
+            yield f"acceptance.rules, {one.question!r}: {wrong}"
+        for pool in one.pools:
+            if pool not in pools:
+                yield f"acceptance.rules, {one.question!r}: there is no pool {pool!r}; {nearest(pool, list(pools))}"
+    yield from _unjudged(rule, asked, used)
+    if rule.rules:
+        return
+    for question in asked:
+        if question.kind == "rating" and question.scale != tuple(scale):
+            yield (f"question {question.name!r} has a scale of its own, which one threshold cannot judge;"
+                   " say what is accepted in acceptance.rules")  # fmt: skip
+
+
+def _unjudged(rule: AcceptanceSpec, asked: Sequence[QuestionScale], pools: Sequence[str]) -> Iterator[str]:
+    """Pools that no rule judges, or that a rule judges by a question that they are not asked."""
+    for pool in pools:
+        own = [one for one in rule.rules if not one.pools or pool in one.pools]
+        if rule.rules and not own:
+            yield f"acceptance.rules: none judges the pool {pool!r}; add one, or one without pools"
+        there = {one.name for one in asked if one.asked_in(pool)}
+        for one in own:
+            if one.question not in there:
+                yield (f"acceptance.rules: the pool {pool!r} is not asked {one.question!r}; name the rule's pools")
+        if not rule.rules and not any(one.kind == "rating" and one.asked_in(pool) for one in asked):
+            yield f"the pool {pool!r} is asked for no rating, which a threshold is on; say it in acceptance.rules"
+
+
+def without_effect(quality: QualitySpec, low: int, high: int) -> Iterator[str]:
+    """Which rules of `quality` would tell nothing on this scale, as they hold for every answer or for none."""
+    most = high - low  # points between any two answers
+    if quality.within >= most:
+        yield f"quality.within {quality.within} makes every answer to a control right; give less than {most}"
+    if quality.apart > most:
+        yield f"quality.apart {quality.apart:g} is a sign against nobody; give at most {most}"
+    if quality.low < low:
+        yield f"quality.low {quality.low:g} lists no pair for review; give at least {low}"
+    if quality.low >= high:
+        yield f"quality.low {quality.low:g} lists every pair for review; give less than {high}"
+
+
+def _wrong(one: RuleSpec, asked: QuestionScale, rule: AcceptanceSpec) -> Iterator[str]:
+    if asked.kind in ("text", "ranking"):
+        yield f"a {asked.kind} is not judged by a rule; rules judge ratings and labels"
+    elif one.statistic == "share" and asked.kind == "rating":
+        yield "a share is of a label, and this is a rating; take its mean or median"
+    elif one.statistic != "share" and asked.kind != "rating":
+        yield f"a {asked.kind.replace('_', '-')} has no {one.statistic}; take the share of a label"
+    elif one.label and one.label not in asked.labels:
+        yield f"no label is called {one.label!r}; {nearest(one.label, list(asked.labels))}"
+    elif not one.label and not asked.scale[0] <= one.limit <= asked.scale[-1]:
+        yield f"{one.limit:g} is outside the scale {asked.scale[0]} to {asked.scale[-1]}"
+    if not asked.required:
+        yield "it need not be answered, so that who did not would decide; make it required"
+    if rule.min_ac2 is not None and asked.kind == "multi_label":
+        yield "min_ac2 is not about several labels; leave it out"
+
 
 CONTROLS = ("positive", "negative")
 KNOWN = "known"  # a control whose right answers stand with it
@@ -41,7 +117,7 @@ MOST_LABELS = 500  # of a question, as Argilla takes them
 LIMIT = 1000  # characters of a question's description that Argilla takes
 
 
-class Rubric(Part):
+class Rubric(StudyPart):
     """What raters are asked, and how it is explained to them."""
 
     name: str
@@ -55,7 +131,7 @@ class Rubric(Part):
     questions: tuple[Question, ...] = Field(min_length=1)
     guidelines: Words
     pools: dict[str, PoolText]
-    _asked: dict[str | None, list[Asked]] = PrivateAttr(default_factory=dict)
+    _asked: dict[str | None, list[QuestionScale]] = PrivateAttr(default_factory=dict)
 
     @field_validator("scale")
     @classmethod
@@ -85,7 +161,7 @@ class Rubric(Part):
             )
         return self.pools[name]
 
-    def asked(self, pool: str | None = None) -> Sequence[Asked]:
+    def asked(self, pool: str | None = None) -> Sequence[QuestionScale]:
         """What numbers need to know of the questions, in order: of all, or of those that a pool is asked."""
         if pool not in self._asked:
             every = (question.asked(self.scale) for question in self.questions)
@@ -120,24 +196,24 @@ class Rubric(Part):
     def guidelines_for(self, pool: str, language: str) -> str:
         """The guidelines of one campaign, as Argilla shows them (Markdown, the rubric's own text alone)."""
         text = self.pool(pool)
-        parts = [f"## {said(text.title, language)}", said(text.asked, language), said(self.guidelines, language)]
+        parts = [f"## {worded(text.title, language)}", worded(text.asked, language), worded(self.guidelines, language)]
         for question in self.asked_questions(pool):
             hint, options = self.meaning(pool, question, language)
             lines = "\n".join(
                 f"- **{option}** {meaning}" if question.kind == "rating" else f"- {meaning}"
                 for option, meaning in options.items()
             )
-            parts.append(f"**{said(question.title, language)}** {hint}" + (f"\n\n{lines}" if lines else ""))
+            parts.append(f"**{worded(question.title, language)}** {hint}" + (f"\n\n{lines}" if lines else ""))
         return "\n\n".join(parts) + "\n"
 
     def meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[int | str, str]]:
         """What a question means in a pool: the hint (or nothing), and each point of its scale, or each label."""
         sense = self.pool(pool).questions.get(question.name, Sense())
-        hint = said(sense.hint, language) if sense.hint else ""
+        hint = worded(sense.hint, language) if sense.hint else ""
         if question.kind != "rating":
-            return hint, {name: said(words, language) for name, words in question.labels.items()}
+            return hint, {name: worded(words, language) for name, words in question.labels.items()}
         points = {**question.points, **sense.points}
-        return hint, {point: said(points[point], language) for point in question.asked(self.scale).scale}
+        return hint, {point: worded(points[point], language) for point in question.asked(self.scale).scale}
 
     def right_answers(self, pair: Pair) -> dict[str, Value]:
         """The answers that a control should get, by question; {} where none are known, as of pairs of the sample."""
@@ -147,7 +223,7 @@ class Rubric(Part):
 
     def field_titles(self, pool: str, language: str, original: str, transformed: str) -> dict[str, str]:
         """What the fields of a pool's pairs are called, in order; with their languages (codes) where these differ."""
-        names = {one.name: said(one.title, language) for one in self.fields.of(pool)}
+        names = {one.name: worded(one.title, language) for one in self.fields.of(pool)}
         if original == transformed:
             return names
         first, second = (langcodes.Language.get(code).display_name(language) for code in (original, transformed))
@@ -188,7 +264,7 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
                            f" are longer than the {LIMIT} characters that Argilla takes")  # fmt: skip
 
 
-def _strange(name: str, pool: PoolText, asked: Mapping[str, Asked]) -> Iterator[str]:
+def _strange(name: str, pool: PoolText, asked: Mapping[str, QuestionScale]) -> Iterator[str]:
     """Points and labels of a pool that its questions do not have."""
     for question, sense in pool.questions.items():
         if off := [point for point in sense.points if point not in asked[question].scale]:

@@ -17,7 +17,7 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.client import attach
 from annotation.argilla.workspaces import admit_annotators
-from annotation.server.keeper import EVERY, KEEP, Keeper
+from annotation.server.backup import EVERY, KEEP, Keeper
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from annotation.questions import Asked, FieldTitles, PoolText
+from annotation.questions import FieldTitles, PoolText, QuestionScale
 from annotation.wordings import ENGLISH
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.study import Study
@@ -29,7 +29,7 @@ class _Rubric(Protocol):
     def fields(self) -> FieldTitles: ...
     @property
     def pools(self) -> Mapping[str, Any]: ...
-    def asked(self, pool: str | None = None) -> Sequence[Asked]: ...
+    def asked(self, pool: str | None = None) -> Sequence[QuestionScale]: ...
 
 
 def with_groups(rubric: Any, study: Study) -> Any:

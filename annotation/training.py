@@ -19,15 +19,15 @@ import pandas as pd
 import yaml
 from pydantic import Field
 
-from annotation.questions import Asked, Value, said
+from annotation.questions import QuestionScale, Value, worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.wordings import ENGLISH
-from generation.datasets.table_files import read_frame, row_number
+from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import expected_of
 from plumbline.identity import identity
-from plumbline.json_lines import json_lines
+from plumbline.journal import json_lines
 from plumbline.languages import language_code
 from plumbline.records import Pair, Record, nfc
 from plumbline.store import read_models
@@ -41,7 +41,7 @@ _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 _TEXTS = ("original", "transformed")
 
 
-class Trained(Record):
+class TrainingResult(Record):
     """What a rater made of a known pair (`training.json`)."""
 
     KEY = ("rater_id", "item_id")
@@ -54,7 +54,7 @@ class Trained(Record):
 
 
 @dataclass(frozen=True)
-class Item:
+class TrainingItem:
     """A known pair."""
 
     pair: Pair  #: with its right answers; its id is a hash of all that stands here
@@ -66,7 +66,7 @@ class Item:
         return Queue.of(self.pair).languages
 
 
-def read_items(study: Study, rubric: Rubric) -> list[Item]:
+def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     """The study's known pairs; none where it names no file. Raises DataError or StudyError with file, row and field."""
     if not study.training:
         return []
@@ -90,7 +90,7 @@ def read_items(study: Study, rubric: Rubric) -> list[Item]:
     if missing := [name for name in (*_TEXTS, "transformation", "language") if name not in names]:
         raise DataError(f"{path}: no column {missing[0]!r}; there are: {', '.join(names) or 'none'}")
     _refuse_nan(path)
-    items: dict[str, Item] = {}
+    items: dict[str, TrainingItem] = {}
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
         where = f"{path}: row {row_number(row)}"
         if (name := str(cells["transformation"])) in EIGHT and name not in study.transformations:
@@ -122,7 +122,7 @@ def _cell(value: Any) -> Any:
     return nfc(value.strip()) if isinstance(value, str) else value
 
 
-def _item(study: Study, asked: Mapping[str, Asked], cells: Mapping[str, Any], where: str) -> Item:
+def _item(study: Study, asked: Mapping[str, QuestionScale], cells: Mapping[str, Any], where: str) -> TrainingItem:
     for name in (*_TEXTS, "transformation", "language"):
         if not isinstance(cells[name], str):
             raise DataError(f"{where}, {name!r}: {'is empty' if cells[name] is None else 'holds no text'}")
@@ -150,10 +150,10 @@ def _item(study: Study, asked: Mapping[str, Asked], cells: Mapping[str, Any], wh
         dataset=POOL, task_type="", language=language, output_language=output_language, seed=0, control="known",
         **texts, model="", generator_hash="", prompt_hash="", expected=json.dumps(right),
     )  # fmt: skip
-    return Item(pair, why)
+    return TrainingItem(pair, why)
 
 
-def _right(asked: Asked, cell: Any, where: str) -> Value:
+def _right(asked: QuestionScale, cell: Any, where: str) -> Value:
     """A right answer in the form in which answers are kept."""
     value: Value
     if asked.kind == "rating":
@@ -170,7 +170,7 @@ def _right(asked: Asked, cell: Any, where: str) -> Value:
     return value
 
 
-def is_right(study: Study, asked: Asked, value: Value, right: Value) -> bool:
+def is_right(study: Study, asked: QuestionScale, value: Value, right: Value) -> bool:
     """Whether an answer is right: a rating within `quality.within` of the right one, any other if it is equal."""
     if asked.kind == "rating":
         return abs(int(value or 0) - int(right or 0)) <= study.quality.within
@@ -190,7 +190,7 @@ def _words() -> dict[str, dict[str, str]]:
     return found
 
 
-def training_rubric(rubric: Rubric, items: Sequence[Item]) -> Rubric:
+def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
     """What these items' dataset asks: the rubric's own questions, each as far as any of the items is asked it.
 
     What a point means for one transformation alone stands in none of its words; why an answer is right does.
@@ -216,7 +216,7 @@ class Solution:
     language: str
 
 
-def solution(item: Item, rubric: Rubric) -> Solution:
+def solution(item: TrainingItem, rubric: Rubric) -> Solution:
     """The item's right answers in the words of its pool, and why, in the language that its raters are addressed in."""
     pair = item.pair
     language = rubric.language_for(pair.language, pair.output_language)
@@ -230,7 +230,7 @@ def solution(item: Item, rubric: Rubric) -> Solution:
                 shown = str(value) if question.kind == "ranking" else ", ".join(
                     meanings[name] for name in str(value).replace(",", " ").split()
                 )  # fmt: skip
-            answers.append((said(question.title, language), shown))
+            answers.append((worded(question.title, language), shown))
     why = item.why.get(language) or item.why.get(ENGLISH) or next(iter(item.why.values()), "")
     return Solution(tuple(answers), why, training_words(language), language)
 
@@ -256,14 +256,14 @@ def plain(text: str) -> str:
     return "<br>".join("".join(map(safe, row)) for row in text.splitlines())
 
 
-def read_trained(study: Study) -> list[Trained]:
+def read_trained(study: Study) -> list[TrainingResult]:
     """What raters made of known pairs when answers were last collected; nothing before, or where there are none."""
     path = study.folder / FILE
     there = study.training and path.exists()
-    return read_models(path, Trained, study.command("annotation collect")) if there else []
+    return read_models(path, TrainingResult, study.command("annotation collect")) if there else []
 
 
-def by_trained(rows: Sequence[Trained]) -> pd.DataFrame:
+def by_trained(rows: Sequence[TrainingResult]) -> pd.DataFrame:
     """A row a rater: rater_id, simulated, `items` (asked), `answered`, `judged` (answers that can be), `right`."""
     names = ["rater_id", "simulated", "answered", "judged", "right"]
     frame = pd.DataFrame([[getattr(one, name) for name in names] for one in rows], columns=names)

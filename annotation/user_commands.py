@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ from annotation.argilla import accounts
 from annotation.argilla.client import attach, reach
 from annotation.argilla.workspaces import admit_annotators, names_at
 from annotation.letters import (
+    AnnotatorProgress,
     Letter,
-    Standing,
     answered_since,
     entrance,
     invite,
@@ -27,9 +27,8 @@ from annotation.letters import (
     write_letters,
 )
 from annotation.names import known_names
-from annotation.readers import idle_lines
-from annotation.sampling.queues import queues_of
-from annotation.sampling.shown import shown
+from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.sample import read_shown
 from annotation.server_commands import add_data_option, home_of, public_address
 from annotation.status.running import by_name, server_line, with_server
 from annotation.status.status import read_status
@@ -38,10 +37,60 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.commands import as_called
+from plumbline.languages import language_name
 from plumbline.study import Study, load_study
 
 if TYPE_CHECKING:
     from annotation.server_commands import Subparsers
+
+
+def unread_lines(study: Study, queues: Mapping[Queue, int], reads: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each queue that no annotator reads; `queues` have their numbers of pairs.
+
+    `reads` are languages (codes) by user name. Nothing is said where nobody's languages are known, and where one of
+    the study's people is known without any: who reads what cannot be told then.
+    """
+    people = study.raters.people
+    able = [set(codes) for name, codes in reads.items() if people is None or name in people]
+    if not able or any(name not in reads for name in people or ()):
+        return []
+    return [
+        f"nobody reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study)} wait for somebody"
+        f" (`users add NAME --languages {','.join(sorted(queue.languages))}`), or for `languages` in the study"
+        for queue, number in queues.items()
+        if not any(queue.languages <= codes for codes in able)
+    ]
+
+
+def idle_lines(
+    study: Study, queues: Iterable[Queue], reads: Mapping[str, Sequence[str]], names: Iterable[str]
+) -> list[str]:
+    """A line for each of some people who reads none of the study's queues; who reads what is unknown may read all."""
+    wanted = sorted({_names(queue.languages) for queue in queues})
+    able = {name: set(reads[name]) for name in names if reads.get(name)}
+    return [
+        f"{name} reads {_names(codes)}: nothing in {study.name} is for {name}; its queues are in {'; '.join(wanted)}"
+        f" (`users add {name} --languages CODES` says what {name} reads)"
+        for name, codes in able.items()
+        if wanted and not any(queue.languages <= codes for queue in queues)
+    ]
+
+
+def target_lines(study: Study, reads: Mapping[str, Sequence[str]]) -> list[str]:
+    """Before a sample is drawn: into which languages texts are put that no annotator reads."""
+    people = study.raters.people
+    read = {code for name, codes in reads.items() if people is None or name in people for code in codes}
+    lines = []
+    for name, kind in study.transforming.items():
+        if kind.translates and kind.languages and read and (unread := sorted(set(kind.languages) - read)):
+            able = [code for code in kind.languages if code in read]
+            advice = f"; `languages: [{', '.join(able)}]` in the study leaves them out" if able else ""
+            lines.append(f"{name} puts texts into {count(len(unread), 'language')} that no annotator reads{advice}")
+    return lines
+
+
+def _names(codes: Iterable[str]) -> str:
+    return " and ".join(map(language_name, sorted(codes)))
 
 
 def add_user_commands(commands: Subparsers) -> None:
@@ -119,7 +168,7 @@ def _add(options: argparse.Namespace) -> int:
 def _say_idle(study: Study, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
     """Say who can answer nothing of the study's sample, as far as there is one."""
     if (study.folder / "pairs.parquet").exists():
-        for line in idle_lines(study, list(queues_of(shown(study))), reads, names):
+        for line in idle_lines(study, list(queues_of(read_shown(study))), reads, names):
             print(line, file=sys.stderr)
 
 
@@ -154,7 +203,7 @@ def _remind(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(one: Standing, now: datetime) -> list[str]:
+def _row(one: AnnotatorProgress, now: datetime) -> list[str]:
     last, left = ago(one.last, now) if one.last else "–", "–" if one.open is None else str(one.open)
     return [one.name, one.rater_id, str(one.answers), left, last, one.said]
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.paired import Floats
 from benchmarks.registry import Measurement, benchmark
-from evaluation.build.backward import backward
-from evaluation.build.coverage import Coverage
-from evaluation.statistics.rank_intervals import rank_intervals
+from evaluation.benchmarks.backward import Coverage, backward
+from plumbline.statistics.paired import Floats
+from plumbline.statistics.rankings import rank_intervals
 
 MODELS, TASKS, ABILITIES = 457, 131, 6
 

@@ -25,7 +25,7 @@ from benchmarks.evaluation_data import MODEL, SEEDS, made_words, write_shuffled
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
 from evaluation.bundle.check import open_checked
-from evaluation.bundle.evaluate import Wanted, evaluate_bundle
+from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle
 from evaluation.bundle.export import export
 from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
@@ -85,7 +85,7 @@ def tell(kind: str, folder: Path, texts: int) -> dict[str, float]:
     else:
         bundle = open_checked(folder / FILE)
         if kind == "bundle":
-            evaluate_bundle(bundle, [MODEL], folder / "others", Wanted(simulated=True))
+            evaluate_bundle(bundle, [MODEL], folder / "others", EvaluationRequest(simulated=True))
     seconds = time.perf_counter() - start
     return {"seconds": seconds, "mb": memory("VmHWM"), "size": (folder / FILE).stat().st_size / 1e6}
 

@@ -19,7 +19,7 @@ from benchmarks.browser import appear, browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
 from generation.run import generate
 from plumbline.identity import identity
-from plumbline.records import Drift, Pair, Rating, Score
+from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import write_json, write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
@@ -131,7 +131,7 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
             "unit_id": "",
         }
     )
-    write_table(study.folder / "drift.parquet", drift, Drift)
+    write_table(study.folder / "drift.parquet", drift, DriftRecord)
     accepted = {verdict.transformation for verdict in read_verdicts(study) if verdict.decision == "accepted"}
     variants = [
         (ORIGINAL, ORIGINAL, 0),

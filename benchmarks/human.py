@@ -20,7 +20,7 @@ from annotation.server import Home, running
 from benchmarks.registry import Measurement, benchmark
 from benchmarks.server import quiet
 from evaluation.human.agreement import agreement
-from evaluation.human.answers import Given, Task, given_by
+from evaluation.human.answers import ScorerAnswers, TaskItems, given_by
 from evaluation.human.scores import score, with_holm
 from plumbline.study import Study, load_study
 
@@ -91,19 +91,19 @@ def _people(folder: Path) -> Study:
     return load_study(folder / "people.yaml", folder / "exports")
 
 
-def _task(name: str, asked: _Kind, rng: np.random.Generator) -> tuple[Task, pd.DataFrame, list[Given]]:
+def _task(name: str, asked: _Kind, rng: np.random.Generator) -> tuple[TaskItems, pd.DataFrame, list[ScorerAnswers]]:
     """A made task with its raters' answers, and models that are a little better."""
     right = _right(asked, rng)
     gold = _rows(right, asked)
     metric = {"label": "accuracy", "score": "cosine_spearman", "cluster": "v_measure", "graded": "ndcg_at_10"}[asked]
-    task = Task.of((name, asked, "eng"), asked, metric, gold)
+    task = TaskItems.of((name, asked, "eng"), asked, metric, gold)
     raters = [_rows(_given(right, asked, 0.6, rng), asked).assign(rater_id=f"r{k}") for k in range(RATERS)]
     answers = pd.concat(raters).assign(rater_kind="person", abstained=False)
     models = []
     for number in range(MODELS):
         made = _rows(_given(right, asked, 0.8, rng), asked).assign(rater_id=f"m{number}", rater_kind="model")
         (given,) = given_by(task, made.assign(abstained=False))
-        models.append(Given(given.scorer, "model", given.values))
+        models.append(ScorerAnswers(given.scorer, "model", given.values))
     return task, answers, models
 
 

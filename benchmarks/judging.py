@@ -67,17 +67,20 @@ def _share(url: str) -> float:
 
 async def _measure(study: Study) -> dict[str, float]:
     """Medians of the rounds' ratios; every other round goes the other way, and each side starts with an empty cache."""
-    from annotation.judges.askers import ChatAsker, start  # noqa: PLC0415 (with vLLM: in the engine's environment)
-    from annotation.judges.kept import Kept  # noqa: PLC0415
+    from annotation.judges.askers import (  # noqa: PLC0415
+        JudgeChatClient,
+        start,
+    )
     from annotation.judges.pool import draw_judged  # noqa: PLC0415
+    from annotation.judges.progress import JudgeProgress  # noqa: PLC0415
     from annotation.judges.run import ask_one, questionnaires  # noqa: PLC0415
     from generation.work import all_through  # noqa: PLC0415
 
     (asked,) = questionnaires(study)
-    kept = Kept(study, asked, draw_judged(study), study.judgements)
+    kept = JudgeProgress(study, asked, draw_judged(study), study.judgements)
     todo = kept.todo()
     asker = await start(study, asked, ["1", "2", "3", "4", "5"])
-    assert isinstance(asker, ChatAsker)
+    assert isinstance(asker, JudgeChatClient)
     engine: Any = asker.chat
 
     async def judges() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.registry import Measurement, benchmark
-from evaluation.build.quality.checks import Task, check
-from evaluation.build.quality.lengths import Reader
+from evaluation.benchmarks.quality.checks import CheckedTask, check
+from evaluation.benchmarks.quality.data_checks import Reader
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder
 from evaluation.tasks.item_scores import difference, items_of
@@ -37,7 +37,7 @@ def check_seconds() -> Iterator[Measurement]:
         items_of(pairs, model, "paper", 32)
         model.only_stored = True
     start = time.perf_counter()
-    (checked,) = check([Task("pairs", pairs)], [Reader("reader", 16)])
+    (checked,) = check([CheckedTask("pairs", pairs)], [Reader("reader", 16)])
     made = difference(*(items_of(pairs, model, "paper", 32) for model in models), rng=rng)
     seconds = time.perf_counter() - start
     if len(checked.findings) < 8 or made.reason:

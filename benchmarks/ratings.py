@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import write_ratings
 from annotation.ratings.review import signs_of
 from annotation.records import Member
@@ -42,7 +42,7 @@ def looked_at() -> Iterator[Measurement]:
     """The signs in 600,000 ratings of 1,000 raters, and all of `status`, from the process's start."""
     with tempfile.TemporaryDirectory() as folder:
         study = made_up(Path(folder), raters=RATERS)
-        found = Collected.read(study)
+        found = CampaignData.read(study)
         start = time.perf_counter()
         signs_of(study, found)
         yield Measurement("annotation.signs_seconds", time.perf_counter() - start, "s", at_most=5)

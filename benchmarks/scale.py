@@ -150,14 +150,17 @@ def _measured(work: Callable[[], None]) -> dict[str, float]:
 def tell_generation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:
     """Generate 2 variants."""
     from generation import run  # noqa: PLC0415
-    from generation.generators import Attempt, Outcome  # noqa: PLC0415
+    from generation.generators import (  # noqa: PLC0415
+        Attempt,
+        GenerationOutcome,
+    )
 
     class Stub:
         concurrency = 256
 
-        async def transform(self, job: Job, _: Attempt) -> Outcome:
+        async def transform(self, job: Job, _: Attempt) -> GenerationOutcome:
             text = " ".join(reversed(job.text.split()))
-            return Outcome(text, None, text, repeatable=False)
+            return GenerationOutcome(text, None, text, repeatable=False)
 
         async def close(self) -> None:
             """Nothing is held."""

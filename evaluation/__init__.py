@@ -6,23 +6,21 @@ from plumbline.lazily import lazily
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:
-    from annotation.statistics.paired import hodges_lehmann, wilcoxon
     from evaluation.bundle.tasks import plumbline_benchmark, plumbline_tasks
-    from evaluation.human.benchmark import human_benchmark
+    from evaluation.human.mteb_results import human_benchmark
     from evaluation.human.ties import expected_ap, expected_ndcg
-    from evaluation.instructions.halves import split_half_choice
-    from evaluation.instructions.origins import median_permutation_test
+    from evaluation.instructions.origins import median_permutation_test, split_half_choice
     from evaluation.instructions.spread import (
         coefficient_of_variation,
         default_ecdf,
         median_ecdf,
         share_above_median,
     )
+    from evaluation.models.distances import drift
     from evaluation.run import evaluate
-    from evaluation.statistics.distances import drift
-    from evaluation.statistics.rank_intervals import rank_intervals
-    from evaluation.statistics.rankings import borda
     from evaluation.tables import axis_table
+    from plumbline.statistics.paired import hodges_lehmann, wilcoxon
+    from plumbline.statistics.rankings import borda, rank_intervals
 
 __all__ = [
     "axis_table",
@@ -49,10 +47,9 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "evaluation.bundle.tasks": ["plumbline_benchmark", "plumbline_tasks"],
-        "evaluation.human.benchmark": ["human_benchmark"],
+        "evaluation.human.mteb_results": ["human_benchmark"],
         "evaluation.human.ties": ["expected_ap", "expected_ndcg"],
-        "evaluation.instructions.halves": ["split_half_choice"],
-        "evaluation.instructions.origins": ["median_permutation_test"],
+        "evaluation.instructions.origins": ["median_permutation_test", "split_half_choice"],
         "evaluation.instructions.spread": [
             "coefficient_of_variation",
             "default_ecdf",
@@ -60,10 +57,9 @@ __getattr__, __dir__ = lazily(
             "share_above_median",
         ],
         "evaluation.run": ["evaluate"],
-        "evaluation.statistics.distances": ["drift"],
-        "annotation.statistics.paired": ["hodges_lehmann", "wilcoxon"],
-        "evaluation.statistics.rank_intervals": ["rank_intervals"],
-        "evaluation.statistics.rankings": ["borda"],
+        "evaluation.models.distances": ["drift"],
+        "plumbline.statistics.paired": ["hodges_lehmann", "wilcoxon"],
+        "plumbline.statistics.rankings": ["borda", "rank_intervals"],
         "evaluation.tables": ["axis_table"],
     },
 )

@@ -16,12 +16,22 @@ from typing import Any
 
 from tqdm import tqdm
 
-from evaluation.model_runs import TRIES, EncodingHandle, ModelRun, ScoringHandle, death, idle_for, line_of
-from evaluation.models.distant import Question, Rows
-from evaluation.models.shards import Asked, Shard
-from evaluation.models.workers import Finished, GivenUp, ScoringWorker
-from evaluation.slots import command_cpus, model_slots, serves, size_of_slots
-from evaluation.work import Ended, Job, quiet
+from evaluation.model_runs import (
+    TRIES,
+    EncodingHandle,
+    ModelRun,
+    ScoringHandle,
+    command_cpus,
+    death,
+    idle_for,
+    line_of,
+    model_slots,
+    serves,
+    size_of_slots,
+)
+from evaluation.models.shards import TextQueue, TextShard
+from evaluation.models.workers import GivenUp, MethodCall, ModelResult, Rows, ScoringWorker
+from evaluation.work import ModelEnd, ModelJob, quiet
 from generation.ray_session import join, on_node, without
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
@@ -32,7 +42,7 @@ LOOK_SECONDS = 5.0  # nodes come and go
 CLOSE_SECONDS = 5.0
 
 
-def spread(address: str, study: Study, jobs: Sequence[Job]) -> Generator[tuple[Job, Any]]:
+def spread(address: str, study: Study, jobs: Sequence[ModelJob]) -> Generator[tuple[ModelJob, Any]]:
     """What the Ray cluster at an address (`auto`: this machine's) makes of jobs, as it comes; the last is its `Ended`.
 
     Never starts a cluster. A model that cannot be had, that fails, or that processes die over, ends with the reason;
@@ -41,7 +51,7 @@ def spread(address: str, study: Study, jobs: Sequence[Job]) -> Generator[tuple[J
     ray = join(address)
     with contextlib.ExitStack() as ends:
         ends.callback(ray.shutdown)
-        scheduler = _Scheduler(ray, study, jobs)
+        scheduler = _ModelScheduler(ray, study, jobs)
         ends.callback(scheduler.end)
         while not scheduler.done:
             with without(contextlib.redirect_stdout):  # Ray's pages on what has died
@@ -49,14 +59,14 @@ def spread(address: str, study: Study, jobs: Sequence[Job]) -> Generator[tuple[J
             yield from found
 
 
-class _Scheduler:
+class _ModelScheduler:
     """Starts workers, assigns work to them and takes what they make: `_calls` says what follows when a call ends."""
 
-    def __init__(self, ray: Any, study: Study, jobs: Sequence[Job]) -> None:
+    def __init__(self, ray: Any, study: Study, jobs: Sequence[ModelJob]) -> None:
         self._ray, self._study, self._lost = ray, study, ray.exceptions.RayError
         self._specs = [job.model.spec for job in jobs]
         self._calls: dict[Any, Callable[[Any], None]] = {}
-        self._found: list[tuple[Job, Any]] = []
+        self._found: list[tuple[ModelJob, Any]] = []
         self._encoding: list[EncodingHandle] = []
         self._scoring: list[ScoringHandle] = []
         self._size = size_of_slots(ray, study)
@@ -67,14 +77,14 @@ class _Scheduler:
             try:
                 self.runs.append(ModelRun.of(study, job))
             except PlumblineError as error:
-                self._found.append((job, Ended(failure=str(error))))
+                self._found.append((job, ModelEnd(failure=str(error))))
 
     @property
     def done(self) -> bool:
         """Whether all models have come to their end, and it was told."""
         return not self.runs and not self._found
 
-    def step(self) -> list[tuple[Job, Any]]:
+    def step(self) -> list[tuple[ModelJob, Any]]:
         """Have all workers busy, wait for something to come, and take it; what was made."""
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
@@ -154,14 +164,14 @@ class _Scheduler:
         if (facts := self._from(worker, call)) is not None:
             worker.ready, worker.gpu, worker.run.facts = True, facts.gpu, worker.run.facts or facts
 
-    def _encoded(self, worker: EncodingHandle, shard: Shard, call: Any) -> None:
+    def _encoded(self, worker: EncodingHandle, shard: TextShard, call: Any) -> None:
         """A shard came back."""
         made, run = self._from(worker, call, shard), worker.run
         if made is not None:
             worker.in_flight.remove(shard)
             self._serve(run, lambda: run.take(shard, worker.gpu, *made))
 
-    def _answered(self, scorer: ScoringHandle, question: Question, worker: EncodingHandle, call: Any) -> None:
+    def _answered(self, scorer: ScoringHandle, question: MethodCall, worker: EncodingHandle, call: Any) -> None:
         """A model answered a question; where it died over it, another is asked."""
         run, answer = worker.run, self._from(worker, call)
         if answer is not None:
@@ -175,7 +185,7 @@ class _Scheduler:
         else:
             run.questions.append((scorer, question))
 
-    def _from(self, worker: EncodingHandle, call: Any, shard: Shard | None = None) -> Any:
+    def _from(self, worker: EncodingHandle, call: Any, shard: TextShard | None = None) -> Any:
         """What a worker answered; None where it failed, or is no more."""
         if worker.gone:
             return None
@@ -190,7 +200,7 @@ class _Scheduler:
             self._stop_failed(worker, run.died(slot, error, over), over)
         return None
 
-    def _stop_failed(self, worker: EncodingHandle, why: str, over: Shard | None) -> None:
+    def _stop_failed(self, worker: EncodingHandle, why: str, over: TextShard | None) -> None:
         """Stop a worker that failed or died over a shard; others encode what it had in flight."""
         run = worker.run
         self._stop(worker)
@@ -240,15 +250,15 @@ class _Scheduler:
         else:
             self._take(scorer, run, step)
 
-    def _take(self, scorer: ScoringHandle, run: ModelRun, step: Rows | Question | Finished) -> None:
-        if isinstance(step, Finished):
+    def _take(self, scorer: ScoringHandle, run: ModelRun, step: Rows | MethodCall | ModelResult) -> None:
+        if isinstance(step, ModelResult):
             self._found.append((run.job, step.made))
             run.asked += step.asked
             scorer.free()
         elif run.failure or not run.workers:  # it would wait for a slot, and others for it
             self._go_on(scorer, GivenUp())
         elif isinstance(step, Rows):
-            asked = Asked(step.texts, step.prompt, step.role)
+            asked = TextQueue(step.texts, step.prompt, step.role)
             run.waiting[asked] = scorer
             self._serve(run, lambda: run.shards.ask(asked))
         elif step.repeats and step.key in run.said:
@@ -291,7 +301,7 @@ class _Scheduler:
     def _finish(self) -> None:
         """See which models have come to their end."""
         for run in [run for run in self.runs if not run.todo and not run.pieces_in_flight]:
-            self._found.append((run.job, Ended(run.asked, run.shards.encoded, run.failure)))
+            self._found.append((run.job, ModelEnd(run.asked, run.shards.encoded, run.failure)))
             self.runs.remove(run)
             for worker in list(run.workers):
                 self._stop(worker)

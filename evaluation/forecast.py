@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evaluation.measures.rows import stored
 from evaluation.results import SCORES
-from evaluation.units import Model, Unit
+from evaluation.units import Model, ScoreUnit
 from plumbline import cli
 from plumbline.journal import Journal
 from plumbline.rates import in_words, read_rates
@@ -18,7 +18,7 @@ from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 
 
-def forecast(study: Study, units: Sequence[Unit], chosen: Iterable[ModelSpec]) -> str:
+def forecast(study: Study, units: Sequence[ScoreUnit], chosen: Iterable[ModelSpec]) -> str:
     """A table of what is left, a row for each model: scores, distinct texts that they need, characters of these.
 
     What a model encodes differs a little: what it has encoded already is not encoded again, and a text is encoded once
@@ -46,7 +46,7 @@ def forecast(study: Study, units: Sequence[Unit], chosen: Iterable[ModelSpec]) -
     return f"{table}\n\n{in_words(rates, left) if left else 'nothing is left to do'}"
 
 
-def _sizes(units: Sequence[Unit]) -> tuple[int, int]:
+def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:
     """Distinct texts that units need, passages that are searched among them, and how many characters these have."""
     found = np.empty((0, 2), np.int64)
     for unit in units:

@@ -42,7 +42,7 @@ class Makers(Protocol):
 
 
 @dataclass(frozen=True)
-class Decision:
+class GateDecision:
     """What happens to a unit, why if it is not simply evaluated, and the hashes of the verdicts that decided."""
 
     status: Status
@@ -58,7 +58,7 @@ def decide(
     languages: Mapping[str, Collection[str]],
     task_type: str = "",
     include_rejected: bool = False,
-) -> Decision:
+) -> GateDecision:
     """Whether a unit (a data set, transformation and seed) may be evaluated.
 
     `languages` has each language of its originals with those that their outputs are in (codes): every one needs its
@@ -71,14 +71,14 @@ def decide(
     hashes = tuple(verdict_hash(verdict) for verdict, _ in found.values() if verdict is not None)
     refused = [code for code, (_, reason) in found.items() if reason]
     if not refused:
-        return Decision("evaluated", "", hashes)
+        return GateDecision("evaluated", "", hashes)
     reason = found[refused[0]][1]
     if len(refused) > 1:
         reason = f"{reason} (and {len(refused) - 1} more of its languages: {_names(refused[1:])})"
-    return Decision("included_rejected" if include_rejected else "left_out", reason, hashes)
+    return GateDecision("included_rejected" if include_rejected else "left_out", reason, hashes)
 
 
-def withdrawn(decision: Decision, replaced: Mapping[str, str], *, include_rejected: bool) -> Decision:
+def withdrawn(decision: GateDecision, replaced: Mapping[str, str], *, include_rejected: bool) -> GateDecision:
     """The decision on outputs, by language of the originals, that are not the ones that were rated: never simply yes.
 
     `replaced` has the languages of the unit where that is so, and what is there instead.
@@ -86,7 +86,7 @@ def withdrawn(decision: Decision, replaced: Mapping[str, str], *, include_reject
     if decision.status != "evaluated" or not replaced:
         return decision
     reason = replaced[min(replaced)]
-    return Decision("included_rejected" if include_rejected else "left_out", reason, decision.verdicts)
+    return GateDecision("included_rejected" if include_rejected else "left_out", reason, decision.verdicts)
 
 
 def verdict_hash(verdict: Verdict) -> str:

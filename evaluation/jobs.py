@@ -7,11 +7,11 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from evaluation.cluster import spread
-from evaluation.work import Job, Loader, work
+from evaluation.work import Loader, ModelJob, work
 from plumbline.study import Study
 
 
-def done(study: Study, jobs: Sequence[Job], load: Loader, address: str = "") -> Generator[tuple[Job, Any]]:
+def done(study: Study, jobs: Sequence[ModelJob], load: Loader, address: str = "") -> Generator[tuple[ModelJob, Any]]:
     """What becomes of jobs, as it is made; the last of each is its `Ended`. `address` is a Ray cluster's, if any.
 
     Raises StudyError without the package ray and ServiceError without that cluster; what a model does wrong is in its

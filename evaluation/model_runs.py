@@ -7,18 +7,52 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation.models.distant import Facts, Question
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import store_of
-from evaluation.models.shards import Asked, Shard, Shards
+from evaluation.models.shards import Shards, TextQueue, TextShard
 from evaluation.models.speed import keep_speed
-from evaluation.models.workers import EncodingWorker, due_of
-from evaluation.slots import serves
-from evaluation.work import Job, explained, quiet
-from generation.ray_session import Slot
-from plumbline.errors import PlumblineError
+from evaluation.models.workers import EncodingWorker, Facts, MethodCall, due_of
+from evaluation.work import ModelJob, explained, quiet
+from generation.ray_session import Slot, slots
+from plumbline.errors import PlumblineError, ServiceError
 from plumbline.rates import Stopwatch
 from plumbline.study import Study
+from plumbline.study.evaluation import ModelSpec
+
+LIGHT = ("openai", "lexical", "word_vectors")  # kinds of models that need neither a GPU nor many CPUs
+
+
+def serves(slot: Slot, spec: ModelSpec) -> bool:
+    """Whether a slot is for such a model: light ones have slots without a CPU."""
+    return (slot.cpus == 0) == (spec.kind in LIGHT)
+
+
+def size_of_slots(ray: Any, study: Study) -> tuple[int, int]:
+    """CPUs and GPUs of a slot: one each; where no node has a GPU, as many CPUs as the smallest node has.
+
+    A run settles that when it begins: with other nodes it would be another size, and slots that are in use no slots.
+    Raises ServiceError where no node has a CPU.
+    """
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+    if not nodes:
+        raise ServiceError("no node of the Ray cluster has a CPU to give; see `ray status`")
+    gpus = any(has.get("GPU", 0) >= 1 for has in nodes) and study.evaluation.device != "cpu"
+    return (1, 1) if gpus else (min(int(has["CPU"]) for has in nodes), 0)
+
+
+def model_slots(ray: Any, size: tuple[int, int]) -> list[Slot]:
+    """The cluster's slots of this size; and one a node for light models, which take no CPU.
+
+    These wait for a server, or compute next to nothing.
+    """
+    return [*slots(ray, *size), *(slot._replace(cpus=0) for slot in slots(ray, 1, one_a_node=True))]
+
+
+def command_cpus(ray: Any) -> int:
+    """CPUs that the command's own node gives to the cluster."""
+    own = ray.get_runtime_context().get_node_id()
+    return sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == own)
+
 
 # Of a shard, or of a piece, whose process dies or fails. A process has one in work, so it is known which it died over,
 # but a process may be killed, and the next one's node be lost: the first two deaths may be none of its doing.
@@ -29,7 +63,7 @@ TRIES = 3
 class ModelRun:
     """A model that is run: `todo` are numbers of pieces that nobody has, others are with a scoring worker."""
 
-    job: Job
+    job: ModelJob
     shards: Shards
     todo: deque[int]
     workers: list[EncodingHandle] = field(default_factory=list)
@@ -40,14 +74,14 @@ class ModelRun:
     unusable: set[Slot] = field(default_factory=set)
     reason: str = ""  # why there: what it raised, rather than that processes died
     tries: Counter[Any] = field(default_factory=Counter)  # of pieces, and of slots where it died while it was loaded
-    waiting: dict[Asked, ScoringHandle] = field(default_factory=dict)
-    questions: list[tuple[ScoringHandle, Question]] = field(default_factory=list)  # that no worker has yet
+    waiting: dict[TextQueue, ScoringHandle] = field(default_factory=dict)
+    questions: list[tuple[ScoringHandle, MethodCall]] = field(default_factory=list)  # that no worker has yet
     said: dict[bytes, Any] = field(default_factory=dict)  # answers by question
     ways: dict[str, Any] = field(default_factory=dict)  # what stands behind a prompt, of models that pick theirs
     watches: defaultdict[str, Stopwatch] = field(default_factory=lambda: defaultdict(Stopwatch))  # by kind of GPU
 
     @classmethod
-    def of(cls, study: Study, job: Job) -> ModelRun:
+    def of(cls, study: Study, job: ModelJob) -> ModelRun:
         """A model's run, with what was kept of it.
 
         Raises DataError where that cannot be read, StudyError for a local model that the command's machine lacks.
@@ -78,7 +112,7 @@ class ModelRun:
         self.workers.append(worker)
         return worker
 
-    def take(self, shard: Shard, gpu: str, rows: Embeddings, seconds: float) -> None:
+    def take(self, shard: TextShard, gpu: str, rows: Embeddings, seconds: float) -> None:
         """Keep what came back of a shard, and how long it took on what kind of GPU. Raises as `Shards.add`."""
         self.watches[gpu].add(self.job.model.spec.name, len(shard.texts), sum(map(len, shard.texts)), seconds)
         self.shards.add(shard, rows)
@@ -93,7 +127,7 @@ class ModelRun:
         """Whether there is a slot left for the model."""
         return any(serves(slot, self.job.model.spec) and slot not in self.unusable for slot in slots)
 
-    def failed(self, slot: Slot, error: Any, shard: Shard | None) -> str:
+    def failed(self, slot: Slot, error: Any, shard: TextShard | None) -> str:
         """Note what it raised in a slot, over a shard if any; what is said of it."""
         self.reason = why = line_of(error, f"node {slot.address}")
         self.unusable.add(slot)
@@ -101,7 +135,7 @@ class ModelRun:
             shard.tries, shard.reason = shard.tries + 1, why
         return why
 
-    def died(self, slot: Slot, error: Exception, over: Shard | None) -> str:
+    def died(self, slot: Slot, error: Exception, over: TextShard | None) -> str:
         """Note that its process died in a slot, over a shard or while it was loaded; what is said of it."""
         if over is not None:
             over.tries += 1
@@ -124,7 +158,7 @@ class EncodingHandle:
     ready: bool = False
     gone: bool = False
     gpu: str = ""  # what kind it has
-    in_flight: list[Shard] = field(default_factory=list)
+    in_flight: list[TextShard] = field(default_factory=list)
 
 
 @dataclass(eq=False)

@@ -1,30 +1,59 @@
 """What a study has to score, planned before any model is loaded: its units, with what the gate says.
 
 One data set and the outputs of one unit are in memory at a time; what was found out about them is remembered, so that a
-run with nothing left to do reads neither (`plumbline.remembered`).
+run with nothing left to do reads neither (`plumbline.file_hashes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from annotation.records import Verdict
 from evaluation import gate
 from evaluation.outputs import Outputs, transformed
-from evaluation.rated_outputs import replaced_outputs
-from evaluation.sources import Folder, Source
+from evaluation.sources import Folder, OutputLookup, OutputSource
 from evaluation.tasks import scoring
 from evaluation.texts import Texts
-from evaluation.units import Unit
+from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
-from plumbline.freed import return_unused
 from plumbline.identity import identity
+from plumbline.memory import return_unused
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.transformations import ORIGINAL
+
+
+def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], OutputLookup]) -> dict[str, str]:
+    """Why rated pairs do not stand for the outputs any more, by language of the originals; nothing where they do.
+
+    `pairs` are those of one transformation's sample; `outputs` has the table of a transformation and seed. One that is
+    another text is refused. Single ones that failed or are missing are not scored, which is said elsewhere; where all
+    are gone, what is there was not rated.
+    """
+    found: dict[str, list[tuple[Pair, str | None]]] = defaultdict(list)
+    units: dict[tuple[str, int], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        units[pair.transformation, pair.seed].append(pair)
+    for unit, own in units.items():
+        if there := outputs(*unit):
+            for pair, now in zip(own, there.of([pair.key for pair in own]), strict=True):
+                found[pair.language].append((pair, now[0] if now else None))
+    reasons = {}
+    for language, rated in found.items():
+        other = [pair.pair_id for pair, now in rated if now is not None and now != pair.transformed]
+        gone = all(now is None for _, now in rated)
+        if other or gone:
+            what = (
+                f"{len(other)} of {len(rated)} rated texts are others now (first pair {min(other)[:12]})"
+                if other
+                else "none of the rated texts is among the outputs any more"
+            )
+            reasons[language] = f"{what}: bring the outputs back that were rated, or have these rated in a new study"
+    return reasons
 
 
 def plan_units(
@@ -33,8 +62,8 @@ def plan_units(
     pairs: Sequence[Pair],
     *,
     include_rejected: bool = False,
-    source: Source | None = None,
-) -> list[Unit]:
+    source: OutputSource | None = None,
+) -> list[ScoreUnit]:
     """Every unit of a study, in the order of its data sets: the original, then transformations and seeds.
 
     `pairs` are the sample's; `source` has the data sets and outputs, without one the study's folder. Raises DataError
@@ -54,7 +83,7 @@ class _Planner:
     def __init__(
         self,
         study: Study,
-        source: Source,
+        source: OutputSource,
         verdicts: Sequence[Verdict],
         pairs: Sequence[Pair],
         include_rejected: bool,
@@ -69,7 +98,7 @@ class _Planner:
         self.texts = Texts(source, study.evaluation.failed, without)
         self._remembered = self.texts.remembered
 
-    def units(self, spec: DatasetSpec) -> Iterator[Unit]:
+    def units(self, spec: DatasetSpec) -> Iterator[ScoreUnit]:
         """The units of one data set: the original, then transformations and seeds."""
         original = self._original(spec)
         yield original
@@ -77,7 +106,7 @@ class _Planner:
             for seed in self._study.seeds:
                 yield self._changed(original, name, seed)
 
-    def _original(self, spec: DatasetSpec) -> Unit:
+    def _original(self, spec: DatasetSpec) -> ScoreUnit:
         """The unit of the untouched data set; left out if it can give no score at all."""
         protocol, revision = self._study.evaluation.protocol, self._source.revision(spec)
         if not revision:
@@ -95,8 +124,10 @@ class _Planner:
             }
 
         found = self._remembered.found(self._remembered.key("original", state, protocol), find)
-        decision = gate.Decision("left_out", found["reason"]) if found["reason"] else gate.Decision("evaluated", "")
-        return Unit(
+        decision = (
+            gate.GateDecision("left_out", found["reason"]) if found["reason"] else gate.GateDecision("evaluated", "")
+        )
+        return ScoreUnit(
             spec,
             spec.name,
             found["task"],
@@ -111,7 +142,7 @@ class _Planner:
             state=state,
         )
 
-    def _changed(self, original: Unit, transformation: str, seed: int) -> Unit:
+    def _changed(self, original: ScoreUnit, transformation: str, seed: int) -> ScoreUnit:
         """The unit of a transformed data set."""
         decision, asked = original.decision, self._asked(original, transformation, seed)
         if decision.status != "left_out":
@@ -142,7 +173,7 @@ class _Planner:
             **found,
         )
 
-    def _found(self, unit: Unit, original: str) -> dict[str, Any]:
+    def _found(self, unit: ScoreUnit, original: str) -> dict[str, Any]:
         """What a unit's outputs make of its data set; `original` is the untouched one's identity."""
         outputs, originals = (
             unit.texts.outputs(unit.spec, unit.transformation, unit.seed),
@@ -162,7 +193,7 @@ class _Planner:
             "reason": reason,
         }
 
-    def _asked(self, original: Unit, transformation: str, seed: int) -> _Asked:
+    def _asked(self, original: ScoreUnit, transformation: str, seed: int) -> _OutputRequests:
         """What is asked of the generator for a data set's texts."""
         keys = sorted(pair.key for pair in self._pairs if (pair.transformation, pair.seed) == (transformation, seed))
         kind, maker = self._study.transforming[transformation], self._plan.makers[transformation].hash
@@ -189,9 +220,9 @@ class _Planner:
             sampled = {text: key for text, key in zip(originals.ids, asked.keys, strict=True) if key in self._by_key}
             return {"languages": {code: sorted(some) for code, some in languages.items()}, "sampled": sampled}
 
-        return _Asked(state=key, **self._remembered.found(key, find))
+        return _OutputRequests(state=key, **self._remembered.found(key, find))
 
-    def _decide(self, transformation: str, task: str, languages: dict[str, list[str]]) -> gate.Decision:
+    def _decide(self, transformation: str, task: str, languages: dict[str, list[str]]) -> gate.GateDecision:
         decision = gate.decide(
             self._verdicts,
             self._plan,
@@ -220,7 +251,7 @@ class _Planner:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _OutputRequests:
     """What is asked of the generator for a data set's texts.
 
     `languages` are the outputs' by the originals', `sampled` the texts (ids) that have a pair of the sample (its key).

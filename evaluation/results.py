@@ -8,27 +8,164 @@ has rows that say why.
 
 from __future__ import annotations
 
+import json
 import math
+import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
+from pydantic import ValidationError
 
-from evaluation import mteb_files
-from evaluation.measures import beside
-from evaluation.measures.rows import COMMAND, Measure, Measured, stored
-from evaluation.units import Model, Numbers, Place, Unit
-from evaluation.work import Moved, Scored, Todo
-from plumbline.errors import StudyError
+from evaluation.measures import measures as beside
+from evaluation.measures.rows import COMMAND, RowMeasure, UnitMeasures, stored
+from evaluation.units import Model, Numbers, Place, ScoreUnit
+from evaluation.work import PairDrift, Todo, UnitScore
+from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.journal import Journal
 from plumbline.manifest import read_kept_frame, write_kept_table
-from plumbline.records import Drift, Pair, Record, Score
+from plumbline.reading import read_json
+from plumbline.records import DriftRecord, Pair, Record, Score
+from plumbline.store import atomic
 from plumbline.study import Study
+from plumbline.study.base import first_complaint
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import ORIGINAL
+
+ASIDE = "scores_aside"
+_OURS = "plumbline"
+_SEAL = "plumbline_identity"  # of a row that was set aside: tables alone are noted in the manifest
+_META = "model_meta.json"  # mteb's file about a model
+
+
+def path_of(study: Study, row: Score) -> Path:
+    """Where mteb's result of a score stands."""
+    copy = ORIGINAL if row.transformation == ORIGINAL else f"{row.transformation}-{row.seed}"
+    # As mteb makes folders of names; it leaves a slash in a revision (refs/pr/1), and then does not find the file.
+    model = row.model.replace("/", "__").replace(" ", "_")
+    revision = row.model_revision.replace("/", "__")
+    return study.folder / "mteb" / copy / "results" / model / revision / f"{row.dataset}.json"
+
+
+def write(study: Study, row: Score, result: Any) -> None:
+    """Write mteb's result of a score (`mteb.results.TaskResult`), and mteb's file about the model beside it."""
+    with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
+        made = Path(folder) / "result.json"
+        result.to_disk(made)
+        _write(study, row, json.loads(made.read_text(encoding="utf-8")))
+
+
+def _write(study: Study, row: Score, data: dict[str, Any]) -> None:
+    path = path_of(study, row)
+    meta = path.with_name(_META)
+    if not meta.exists():
+        _put(meta, _model_meta(row))
+    _put(path, {**data, _OURS: _plain(row)})
+
+
+def note(study: Study, old: Score, row: Score) -> None:
+    """Bring the file of a score up to what its row says now, and to where it then stands: a model's name may change.
+
+    Scores of earlier versions have none, and get none. Raises DataError for a file that is damaged.
+    """
+    path = path_of(study, old)
+    if not path.exists():
+        return
+    data = _read(path)
+    known = data.get(_OURS)
+    if path != path_of(study, row):
+        remove(study, old)
+        _write(study, row, data)
+    elif known != _plain(row):
+        _put(path, {**data, _OURS: _plain(row)})
+
+
+def remove(study: Study, row: Score) -> None:
+    """Remove the file of a score that holds no more, and the model's file with the last one of its folder."""
+    path = path_of(study, row)
+    path.unlink(missing_ok=True)
+    if [other.name for other in path.parent.glob("*.json")] == [_META]:
+        (path.parent / _META).unlink()
+
+
+def set_aside(study: Study, row: Score) -> None:
+    """Put a score that the study has no place for now, and mteb's result of it, where `Aside` finds them again."""
+    path, place = path_of(study, row), _place_aside(study, row.unit_id, row.transformation, row.seed)
+    result = _read(path) if path.exists() else {}
+    if result or not place.exists():
+        _put(place, {**result, _OURS: _plain(row), _SEAL: _seal(_plain(row))})
+    remove(study, row)
+
+
+class SetAsideScores:
+    """Scores that the study had no place for (another model, data set, output or verdict), by their identities.
+
+    What an identity stands for never changes, so they hold as soon as it is asked for again.
+    """
+
+    def __init__(self, study: Study) -> None:
+        folder = study.folder / ASIDE
+        self._study = study
+        self._there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+
+    def take(self, unit_id: str, transformation: str, seed: int) -> Score | None:
+        """The score, if it was set aside; mteb's result of it is put back. Raises DataError for a damaged file."""
+        place = _place_aside(self._study, unit_id, transformation, seed)
+        if place.name not in self._there:
+            return None
+        data = _read(place)
+        if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
+            raise DataError(f"{place} is not what was written (edited by hand); delete it (its score is made again)")
+        try:
+            row = Score.model_validate(data.pop(_OURS))
+        except (KeyError, ValidationError) as error:
+            what = first_complaint(error) if isinstance(error, ValidationError) else "it holds no score"
+            raise DataError(f"{place} is damaged ({what}); delete it (its score is made again)") from None
+        if data:
+            _write(self._study, row, data)
+        return row
+
+
+def _place_aside(study: Study, unit_id: str, transformation: str, seed: int) -> Path:
+    return study.folder / ASIDE / f"{unit_id}-{transformation}-{seed}.json"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A file of mteb's. Raises DataError for one that is damaged."""
+    try:
+        data = read_json(path)
+    except DataError as error:
+        raise DataError(f"{path} is damaged ({error}); delete it (its score stays in scores.parquet)") from None
+    if not isinstance(data, dict):
+        raise DataError(f"{path} is damaged (no result of mteb's); delete it (its score stays in scores.parquet)")
+    return data
+
+
+def _seal(row: object) -> str:
+    return identity("aside-v1", row)
+
+
+def _model_meta(row: Score) -> dict[str, Any]:
+    from mteb.models.model_meta import ModelMeta  # noqa: PLC0415 (takes seconds)
+
+    made: dict[str, Any] = ModelMeta.create_empty({"name": row.model, "revision": row.model_revision}).to_dict()
+    return made
+
+
+def _plain(row: Score) -> dict[str, Any]:
+    numbers = {"score": row.score, "original_score": row.original_score}
+    return row.model_dump() | {name: None if math.isnan(value) else value for name, value in numbers.items()}
+
+
+def _put(path: Path, data: dict[str, Any]) -> None:
+    """Write JSON as mteb does, NaN and all."""
+    with atomic(path) as file:
+        file.write(json.dumps(data, indent=2, default=str).encode())
+
 
 SCORES, DRIFT = "scores.parquet", "drift.parquet"
 WRITE_SECONDS = 10.0
@@ -44,7 +181,7 @@ def read_scores(study: Study) -> pd.DataFrame:
 
 def read_drift(study: Study) -> pd.DataFrame:
     """The study's drift (`plumbline.records.Drift`)."""
-    return read_kept_frame(study, DRIFT, Drift, study.command(COMMAND))
+    return read_kept_frame(study, DRIFT, DriftRecord, study.command(COMMAND))
 
 
 class Results:
@@ -57,10 +194,10 @@ class Results:
     def __init__(
         self,
         study: Study,
-        units: Sequence[Unit],
+        units: Sequence[ScoreUnit],
         pairs: Sequence[Pair],
         chosen: Sequence[ModelSpec],
-        measures: Sequence[Measure[Any]] | None = None,
+        measures: Sequence[RowMeasure[Any]] | None = None,
     ) -> None:
         self.study, self.units, self.pairs = study, units, pairs
         self.models = [Model.of(study, spec) for spec in study.evaluation.models]
@@ -70,7 +207,7 @@ class Results:
         self._written = -math.inf
         self._scores: dict[tuple[str, Place], Score] = {}
         self._failed: dict[str, str] = {}  # models: why
-        self._drift: dict[tuple[str, str], Drift] = {}
+        self._drift: dict[tuple[str, str], DriftRecord] = {}
         self.kept = self._keep_scores()
         self._keep_drift()
         measured = beside.measures(study, pairs) if measures is None else measures
@@ -86,19 +223,19 @@ class Results:
             if units or pairs or unmeasured:
                 yield Todo(model, units, pairs, unmeasured)
 
-    def save(self, todo: Todo, made: Moved | Scored | Measured) -> None:
+    def save(self, todo: Todo, made: PairDrift | UnitScore | UnitMeasures) -> None:
         """Note what was made and put it on disk; the table of a large study is written every `WRITE_SECONDS`."""
         self._failed.pop(todo.model.name, None)
-        if isinstance(made, Moved):
+        if isinstance(made, PairDrift):
             self._add_drift(todo.model, todo.pairs, made.values)
             self.write()
             return
-        if isinstance(made, Measured):
+        if isinstance(made, UnitMeasures):
             self._beside.save(todo.model, made)
             return
         unit = self._units[made.place]
         row = self._row(todo.model, unit, made.numbers)
-        mteb_files.write(self.study, row, made.result)
+        write(self.study, row, made.result)
         self._scores[todo.model.name, unit.place] = row  # not before its file is there: an interrupt ends with `write`
         self._journal.append(row)
         if unit.transformation == ORIGINAL:
@@ -107,7 +244,7 @@ class Results:
         if time.monotonic() - self._written > WRITE_SECONDS:
             self.write()
 
-    def _compare_with(self, model: Model, original: Unit) -> None:
+    def _compare_with(self, model: Model, original: ScoreUnit) -> None:
         """Put an original's score beside those of its data set that came before it, as they may from a cluster."""
         for unit in self.units:
             old = self._scores.get((model.name, unit.place))
@@ -115,7 +252,7 @@ class Results:
             if same and old is not None and old.status != "left_out":
                 row = self._row(model, unit, Numbers(old.score, math.nan, old.versions, old.model_revision))
                 if row.original_score != old.original_score:
-                    mteb_files.note(self.study, old, row)
+                    note(self.study, old, row)
                     self._scores[model.name, unit.place] = row
                     self._journal.append(row)
 
@@ -132,7 +269,7 @@ class Results:
         write_kept_table(self.study, SCORES, [row for _, row in scores], Score)
         order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
         moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
-        write_kept_table(self.study, DRIFT, moved, Drift)
+        write_kept_table(self.study, DRIFT, moved, DriftRecord)
         self._beside.write()
         self._journal.remove()
         self._written = time.monotonic()
@@ -156,7 +293,7 @@ class Results:
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
         self._refuse_lost({row.model for row in before.values()})
         self._failed = {row.model: row.reason for row in rows if row.status == "failed"}
-        aside = mteb_files.Aside(self.study)
+        aside = SetAsideScores(self.study)
         kept: dict[_Known, Score] = {}
         for model in self.models:
             known = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
@@ -172,10 +309,10 @@ class Results:
                     numbers = Numbers(old.score, old.original_score, old.versions, old.model_revision)
                     kept[known[unit.place]] = self._add(model, unit, numbers)
         for key in before.keys() - kept.keys():
-            mteb_files.set_aside(self.study, before[key])
+            set_aside(self.study, before[key])
         for key, row in kept.items():
             if row != before[key]:
-                mteb_files.note(self.study, before[key], row)
+                note(self.study, before[key], row)
         return len(kept)
 
     def _refuse_lost(self, scored: Collection[str]) -> None:
@@ -188,17 +325,17 @@ class Results:
                     raise StudyError(f"{error}; until then its scores stay as they are") from None
 
     def _keep_drift(self) -> None:
-        before = {row.unit_id: row.drift for row in stored(self.study, DRIFT, Drift)}
+        before = {row.unit_id: row.drift for row in stored(self.study, DRIFT, DriftRecord)}
         for model in self.models:
             there = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
             self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])
 
-    def _add(self, model: Model, unit: Unit, numbers: Numbers) -> Score:
+    def _add(self, model: Model, unit: ScoreUnit, numbers: Numbers) -> Score:
         """Note a score; its row."""
         row = self._scores[model.name, unit.place] = self._row(model, unit, numbers)
         return row
 
-    def _row(self, model: Model, unit: Unit, numbers: Numbers) -> Score:
+    def _row(self, model: Model, unit: ScoreUnit, numbers: Numbers) -> Score:
         """A score's row. Units come in the study's order, a data set's original before what it became."""
         if not unit.drops and not math.isnan(numbers.score):
             whole = self._scores.get((model.name, (unit.name, ORIGINAL, 0)))
@@ -208,7 +345,7 @@ class Results:
 
     def _add_drift(self, model: Model, pairs: Sequence[Pair], values: Sequence[float]) -> None:
         for pair, value in zip(pairs, values, strict=True):
-            self._drift[model.name, pair.pair_id] = Drift(
+            self._drift[model.name, pair.pair_id] = DriftRecord(
                 pair_id=pair.pair_id,
                 transformation=pair.transformation,
                 model=model.name,
@@ -217,7 +354,7 @@ class Results:
             )
 
 
-def _known(unit: Unit, unit_id: str) -> _Known:
+def _known(unit: ScoreUnit, unit_id: str) -> _Known:
     return unit_id, unit.transformation, unit.seed
 
 

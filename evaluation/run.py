@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.judges.deciding import refuse_other_judgements
+from annotation.judges.decisions import refuse_other_judgements
 from annotation.records import Verdict
 from annotation.sampling.sample import known_pairs, read_pairs
 from annotation.verdicts.evidence import Evidence
@@ -26,17 +26,17 @@ from annotation.verdicts.verification import refuse_edited
 from evaluation import display
 from evaluation.forecast import forecast
 from evaluation.jobs import done
-from evaluation.measures.rows import Measure
+from evaluation.measures.rows import RowMeasure
 from evaluation.models import encoder
 from evaluation.planner import plan_units
 from evaluation.results import Results, read_drift, read_scores
-from evaluation.units import Unit, chosen_models
-from evaluation.work import Ended, Job, Loader, Made, Scored, Todo, pieces, quiet
+from evaluation.units import ScoreUnit, chosen_models
+from evaluation.work import Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import ServiceError, StudyError
-from plumbline.freed import return_large_blocks
 from plumbline.manifest import stage
+from plumbline.memory import return_large_blocks
 from plumbline.records import Pair, Rating
 from plumbline.store import only_one, read_frame
 from plumbline.study import Study
@@ -45,7 +45,7 @@ from plumbline.study.subject import InstructionsSubject
 
 
 @dataclass
-class Outcome:
+class RunOutcome:
     """What a run did: scores made and kept, texts asked of models and encoded, and what failed.
 
     `verdicts` and `pairs` are what it rests on.
@@ -67,7 +67,7 @@ def evaluate(
     include_rejected: bool = False,
     cluster: str = "",
     load: Loader = encoder.load,
-) -> Outcome:
+) -> RunOutcome:
     """Write `scores.parquet`, `drift.parquet` and mteb's files of a study; `models` names some of its models.
 
     `cluster` is the address of a Ray cluster that does the work; without one it is done here. Raises DataError
@@ -91,7 +91,7 @@ def evaluate(
         from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
         done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
-        return Outcome((), (), done.made, done.kept, done.asked, done.encoded, done.failures)
+        return RunOutcome((), (), done.made, done.kept, done.asked, done.encoded, done.failures)
     if study.subject:
         raise StudyError(
             f"{study.file}: nothing is scored where the subject is {study.subject.kind}; its results are what"
@@ -104,30 +104,30 @@ def evaluate(
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
-        return _score(Results(study, units, pairs, chosen), Outcome(verdicts, pairs), load, cluster)
+        return _score(Results(study, units, pairs, chosen), RunOutcome(verdicts, pairs), load, cluster)
 
 
 def evaluate_units(
     study: Study,
-    units: Sequence[Unit],
+    units: Sequence[ScoreUnit],
     verdicts: Sequence[Verdict],
     pairs: Sequence[Pair],
-    measures: Sequence[Measure[Any]],
+    measures: Sequence[RowMeasure[Any]],
     load: Loader = encoder.load,
-) -> Outcome:
+) -> RunOutcome:
     """The same for units that were planned already, by all of the study's models, here.
 
     `measures` are what is measured beside the scores.
     """
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         results = Results(study, units, pairs, study.evaluation.models, measures)
-        return _score(results, Outcome(verdicts, pairs), load)
+        return _score(results, RunOutcome(verdicts, pairs), load)
 
 
-def _score(results: Results, outcome: Outcome, load: Loader, cluster: str = "") -> Outcome:
+def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
     """Make what is left, here or on a cluster, and note it."""
     outcome.kept, study = results.kept, results.study
-    jobs = {Job(one.model, pieces(study, one)): one for one in results.todo()}
+    jobs = {ModelJob(one.model, pieces(study, one)): one for one in results.todo()}
     if jobs:
         with contextlib.closing(done(study, list(jobs), load, cluster)) as stream:
             found = ((jobs[job], made) for job, made in stream)
@@ -152,12 +152,12 @@ def _judged(study: Study, *, include_rejected: bool) -> tuple[list[Verdict], lis
     return verdicts, evidence.collected.sample_pairs
 
 
-def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: Outcome, total: int) -> None:
+def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOutcome, total: int) -> None:
     """Save what is made, in whatever order it comes."""
     try:
         with tqdm(total=total, unit="score", desc="evaluating") as bar:
             for todo, made in stream:
-                if isinstance(made, Ended):
+                if isinstance(made, ModelEnd):
                     outcome.asked += made.asked
                     outcome.encoded += made.encoded
                     if made.failure:
@@ -166,14 +166,14 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: Outcom
                         tqdm.write(f"{todo.model.name} failed: {made.failure}", file=sys.stderr)
                     continue
                 results.save(todo, made)
-                if isinstance(made, Scored):
+                if isinstance(made, UnitScore):
                     outcome.made += 1
                     bar.update()
     finally:
         results.write()
 
 
-def _report(study: Study, outcome: Outcome) -> str:
+def _report(study: Study, outcome: RunOutcome) -> str:
     """The tables that the command prints."""
     ratings = study.folder / "ratings.parquet"
     return display.report(

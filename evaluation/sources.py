@@ -20,7 +20,7 @@ from generation.unit import COMMAND as GENERATE
 from generation.unit import refuse_other_outputs
 from plumbline.errors import DataError
 from plumbline.file_hashes import cached_file_hash
-from plumbline.keyed_table import KeyedTable
+from plumbline.hashes import KeyedTable
 from plumbline.records import Text, TransformedText
 from plumbline.store import is_remote
 from plumbline.study import Study, file_hash
@@ -31,7 +31,7 @@ _NO_FLAGS: frozenset[str] = frozenset()
 Found = tuple[str | None, frozenset[str]]  # an output, None where it failed, with its error types
 
 
-class Table(Protocol):
+class OutputLookup(Protocol):
     """The outputs of a transformation with a seed, those that failed too; unanswered ones are none."""
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class Table(Protocol):
         ...
 
 
-class Made(gate.Makers, Protocol):
+class JobTexts(gate.Makers, Protocol):
     """What the gate asks, and the job of each text."""
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
@@ -55,11 +55,11 @@ class Made(gate.Makers, Protocol):
         ...
 
 
-class Source(Protocol):
+class OutputSource(Protocol):
     """Where a study's data sets and outputs are: its folder, or a bundle of it."""
 
     @property
-    def plan(self) -> Made:
+    def plan(self) -> JobTexts:
         """What made the outputs, and which text each is of."""
         ...
 
@@ -81,7 +81,7 @@ class Source(Protocol):
         """The revision that it would have, where that is known without reading its texts; empty otherwise."""
         ...
 
-    def outputs(self, transformation: str, seed: int) -> Table:
+    def outputs(self, transformation: str, seed: int) -> OutputLookup:
         """A unit's outputs."""
         ...
 
@@ -96,7 +96,7 @@ class Folder:
 
     study: Study
     remembers: ClassVar[bool] = True
-    _tables: dict[tuple[str, int], Table] = field(default_factory=dict)
+    _tables: dict[tuple[str, int], OutputLookup] = field(default_factory=dict)
     _states: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -122,12 +122,12 @@ class Folder:
         except OSError:  # reading them says what is wrong
             return ""
 
-    def outputs(self, transformation: str, seed: int) -> Table:
+    def outputs(self, transformation: str, seed: int) -> OutputLookup:
         """What the generator left. Raises DataError for a table that is not the one that was written."""
         unit = transformation, seed
         if unit not in self._tables:
             file = self.study.transformation_file(*unit)
-            table = OutputTable(self.study, *unit) if file.exists() else Given({})
+            table = OutputTable(self.study, *unit) if file.exists() else MemoryOutputs({})
             refuse_other_outputs(self.study, *unit)
             if self._states.get(unit) not in (None, "", self._hash(*unit)):
                 raise DataError(f"{file} was written while it was read; run again when generation has ended")
@@ -153,7 +153,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Given:
+class MemoryOutputs:
     """Outputs that are in memory, by key."""
 
     made: Mapping[str, Found]

@@ -17,13 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.outputs import Outputs, Policy
-from evaluation.sources import Source
+from evaluation.sources import OutputSource
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
+from plumbline.file_hashes import FactCache
 from plumbline.hashes import Hashes, TextsByHash, numbered
 from plumbline.records import Text
-from plumbline.remembered import Remembered
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.transformations import ORIGINAL
 
@@ -83,14 +83,14 @@ class Originals:
 
 
 @dataclass(frozen=True)
-class Asked:
+class OutputRequest:
     """What is asked of the makers for a data set's texts: the key of each output, and the language it is to be in."""
 
     keys: Hashes
     languages: list[str]
 
 
-class _Held:
+class _TextCache:
     """Things that were asked for last: as many as have `MOST` texts in all, and the newest one however large it is."""
 
     def __init__(self) -> None:
@@ -117,11 +117,11 @@ class Texts:
     `without` has what no verdict covers, by transformation.
     """
 
-    def __init__(self, source: Source, policy: Policy, without: Mapping[str, Without], name: str = "") -> None:
+    def __init__(self, source: OutputSource, policy: Policy, without: Mapping[str, Without], name: str = "") -> None:
         """`name` is given to what another process made and sent to this one."""
         self.policy, self.without = policy, without
-        self.remembered = Remembered(source.study if source.remembers and not name else None, PLANNED)
-        self._source, self._held, self._name = source, _Held(), name or uuid.uuid4().hex
+        self.remembered = FactCache(source.study if source.remembers and not name else None, PLANNED)
+        self._source, self._held, self._name = source, _TextCache(), name or uuid.uuid4().hex
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without what is held: another process reads for itself, once for all units that it has at a time."""
@@ -141,11 +141,11 @@ class Texts:
             (spec.name, ORIGINAL), lambda: Originals.of(dataset), lambda one: len(one.ids), [(spec.name,)]
         )
 
-    def asked(self, spec: DatasetSpec, transformation: str, seed: int) -> Asked:
+    def asked(self, spec: DatasetSpec, transformation: str, seed: int) -> OutputRequest:
         """What is asked for each of its distinct texts."""
         originals = self.originals(spec)
 
-        def ask() -> Asked:
+        def ask() -> OutputRequest:
             languages: list[str] = []
 
             def keys() -> Iterator[str]:
@@ -154,7 +154,7 @@ class Texts:
                     languages.append(job.languages[-1])
                     yield job.key
 
-            return Asked(Hashes.of(keys(), f"{transformation}, seed {seed}"), languages)
+            return OutputRequest(Hashes.of(keys(), f"{transformation}, seed {seed}"), languages)
 
         beside = [(spec.name,), (spec.name, ORIGINAL)]
         return self._held.get((spec.name, transformation, seed, "asked"), ask, lambda one: len(one.keys), beside)
@@ -189,7 +189,7 @@ class Texts:
 _RECEIVED: weakref.WeakValueDictionary[str, Texts] = weakref.WeakValueDictionary()
 
 
-def _received(source: Source, policy: Policy, without: Mapping[str, Without], name: str) -> Texts:
+def _received(source: OutputSource, policy: Policy, without: Mapping[str, Without], name: str) -> Texts:
     known = _RECEIVED.get(name)
     if known is None:
         known = _RECEIVED[name] = Texts(source, policy, without, name)

@@ -72,7 +72,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Unit:
+class ScoreUnit:
     """One data set as it is, or as one transformation with one seed left it, without its texts.
 
     `languages` are the codes of its texts, sorted; `n` counts the items that are scored, `n_failed` those whose outputs
@@ -87,7 +87,7 @@ class Unit:
     texts: Texts
     transformation: str
     seed: int
-    decision: gate.Decision
+    decision: gate.GateDecision
     content_id: str
     languages: tuple[str, ...]
     n: int

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evaluation.measures import beside
-from evaluation.measures.rows import Measured
+from evaluation.measures import measures as beside
+from evaluation.measures.rows import UnitMeasures
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.models.in_process import first_line
 from evaluation.models.speed import keep_speed
 from evaluation.tasks import scoring
-from evaluation.units import Model, Numbers, Place, Unit
+from evaluation.units import Model, Numbers, Place, ScoreUnit
 from plumbline.errors import DataError, PlumblineError
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -38,20 +38,20 @@ class Todo:
     """What a model has left to do: units to score, pairs whose drift is not known, and what is measured beside."""
 
     model: Model
-    units: Sequence[Unit]
+    units: Sequence[ScoreUnit]
     pairs: Sequence[Pair]
-    beside: Sequence[beside.Unmeasured] = ()
+    beside: Sequence[beside.MeasureTodo] = ()
 
 
 @dataclass(frozen=True)
-class Moved:
+class PairDrift:
     """The drift of all pairs that were left, in their order."""
 
     values: list[float]
 
 
 @dataclass(frozen=True)
-class Scored:
+class UnitScore:
     """A unit's score, with all that mteb measured (`mteb.results.TaskResult`).
 
     The original's in `numbers` is NaN where no item was dropped: it is the original data set's own score then.
@@ -63,7 +63,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Ended:
+class ModelEnd:
     """A model's end: how many texts it was asked for and encoded, and why it failed if it did."""
 
     asked: int = 0
@@ -71,21 +71,21 @@ class Ended:
     failure: str = ""
 
 
-Made = Moved | Scored | Measured | Ended
+Made = PairDrift | UnitScore | UnitMeasures | ModelEnd
 
 
 Piece = Callable[[Encoder], Any]  # what is made in one go: of a cluster, in whatever process
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class ModelJob:
     """A model, and what is to be made with it."""
 
     model: Model
     pieces: Sequence[Piece]
 
 
-def work(study: Study, job: Job, load: Loader) -> Iterator[Any]:
+def work(study: Study, job: ModelJob, load: Loader) -> Iterator[Any]:
     """Load one model and make everything that is to be made with it, one after the other; the last is its `Ended`."""
     model: Encoder | None = None
     failure = ""
@@ -99,7 +99,7 @@ def work(study: Study, job: Job, load: Loader) -> Iterator[Any]:
         if model is not None:
             model.close()
             keep_speed(study, job.model.spec, job.model.model_id, model.watch)
-    yield Ended(model.asked, model.encoded, failure) if model is not None else Ended(failure=failure)
+    yield ModelEnd(model.asked, model.encoded, failure) if model is not None else ModelEnd(failure=failure)
 
 
 def explained(error: BaseException) -> str:
@@ -131,12 +131,14 @@ def pieces(study: Study, todo: Todo) -> list[Piece]:
     return [*drift, *scores, *beside.pieces(todo.beside)]
 
 
-def _moved(pairs: Sequence[Pair], model: Encoder) -> Moved:
+def _moved(pairs: Sequence[Pair], model: Encoder) -> PairDrift:
     texts = [(pair.original, pair.transformed) for pair in pairs]
-    return Moved(encoder.drift_of_texts(model, *zip(*texts, strict=True)).tolist())
+    return PairDrift(encoder.drift_of_texts(model, *zip(*texts, strict=True)).tolist())
 
 
-def _scored(study: Study, unit: Unit, originals: dict[tuple[str, frozenset[str]], float], model: Encoder) -> Scored:
+def _scored(
+    study: Study, unit: ScoreUnit, originals: dict[tuple[str, frozenset[str]], float], model: Encoder
+) -> UnitScore:
     evaluation = study.evaluation
     with naming(unit.name):
         result = scoring.evaluate_task(unit.data(), model, evaluation.protocol, evaluation.batch_size)
@@ -147,7 +149,7 @@ def _scored(study: Study, unit: Unit, originals: dict[tuple[str, frozenset[str]]
             originals[key] = scoring.evaluate(unit.original(), model, evaluation.protocol, evaluation.batch_size)
         original = originals[key]
     score = scoring.main_score(unit.dataset, result)
-    return Scored(unit.place, Numbers(score, original, versions(), model.revision), result)
+    return UnitScore(unit.place, Numbers(score, original, versions(), model.revision), result)
 
 
 @functools.cache

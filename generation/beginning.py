@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from generation.datasets.loading import languages_in, load_datasets
-from generation.datasets.table_files import read_frame
+from generation.datasets.tables import read_frame
 from generation.headers import refuse_no_header
 from generation.identification import identify
 from plumbline import cli

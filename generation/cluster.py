@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import math
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
 from tqdm import tqdm
 
-from generation.job_queue import TRIES, JobQueue
+from generation.forecast import measured
 from generation.jobs import Job, Plan
-from generation.measured import measured
 from generation.ray_session import Slot, join, slots, without
 from generation.unit import Unit
 from generation.work import first_error, show, sync_always
@@ -30,6 +30,44 @@ from plumbline.errors import PlumblineError, ServiceError, StudyError
 from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.study.generator import VllmGenerator
+
+TRIES = 3  # of a text whose workers die
+
+
+class JobQueue:
+    """Texts for workers, each with one worker at a time; `in_flight` is what a worker has, by key.
+
+    What a dead worker had goes out again, before all else. A text that two workers died over may be why they
+    died: such a one goes to a worker that has no other of them, so that the third death takes no others along. Then it
+    is `lost`.
+    """
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._fresh: Iterator[Job] = iter(jobs)
+        self._again: deque[Job] = deque()
+        self._suspects: deque[Job] = deque()
+        self._deaths: Counter[str] = Counter()
+        self.lost: list[Job] = []
+
+    def take(self, in_flight: dict[str, Job], room: int) -> list[Job]:
+        """At most `room` texts more for a worker; they are in flight then."""
+        taken: list[Job] = []
+        if room > 0 and self._suspects and not any(self._deaths[key] > 1 for key in in_flight):
+            taken.append(self._suspects.popleft())
+        while self._again and len(taken) < room:
+            taken.append(self._again.popleft())
+        taken += itertools.islice(self._fresh, max(0, room - len(taken)))
+        in_flight.update((job.key, job) for job in taken)
+        return taken
+
+    def put_back(self, in_flight: dict[str, Job], *, died: bool) -> None:
+        """Queue again what a worker had that works no more; `died` where it was its process that ended."""
+        for job in in_flight.values():
+            self._deaths[job.key] += died
+            deaths = self._deaths[job.key]
+            (self._again if deaths < TRIES - 1 else self._suspects if deaths < TRIES else self.lost).append(job)
+        in_flight.clear()
+
 
 DEATHS = 3  # of workers in a slot without an output in between: it gets no other
 TEXTS_A_WORKER = 16  # no worker more is started for fewer
@@ -46,7 +84,7 @@ def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, allow_code: b
     workers died over a text, and what a worker raised where no other is left; what was received before stays.
     """
     ray = join(address)
-    scheduler = _Scheduler(ray, plan, todo, allow_code=allow_code)
+    scheduler = _TextScheduler(ray, plan, todo, allow_code=allow_code)
     with without(contextlib.redirect_stdout):  # Ray's pages on what has died
         try:
             return asyncio.run(scheduler.work())
@@ -71,7 +109,7 @@ class _WorkerHandle:
     received: int = 0
 
 
-class _Scheduler:
+class _TextScheduler:
     """Starts the workers of a run, hands texts to them, and takes back what they make."""
 
     def __init__(self, ray: Any, plan: Plan, todo: Sequence[Unit], *, allow_code: bool) -> None:

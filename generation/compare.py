@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from rapidfuzz.distance import Levenshtein
 
-from generation import tally
-from generation.tally import Measure, shown
+from generation import output_statistics
+from generation.output_statistics import OutputMeasure, shown
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.exhibits.csv import write_csv
@@ -31,7 +31,7 @@ _DIFFERENCES = ["words", "ratio", "failed", "distance"]
 _EXAMPLE = as_called("example: python -m generation.compare --study studies/demo.yaml")
 
 
-def lengths_measure() -> Measure:
+def lengths_measure() -> OutputMeasure:
     """Sums over usable outputs: words of the original, words of the output, edit distance between the two."""
 
     def of(row: dict[str, Any]) -> tuple[float, ...]:
@@ -40,7 +40,7 @@ def lengths_measure() -> Measure:
         text, output = row["text"], row["output"]
         return (count_words(text), count_words(output), edit_distance(text, output))
 
-    return Measure(("text", "output"), ("original_words", "words", "distance"), of, "lengths")
+    return OutputMeasure(("text", "output"), ("original_words", "words", "distance"), of, "lengths")
 
 
 def edit_distance(original: str, transformed: str) -> float:
@@ -163,7 +163,7 @@ def _notes(table: pd.DataFrame, studies: Sequence[Study]) -> list[str]:
     if table.loc[table["name"] == OVERALL, "words"].isna().any():
         which = "the three axes" if axes == AXES else "these axes"
         notes.append(f"Overall is the mean of {which}, and undefined without outputs of each.")
-    return [*notes, *tally.not_counted(studies), *filter(None, [tally.incomparable(studies)])]
+    return [*notes, *output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
 
 
 def main() -> int:
@@ -175,10 +175,10 @@ def main() -> int:
         f" evaluation's: {as_called('python -m evaluation.run')}.",
         epilog=_EXAMPLE,
     )
-    tally.add_options(parser)
+    output_statistics.add_options(parser)
     options = parser.parse_args()
-    studies = tally.by_generator([load_study(file, options.exports) for file in options.study])
-    table = length_table(tally.tally(studies, lengths_measure()), tally.kinds_of(studies))
+    studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
+    table = length_table(output_statistics.tally(studies, lengths_measure()), output_statistics.kinds_of(studies))
     print(_printed(table))
     print(*_notes(table, studies), sep="\n")
     if options.csv:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from generation import tally
+from generation import output_statistics
 from generation.identification import KNOWN
-from generation.tally import Measure, shown
+from generation.output_statistics import OutputMeasure, shown
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.error_types import FLAGS, LABELS
@@ -33,7 +33,7 @@ BY = ("transformation", "dataset", "language")
 _EXAMPLE = as_called("example: python -m generation.errors --study studies/demo.yaml")
 
 
-def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries: bool) -> Measure:
+def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries: bool) -> OutputMeasure:
     """The error types of the first attempts' outputs, or (`after_retries`) of the last, of these transformations.
 
     Sums: one a flag; `total` (outputs with any); `answered` (outputs of which an answer is known: the rates'
@@ -56,7 +56,7 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
 
     said = {name: kind.model_dump(mode="json") for name, kind in kinds.items()}
     columns = (column, "attempts", "transformation", "source_language", "language")
-    return Measure(columns, (*RATES, "answered", "told"), of, identity("errors", column, said))
+    return OutputMeasure(columns, (*RATES, "answered", "told"), of, identity("errors", column, said))
 
 
 def error_rates(sums: pd.DataFrame, by: str = "") -> pd.DataFrame:
@@ -107,7 +107,7 @@ def _notes(table: pd.DataFrame, options: argparse.Namespace, studies: Sequence[S
         )
     if (table["unanswered"] > 0).any():
         notes.append("* not complete: the unanswered are in no rate; the next run asks for them.")
-    return [*notes, *tally.not_counted(studies), *filter(None, [tally.incomparable(studies)])]
+    return [*notes, *output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
 
 
 def main() -> int:
@@ -117,15 +117,15 @@ def main() -> int:
         description="How often the generator of a study, and each candidate, makes which error (HTEB, Table 5).",
         epilog=_EXAMPLE,
     )
-    tally.add_options(parser)
+    output_statistics.add_options(parser)
     parser.add_argument("--by", choices=BY, default="", help="add a row for each of these")
     parser.add_argument(
         "--after-retries", action="store_true", help="count errors of the last attempts, not of the first"
     )
     options = parser.parse_args()
-    studies = tally.by_generator([load_study(file, options.exports) for file in options.study])
-    measure = errors_measure(tally.kinds_of(studies), after_retries=options.after_retries)
-    table = error_rates(tally.tally(studies, measure), options.by)
+    studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
+    measure = errors_measure(output_statistics.kinds_of(studies), after_retries=options.after_retries)
+    table = error_rates(output_statistics.tally(studies, measure), options.by)
     print(_printed(table, options.by))
     print(*_notes(table, options, studies), sep="\n")
     if options.csv:

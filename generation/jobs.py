@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from generation.functions import source_hash
-from generation.recordings.outputs_file import outputs_path
-from generation.recordings.own import recorded_languages
+from generation.recordings.own import outputs_path, recorded_languages
 from plumbline.errors import StudyError
-from plumbline.file_hashes import cached_file_hash
+from plumbline.file_hashes import FactCache, cached_file_hash
 from plumbline.identity import identity, identity_from, prefix
 from plumbline.prompts import Prompt, prompt_hash, prompts_of
 from plumbline.records import Text
-from plumbline.remembered import Remembered
 from plumbline.study import Study
 from plumbline.study.generator import GeneratorSpec, RecordedGenerator
 from plumbline.study.transformations import Transformation
@@ -112,9 +110,9 @@ class Plan:
                 yield job
 
     @functools.cached_property
-    def complete(self) -> Remembered:
+    def complete(self) -> FactCache:
         """Which large units were found complete: `generated.json`."""
-        return Remembered(self.study, "generated.json")
+        return FactCache(self.study, "generated.json")
 
     @property
     def by_recordings(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from generation.cleaning import clean
 from generation.flags import find_flags
-from generation.generators import Attempt, Generator, Outcome
+from generation.generators import Attempt, GenerationOutcome, Generator
 from generation.jobs import Job, Plan
 from plumbline.error_types import Flag
 from plumbline.errors import TextFailedError, TextUnansweredError
@@ -69,7 +69,7 @@ def with_language(output: TransformedText, kind: Transformation) -> TransformedT
     )
 
 
-def _flags(plan: Plan, job: Job, outcome: Outcome, *, told: bool) -> tuple[Flag, ...]:
+def _flags(plan: Plan, job: Job, outcome: GenerationOutcome, *, told: bool) -> tuple[Flag, ...]:
     """The error types of what came back (of an answer that was cut off, its part), the wrong language if it is told."""
     output = clean(outcome.raw) if outcome.cut_off else outcome.output
     return find_flags(job.text, output, plan.kinds[job.transformation], language=job.languages[-1] if told else None)
@@ -84,7 +84,7 @@ def _wrong(plan: Plan, job: Job, flags: Sequence[Flag], retry: RetrySpec) -> lis
     return [flag for flag in wrong if flag == "identical" or flag not in own]
 
 
-def _reason(wrong: Sequence[Flag], outcome: Outcome, attempt: Attempt) -> str:
+def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:
     """Why there is no output, in one line; empty if there is one."""
     tries = f"after {attempt.number} attempt{'s' if attempt.number > 1 else ''}"
     if outcome.cut_off:

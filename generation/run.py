@@ -16,20 +16,19 @@ from pathlib import Path
 
 from generation.compare import lengths_measure
 from generation.errors import errors_measure
-from generation.flagged import flagged_lines, flagged_outputs
-from generation.forecast import forecast
+from generation.flag_counts import flagged_lines, flagged_outputs
+from generation.forecast import forecast, gpus_of, measured
 from generation.generators import make_generator, refuse_code
 from generation.jobs import Plan
-from generation.measured import gpus_of, measured
+from generation.output_statistics import count_ahead
 from generation.shards import Shard, as_shard, take_over
-from generation.tally import count_ahead
 from generation.unit import COMMAND, Unit, refuse_other_outputs
 from generation.work import generate_units, planned
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
-from plumbline.freed import return_large_blocks
 from plumbline.manifest import stage
+from plumbline.memory import return_large_blocks
 from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records

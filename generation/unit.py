@@ -15,11 +15,10 @@ from pathlib import Path
 from generation.jobs import Job, Plan
 from generation.output import with_language
 from generation.shards import Shard, journal_files
-from plumbline.file_hashes import cached_file_hash
+from plumbline.file_hashes import FactCache, cached_file_hash
 from plumbline.journal import Journal
 from plumbline.manifest import refuse_replaced_table, write_kept_table
 from plumbline.records import Text, TransformedText
-from plumbline.remembered import Remembered
 from plumbline.store import BATCH, as_record, is_remote, read_batches
 from plumbline.study import Study
 
@@ -134,7 +133,7 @@ class Unit:
             return ""
         files = [cached_file_hash(file) for file in (self.texts, self.path, study.file)]
         made_by = plan.makers[name].hash, plan.prompt_hashes[name] or "none"
-        return Remembered.key("complete-v1", *files, *made_by, name, self.seed, sorted(self._again))
+        return FactCache.key("complete-v1", *files, *made_by, name, self.seed, sorted(self._again))
 
     def _all_jobs(self) -> Iterator[tuple[int, Job]]:
         """The job of every text with the text's row; equal texts have equal jobs."""

@@ -18,8 +18,8 @@ from generation.output import make_output
 from generation.shards import Shard
 from generation.unit import Unit
 from plumbline.errors import PlumblineError
-from plumbline.freed import return_unused
 from plumbline.journal import Journal
+from plumbline.memory import return_unused
 from plumbline.rates import Stopwatch
 from plumbline.records import Text
 from plumbline.store import write_table

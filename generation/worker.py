@@ -7,9 +7,9 @@ import contextlib
 import importlib.metadata
 from collections.abc import Collection, Sequence
 
+from generation.forecast import gpus_of
 from generation.generators import Generator, make_generator
 from generation.jobs import Job, Plan
-from generation.measured import gpus_of
 from generation.output import make_output
 from plumbline.errors import StudyError
 from plumbline.records import TransformedText

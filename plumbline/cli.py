@@ -20,9 +20,9 @@ from typing import Any, NoReturn, TextIO
 
 from plumbline import interrupt
 from plumbline.commands import as_called
-from plumbline.disk import is_full
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.resources import ROOT, in_checkout_alone
+from plumbline.store import is_full
 from plumbline.study import Study, load_study
 from plumbline.words import printable, printable_line
 

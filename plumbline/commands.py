@@ -84,14 +84,20 @@ SECTIONS = {
         Command(
             "select",
             "a smaller benchmark that keeps the ranking of models",
-            "evaluation.build",
+            "evaluation.benchmarks",
             "select",
             "evaluation,report",
         ),
-        Command("check", "whether tasks are worth having", "evaluation.build", "check", "evaluation"),
-        Command("shrink", "a smaller data set that ranks models as before", "evaluation.build", "shrink", "evaluation"),
+        Command("check", "whether tasks are worth having", "evaluation.benchmarks", "check", "evaluation"),
         Command(
-            "board", "models ranked on a benchmark, with intervals", "evaluation.build", "board", "evaluation,report"
+            "shrink", "a smaller data set that ranks models as before", "evaluation.benchmarks", "shrink", "evaluation"
+        ),
+        Command(
+            "board",
+            "models ranked on a benchmark, with intervals",
+            "evaluation.benchmarks",
+            "board",
+            "evaluation,report",
         ),
     ),
     "instructions of embedding models": (

@@ -17,10 +17,10 @@ from typing import IO, Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from plumbline.disk import make_folder
 from plumbline.errors import DataError
-from plumbline.reading import refuse_no_file
+from plumbline.reading import MalformedError, parse_json, refuse_no_file, text_lines
 from plumbline.records import Record
+from plumbline.store import make_folder
 from plumbline.study.base import first_complaint
 
 R = TypeVar("R", bound=Record)
@@ -156,3 +156,27 @@ def _end_last_line(file: IO[bytes], path: Path) -> int:
         if size and written.read(1) != b"\n":
             return size + file.write(b"\n")
     return size
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The value of each line that is not blank, with its number as editors count.
+
+    Raises DataError for a file that is not there, and for a line that is no JSON.
+    """
+    try:
+        for number, line in enumerate(text_lines(path), start=1):
+            if line.strip():
+                yield number, parse_json(line)
+    except FileNotFoundError:
+        raise DataError(f"no file {path}") from None
+    except MalformedError as error:
+        raise DataError(f"{path}: line {number} is not JSON: {error}") from None
+
+
+def record_lines(path: Path, record: type[R]) -> Iterator[tuple[int, R]]:
+    """The same as records. Raises as `json_lines`, and DataError for a line that is no such record."""
+    for number, value in json_lines(path):
+        try:
+            yield number, record.model_validate(value)
+        except ValidationError as error:
+            raise DataError(f"{path}: line {number}: {first_complaint(error)}") from None

@@ -16,12 +16,11 @@ from typing import Annotated, Any, TypeVar
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ValidationError
 
-from plumbline.disk import make_folder
 from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.records import Record
-from plumbline.store import as_models, is_remote, read_frame, read_json, write_json, write_table
+from plumbline.store import as_models, is_remote, make_folder, read_frame, read_json, write_json, write_table
 from plumbline.study import Study, file_hash
 from plumbline.study.base import first_complaint
 

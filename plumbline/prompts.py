@@ -13,7 +13,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import resource, working
-from plumbline.study.base import Part, first_complaint
+from plumbline.study.base import StudyPart, first_complaint
 from plumbline.study.transformations import EIGHT, PromptText, Transformation
 
 PROMPTS = resource("prompts")
@@ -24,7 +24,7 @@ _NAMES = sorted({str(name) for one in EIGHT.values() for name in one.calls})
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
-class Prompt(Part):
+class Prompt(StudyPart):
     """A prompt: the user's message to a chat model, with `{variables}`."""
 
     name: str

@@ -168,7 +168,7 @@ class Rating(Record):
     simulated: bool = Field(description="true if a program gave it, not a person")
 
 
-class Drift(Record):
+class DriftRecord(Record):
     """How far a transformation moved a text in a model's space (`drift.parquet`)."""
 
     KEY = ("pair_id", "model")

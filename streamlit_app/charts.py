@@ -15,8 +15,8 @@ import pandas as pd
 
 from annotation.report.charts import mean_intervals
 from annotation.verdicts.tables import display, scoped
+from evaluation.report.charts import text_drifts
 from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_panel, ranked
-from evaluation.report.profile_charts import text_drifts
 from generation.errors import RATES
 from plumbline.error_types import LABELS
 from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL, colours
@@ -69,7 +69,7 @@ def drift_panels(
 
 
 def text_drift_panel(table: pd.DataFrame) -> alt.LayerChart:
-    """The one panel of `evaluation.report.profile_charts.text_drifts` for one model's rows, which carries its data."""
+    """The one panel of `evaluation.report.charts.text_drifts` for one model's rows, which carries its data."""
     whole = text_drifts(table)
     panel: Any = whole.concat[0]
     panel.data, panel.title = whole.data, alt.Undefined  # the model is chosen at the side

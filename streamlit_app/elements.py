@@ -122,7 +122,7 @@ def fitted(chart: alt.TopLevelMixin, columns: int) -> alt.TopLevelMixin:
     return made
 
 
-class _Unchecked:
+class _RawChart:
     """A chart as Streamlit takes one, which is not held to Vega-Lite's schema: that takes longer than all the rest."""
 
     def __init__(self, chart: alt.TopLevelMixin) -> None:
@@ -135,7 +135,7 @@ class _Unchecked:
 
 def unchecked(chart: alt.TopLevelMixin) -> Any:
     """A chart for Streamlit. Of what pages draw tests check the schema."""
-    return _Unchecked(chart)
+    return _RawChart(chart)
 
 
 def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:

@@ -7,8 +7,8 @@ import (PyTables is called `tables`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -16,8 +16,11 @@ from annotation.records import Estimate, Look, Verdict
 from annotation.statistics.agreement import at_least
 from annotation.status.stages import PEOPLE_REPORT, Stage
 from annotation.verdicts.tables import AT_LEAST, display, number, rated, scoped, with_interval
+from generation.compare import OVERALL
+from generation.errors import RATES
+from plumbline.error_types import LABELS
 from plumbline.exhibits.palette import GAIN, LOSS
-from plumbline.study.subject import Called
+from plumbline.study.subject import ItemNames
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -91,7 +94,7 @@ def coverage_frame(table: pd.DataFrame) -> pd.DataFrame:
     return wide.reset_index(drop=True)
 
 
-def progress_frame(table: pd.DataFrame, called: Called) -> pd.DataFrame:
+def progress_frame(table: pd.DataFrame, called: ItemNames) -> pd.DataFrame:
     """`annotation.status.progress.by_transformation` in words."""
     items = f"{called.item}s".capitalize()
     heads = {
@@ -139,8 +142,8 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
     return shown.rename(columns=heads)[list(heads.values())]
 
 
-def to_read_frame(table: pd.DataFrame, called: Called) -> pd.DataFrame:
-    """`annotation.ratings.notable.pairs_to_read` in words."""
+def to_read_frame(table: pd.DataFrame, called: ItemNames) -> pd.DataFrame:
+    """`annotation.ratings.review.pairs_to_read` in words."""
     pairs, items = called.item == "pair", called.item.capitalize()
     heads = {
         "language": "Language",
@@ -157,7 +160,7 @@ def to_read_frame(table: pd.DataFrame, called: Called) -> pd.DataFrame:
     return shown
 
 
-def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: Called) -> Styler:
+def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: ItemNames) -> Styler:
     """`verdicts.tables.verdict_table` for the page: decision first, means and agreement with intervals."""
     rows = []
     for row, verdict in zip(table.to_dict(orient="records"), verdicts, strict=True):
@@ -187,7 +190,7 @@ def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: Call
     return tinted(pd.DataFrame(rows), "Decision")
 
 
-def turned_frame(now: pd.DataFrame, then: pd.DataFrame, called: Called) -> Styler:
+def turned_frame(now: pd.DataFrame, then: pd.DataFrame, called: ItemNames) -> Styler:
     """What would be decided at another threshold, from two frames of `threshold_decisions`: what turns comes first."""
     keys = ["transformation", "language", "task_type"]
     both = now.merge(then, on=keys, suffixes=("_now", "_then"))
@@ -222,7 +225,7 @@ def rescored_frame(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def quality_frame(table: pd.DataFrame) -> Styler:
-    """`evaluation.build check`'s table in words, each verdict with a mark and a tint."""
+    """`evaluation.benchmarks check`'s table in words, each verdict with a mark and a tint."""
     words = {"pass": "✔ pass", "look": "? look", "fail": "✘ fail"}
     tints = dict(zip(words.values(), (_TINTS["accepted"], _TINTS["undecided"], _TINTS["rejected"]), strict=True))
     shown = pd.DataFrame(
@@ -258,3 +261,46 @@ def tinted(frame: pd.DataFrame, *columns: str) -> Styler:
 def signed(value: float) -> str:
     """A difference with its sign; an undefined one is a dash."""
     return number(value) if math.isnan(value) else f"{value:+.2f}".replace("-", "−")
+
+
+def error_frame(table: pd.DataFrame, by: str) -> pd.DataFrame:
+    """`generation.errors.error_rates` in words, rates in % with two digits."""
+    heads = {str(flag): label.removesuffix(" Rate") for flag, label in LABELS.items()} | {RATES[-1]: "Total"}
+    shown = table.rename(columns={"generator": "Generator", by: by.capitalize()} | heads)
+    if by == "transformation":
+        shown["Transformation"] = [display(name, pooled=False) for name in table[by]]
+    for head in heads.values():
+        shown[head] = [number(value) for value in shown[head]]
+    shown["language_told"] = [number(value) for value in table["language_told"]]
+    counts = {"n": "Outputs", "failed": "Failed", "unanswered": "Unanswered", "language_told": "Language told"}
+    return shown.rename(columns=counts)
+
+
+def length_frame(table: pd.DataFrame) -> pd.DataFrame:
+    """`generation.compare.length_table` in words, two digits; differences are to the first generator."""
+    heads = {
+        "generator": "Generator",
+        "datasets": "Data sets",
+        "texts": "Texts",
+        "original": "Words before",
+        "words": "Words after",
+        "ratio": "Ratio",
+        "distance": "Edit distance",
+        "failed": "Failed, %",
+        "unanswered": "Unanswered, %",
+    }
+    exact = {"generator", "datasets", "texts"}
+    shown = pd.DataFrame({"Of": [_length_name(row) for row in table.to_dict(orient="records")]})
+    for name, head in heads.items():
+        for column, title in ((name, head), (f"{name}_difference", f"{head}: difference")):
+            if column in table:
+                shown[title] = list(table[column]) if name in exact else [number(value) for value in table[column]]
+    return shown
+
+
+def _length_name(row: Mapping[Hashable, Any]) -> str:
+    """A transformation, indented below its axis."""
+    name = str(row["name"])
+    if name == OVERALL:
+        return "Overall"
+    return display(name) if name == row["axis"] else f"  {display(name, pooled=False)}"

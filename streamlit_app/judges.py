@@ -11,7 +11,7 @@ from annotation.verdicts.tables import display
 from plumbline.study import Study
 from streamlit_app import pair
 from streamlit_app.elements import complain, download_csv, exhibit, heading, lines
-from streamlit_app.readers import judges as read
+from streamlit_app.readers import verdicts as read
 
 
 def draw(study: Study) -> None:

@@ -5,7 +5,10 @@ The open pair stands in the page's address, so that who is sent the address sees
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -16,12 +19,54 @@ from plumbline.errors import PlumblineError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.study import Study
+from plumbline.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR
 from streamlit_app import charts
-from streamlit_app.differences import side_by_side, stacked
 from streamlit_app.elements import complain, download_csv
-from streamlit_app.readers import drift
-from streamlit_app.readers.judges import adjudicated, said_of
+from streamlit_app.readers import scores
 from streamlit_app.readers.ratings import answers_to
+from streamlit_app.readers.verdicts import adjudicated, said_of
+
+LONGEST = 3000  # words of both texts, up to which their differences are looked for: the time grows with the square
+# Where a script is written without spaces its characters stand for words, as in `generation.compare`.
+_TOKEN = re.compile(rf"\s+|[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]|[^\s{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]+")
+_BOX = "white-space: pre-wrap; overflow-wrap: anywhere; margin: 0"
+# Tints that letters can be read on, on light and dark pages; a line tells them apart without colours.
+_GONE = "background-color: #D55E0040; text-decoration: line-through; color: inherit"
+_NEW = "background-color: #0072B240; text-decoration: underline; color: inherit"
+
+
+def marked(original: str, transformed: str) -> tuple[str, str]:
+    """Both texts as HTML: words that are gone struck out in the first, new ones underlined in the second."""
+    first, second = _TOKEN.findall(original), _TOKEN.findall(transformed)
+    if len(first) + len(second) > 2 * LONGEST:
+        return _box(escape(original)), _box(escape(transformed))
+    gone, new = [], []
+    for what, start, end, begin, finish in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        before, after = escape("".join(first[start:end])), escape("".join(second[begin:finish]))
+        gone.append(before if what == "equal" or not before else f'<del style="{_GONE}">{before}</del>')
+        new.append(after if what == "equal" or not after else f'<ins style="{_NEW}">{after}</ins>')
+    return _box("".join(gone)), _box("".join(new))
+
+
+def side_by_side(original: str, transformed: str, names: tuple[str, str]) -> None:
+    """Both texts in boxes with their names above them."""
+    for column, name, content in zip(st.columns(2), names, marked(original, transformed), strict=True):
+        with column.container(border=True):
+            st.text(name)
+            st.html(content)
+
+
+def stacked(texts: Iterable[tuple[str, str]]) -> None:
+    """Texts in boxes, one below another, with their names above them."""
+    for name, text in texts:
+        with st.container(border=True):
+            st.text(name)
+            st.html(_box(escape(text)))
+
+
+def _box(content: str) -> str:
+    return f'<p dir="auto" style="{_BOX}">{content}</p>'
+
 
 CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
 CLOSED = "closed_pairs"  # of the session: how many were closed
@@ -68,7 +113,7 @@ def _close() -> None:
 @st.dialog("One pair and its ratings", width="large", on_dismiss=_close)
 def _show(study: Study, pair_id: str) -> None:
     try:
-        pair, ratings = drift.pair(study, pair_id), answers_to(study, pair_id)
+        pair, ratings = scores.pair(study, pair_id), answers_to(study, pair_id)
         said, decided = said_of(study, pair_id), adjudicated(study, pair_id)
     except (PlumblineError, OSError) as error:
         complain(str(error))

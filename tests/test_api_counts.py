@@ -15,19 +15,18 @@ import pandas as pd
 import pytest
 
 from annotation import Design, ac2, alpha, judge, kappa, mean_interval
-from annotation.anchoring.effect import anchoring
+from annotation.anchoring import anchoring
 from annotation.comparison import compare_campaigns, compare_parts
-from annotation.human.answers import answered
+from annotation.human.asking import answered
 from annotation.human.records import HumanItem, HumanTask
 from annotation.judges.alternative import alternative_test, by_domain
 from annotation.judges.check import length_effects
 from annotation.judges.people import against_people, far_ratings, pair_means, with_each_rater
 from annotation.ratings.exclusions import decide, withdraw
 from annotation.ratings.ratings import counting_ratings, read_all_ratings, read_ratings, write_ratings
-from annotation.records import Summary, Verdict
+from annotation.records import ShownScore, Summary, Verdict
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import read_pairs
-from annotation.shown_records import ShownScore
 from annotation.verdicts.acceptance import accept
 from evaluation.tables import drift_by_quality
 from plumbline.frames import that_count

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from annotation.server import Home, backup, running
-from annotation.server.backup import unpacked
-from annotation.server.keeper import Keeper
+from annotation.server.backup import Keeper, unpacked
 from annotation.server.snapshots import TABLES
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.run import evaluate

@@ -140,14 +140,14 @@ MODULES = [
     "annotation",
     "evaluation.run",
     "evaluation.report",
-    "evaluation.build",
+    "evaluation.benchmarks",
     "evaluation.bundle",
     "evaluation.instructions",
     "evaluation.human",
     "streamlit_app",
 ]
 #: Theirs have options of their own.
-WITH_COMMANDS = ("annotation", "evaluation.build", "evaluation.bundle", "evaluation.instructions")
+WITH_COMMANDS = ("annotation", "evaluation.benchmarks", "evaluation.bundle", "evaluation.instructions")
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "ray", "scipy", "sklearn", "statsmodels", "torch"}
 WITH_SLOW = {"evaluation.report": {"altair"}}  # what it does is to draw

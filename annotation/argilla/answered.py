@@ -20,7 +20,7 @@ _SECONDS = 3.0  # for each request; who looks at a status does not wait for a se
 
 
 @dataclass(frozen=True)
-class Answered:
+class ServerAnswers:
     """What a server that was looked at has."""
 
     url: str  #: empty where none runs on this machine and none is configured
@@ -38,7 +38,7 @@ class Answered:
         return {name: one for name, one in self.by_account.items() if not name.startswith((SIMULATED, WORKER))}
 
 
-def answered_now(study: Study, home: server.Home, datasets: Collection[str]) -> Answered:
+def answered_now(study: Study, home: server.Home, datasets: Collection[str]) -> ServerAnswers:
     """The submitted answers in a study's `datasets` on the server that runs, the home's own or the configured one.
 
     Whatever keeps it from being looked at is noted in plain words and raises nothing. It is only read.
@@ -50,21 +50,21 @@ def answered_now(study: Study, home: server.Home, datasets: Collection[str]) -> 
         if url:
             key, proxies = key_in("ARGILLA_API_KEY"), True
         elif (connection := probe(home)) is None:
-            return Answered("", "it does not run")
+            return ServerAnswers("", "it does not run")
         else:
             url, key, proxies = connection.url, connection.api_key, False
         with httpx.Client(
             base_url=f"{url}/api/v1", headers={HEADER: key}, timeout=_SECONDS, trust_env=proxies
         ) as client:
-            return Answered(url, "", _counted(study, client, datasets))
+            return ServerAnswers(url, "", _counted(study, client, datasets))
     except PlumblineError as error:
-        return Answered(url, str(error))
+        return ServerAnswers(url, str(error))
     except httpx.HTTPStatusError as error:
-        return Answered(url, f"it refused with status {error.response.status_code}")
+        return ServerAnswers(url, f"it refused with status {error.response.status_code}")
     except httpx.HTTPError as error:
-        return Answered(url, f"it does not answer ({str(error) or type(error).__name__})")
+        return ServerAnswers(url, f"it does not answer ({str(error) or type(error).__name__})")
     except (ValueError, KeyError, TypeError, AttributeError, httpx.InvalidURL):
-        return Answered(url, "it does not answer as Argilla does")
+        return ServerAnswers(url, "it does not answer as Argilla does")
 
 
 def _counted(study: Study, client: Any, datasets: Collection[str]) -> dict[str, int]:

@@ -29,7 +29,7 @@ PAGE = 1000  # the most records that Argilla gives at once
 
 
 @dataclass(frozen=True)
-class User:
+class ArgillaUser:
     """An account on the server."""
 
     id: str
@@ -44,7 +44,7 @@ class User:
 
 
 @dataclass(frozen=True)
-class Listed:
+class DatasetListing:
     """A dataset as the server lists it."""
 
     id: str
@@ -77,24 +77,24 @@ class Argilla:
         """The ids of all workspaces, by name."""
         return {item["name"]: item["id"] for item in self.request("GET", "/me/workspaces")["items"]}
 
-    def datasets(self) -> dict[tuple[str, str], Listed]:
+    def datasets(self) -> dict[tuple[str, str], DatasetListing]:
         """All datasets, by the names of workspace and dataset."""
         names = {workspace_id: name for name, workspace_id in self.workspaces().items()}
         listed = self.request("GET", "/me/datasets")["items"]
         found = [(names.get(item["workspace_id"], ""), item) for item in listed]
         return {
-            (workspace, item["name"]): Listed(
+            (workspace, item["name"]): DatasetListing(
                 item["id"], item["workspace_id"], item["status"], item["distribution"], item["last_activity_at"]
             )
             for workspace, item in found
         }
 
-    def members(self, workspace_id: str) -> dict[str, User]:
+    def members(self, workspace_id: str) -> dict[str, ArgillaUser]:
         """The users of a workspace, by id."""
         items = self.request("GET", f"/workspaces/{workspace_id}/users")["items"]
         return {item["id"]: _user(item) for item in items}
 
-    def users(self) -> list[User]:
+    def users(self) -> list[ArgillaUser]:
         """All accounts."""
         return [_user(item) for item in self.request("GET", "/users")["items"]]
 
@@ -115,8 +115,8 @@ class Argilla:
             raise ServiceError(f"Argilla at {self.url}: records came or went while they were read; run again")
 
 
-def _user(item: Mapping[str, str]) -> User:
-    return User(item["id"], item["username"], item["role"], item["api_key"])
+def _user(item: Mapping[str, str]) -> ArgillaUser:
+    return ArgillaUser(item["id"], item["username"], item["role"], item["api_key"])
 
 
 @contextlib.contextmanager

@@ -10,19 +10,19 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.argilla.client import Argilla, Listed, User
-from annotation.argilla.orders import Orders
+from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing
+from annotation.argilla.sending import Orders
 from annotation.argilla.training import collect_training
 from annotation.argilla.wording import COMMENT
 from annotation.argilla.workspaces import named_raters, published
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import account_pseudonym
-from annotation.ratings.answers import Answer, Part, check, keep, last_snapshot
+from annotation.ratings.answers import Answer, SourcePart, check, keep, last_snapshot
 from annotation.ratings.ratings import read_again
 from annotation.records import Member
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
@@ -44,7 +44,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         if not replace:
             refuse_other_sample(study)
         rubric = asked_rubric(study)
-        pairs = {pair.pair_id: pair for pair in shown(study)}
+        pairs = {pair.pair_id: pair for pair in read_shown(study)}
         refuse_other_prompts(study, list(pairs.values()))
         known = {} if replace else last_snapshot(study, ARGILLA)
         parts, asked, named = {}, [], named_raters(study, argilla)
@@ -79,7 +79,7 @@ class _Reading:
     argilla: Argilla
     study: Study
     name: str
-    dataset: Listed
+    dataset: DatasetListing
     raters: Mapping[str, str]  # pseudonyms by user id
     pairs: Mapping[str, Pair]
     rubric: Rubric
@@ -91,12 +91,12 @@ class _Reading:
         named = identity("named-v1", *sorted(self.raters)) if self.study.raters.people is not None else ""
         return f"{self.dataset.id} {self.dataset.last_activity_at} {named}".strip()
 
-    def covers(self, part: Part) -> bool:
+    def covers(self, part: SourcePart) -> bool:
         """Whether what was read before is all that reading again would bring."""
         raters, rated = {one.rater_id for one in part.answers}, {one.pair_id for one in part.answers}
         return part.state == self.state and raters <= set(self.raters.values()) and rated <= set(self.pairs)
 
-    def part(self, *, replace: bool) -> Part:
+    def part(self, *, replace: bool) -> SourcePart:
         """The dataset's answers. Raises DataError for those that cannot count; with `replace` they are left out."""
         answers, outside, strange = [], 0, 0
         tasks = isinstance(self.study.subject, HumanSubject)
@@ -122,7 +122,7 @@ class _Reading:
                 f"{outside} answers in {self.name!r} are of accounts that are no members of its workspace (the owner's,"
                 " or of people who were taken out); let them in, or add --replace to leave the answers out"
             )
-        return Part(self.state, tuple(sorted(answers, key=lambda one: (one.pair_id, one.rater_id))))
+        return SourcePart(self.state, tuple(sorted(answers, key=lambda one: (one.pair_id, one.rater_id))))
 
     def _responses(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for record in self.argilla.records(self.dataset.id):
@@ -158,11 +158,13 @@ def is_same(before: Answer, now: Answer) -> bool:
     return now.status != "draft" and (before.values, before.comment) == (now.values, now.comment)
 
 
-def _made_up(members: Mapping[str, User]) -> dict[str, User]:
+def _made_up(members: Mapping[str, ArgillaUser]) -> dict[str, ArgillaUser]:
     return {user_id: user for user_id, user in members.items() if user.simulated}
 
 
-def _refuse_unnamed(study: Study, argilla: Argilla, before: Mapping[str, Part], now: Mapping[str, Part]) -> None:
+def _refuse_unnamed(
+    study: Study, argilla: Argilla, before: Mapping[str, SourcePart], now: Mapping[str, SourcePart]
+) -> None:
     """Raise StudyError where answers would go because the study no longer names who gave them."""
     had, has = (Counter(one.rater_id for part in parts.values() for one in part.answers) for parts in (before, now))
     gone = set(had) - set(has)

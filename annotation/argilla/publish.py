@@ -13,12 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.again import offer_again
-from annotation.argilla.client import Argilla, Listed, translated
-from annotation.argilla.forms import Form, question_of
-from annotation.argilla.orders import mark_dataset
-from annotation.argilla.sending import SHOWN, send_pairs
-from annotation.argilla.suggestions import Suggested, suggestions_for
-from annotation.argilla.wording import COMMENT, Words, answered, put_right
+from annotation.argilla.client import Argilla, DatasetListing, translated
+from annotation.argilla.sending import SHOWN, Suggested, mark_dataset, send_pairs, suggestions_for
+from annotation.argilla.wording import COMMENT, QuestionForm, Words, answered, put_right, question_of
 from annotation.argilla.workspaces import Admission, admit_annotators, refuse_unknown
 from annotation.human.order import drawing_of
 from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
@@ -27,8 +24,7 @@ from annotation.ratings.ratings import read_all_ratings
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.shown import shown
-from annotation.sampling.suggested import refuse_other_half
+from annotation.sampling.sample import read_shown, refuse_other_half
 from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_rules
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
@@ -97,7 +93,7 @@ def publish(
 
 
 def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested) -> Publication:
-    (rubric, _), pairs = rubric_to_ask(study), shown(study)
+    (rubric, _), pairs = rubric_to_ask(study), read_shown(study)
     refuse_other_half(study, pairs)
     given = suggestions_for(study, pairs, suggestions)
     refuse_other_prompts(study, pairs)
@@ -230,7 +226,7 @@ def _fill(
     return new
 
 
-def _put_right(argilla: Argilla, dataset: Listed, words: Words) -> tuple[bool, str]:
+def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words) -> tuple[bool, str]:
     """Whether a dataset can be filled up, and what was corrected: one that nobody answered says the right words then.
 
     An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
@@ -278,7 +274,7 @@ def settings_of(words: Words, per_pair: int, client: Any) -> rg.Settings:
         ],
         questions=[
             question_of(name, *words.questions[name], form, client)
-            for name, form in {**words.forms, COMMENT: Form("text", (), required=False)}.items()
+            for name, form in {**words.forms, COMMENT: QuestionForm("text", (), required=False)}.items()
         ],
         metadata=[rg.TermsMetadataProperty(name=name, visible_for_annotators=True, client=client) for name in SHOWN],
         distribution=rg.TaskDistribution(min_submitted=per_pair),

@@ -2,17 +2,120 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tqdm import tqdm
 
 from annotation.argilla.client import Argilla
-from annotation.argilla.orders import MARK, is_marked
-from annotation.argilla.suggestions import Suggested, question_ids
-from annotation.human.order import Drawing
+from annotation.human.order import OrderDrawing
+from annotation.human.records import UNKNOWN
+from plumbline.errors import ServiceError, StudyError
 from plumbline.fields import fields_of
-from plumbline.records import Pair
+from plumbline.records import SUGGESTED, Pair
+from plumbline.study import Study
+
+_NO_AGENT = re.compile(r"[^a-zA-Z0-9-_:./ ]")  # what Argilla does not take in an agent's name
+_LONGEST = 200  # characters of it
+
+
+Suggested = Mapping[str, "Sequence[Suggestion]"]  # by pair
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One answer that is shown before a person gives theirs."""
+
+    question: str
+    value: int  #: a point of the question's scale
+    agent: str  #: who says so
+    score: float  #: how sure, from 0 to 1; NaN where nobody knows
+
+    def given(self, questions: dict[str, str]) -> dict[str, Any]:
+        """As Argilla takes it; `questions` are the dataset's ids of questions, by name."""
+        agent = _NO_AGENT.sub("-", self.agent)[:_LONGEST]
+        sure = {} if math.isnan(self.score) else {"score": min(max(self.score, 0.0), 1.0)}
+        found = {"question_id": questions[self.question], "value": self.value, "agent": agent, "type": "model"}
+        return found | sure
+
+
+def question_ids(argilla: Argilla, dataset_id: str) -> dict[str, str]:
+    """The ids of a dataset's questions, by name, as suggestions need them. Raises ServiceError."""
+    return {one["name"]: one["id"] for one in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]}
+
+
+def suggestions_for(study: Study, pairs: Sequence[Pair], found: Suggested) -> Suggested:
+    """What each pair of a campaign shows: suggestions on the experiment's half and on repeats of it, nowhere else.
+
+    Raises StudyError where there is such a half and nobody says what it shows.
+    """
+    half = {pair.pair_id for pair in pairs if pair.control == SUGGESTED}
+    if half and not found:
+        raise StudyError(
+            f"{study.file}: raters.suggestions: half shows judges' scores, and there are none; run"
+            f" `{study.command('annotation judge run')}`, then `{study.command('annotation publish')}`"
+        )
+    sources = {pair.pair_id: pair.repeats or pair.pair_id for pair in pairs}
+    return {pair_id: found[of] for pair_id, of in sources.items() if of in half and of in found}
+
+
+MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.ordering` reads it
+
+
+def mark_dataset(argilla: Argilla, dataset_id: str, drawing: OrderDrawing | None) -> None:
+    """Have a new dataset's orders drawn for each rater, where the server can. Raises ServiceError."""
+    if drawing is not None and _read(argilla, dataset_id) is not None:
+        said = {"metadata": {MARK: drawing.of_dataset()}, "allow_extra_metadata": True}  # of records, too
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json=said)
+
+
+def is_marked(argilla: Argilla, dataset_id: str) -> bool:
+    """Whether a dataset's orders are drawn for each rater. Raises ServiceError."""
+    return MARK in (argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {})
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What each rater of a dataset was shown, by user id; from 1."""
+
+    unknown: bool = False  #: they were drawn for each, and this server cannot say how
+    drawn: bool = False  #: for each rater
+    entries: Mapping[str, list[int]] = field(default_factory=dict)  #: candidates in order, the same for all records
+    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: or each record's among those of its query
+    turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: each record's place in the rater's queue
+
+    @classmethod
+    def of(cls, argilla: Argilla, dataset_id: str) -> Orders:
+        """Those of a dataset; none where all raters see one order. Raises ServiceError."""
+        if not is_marked(argilla, dataset_id):
+            return cls()
+        found = _read(argilla, dataset_id)
+        if found is None:
+            return cls(unknown=True)
+        return cls(False, True, found["orders"], found["places"], found["turns"])
+
+    def said(self, user_id: str, pair_id: str) -> dict[str, Any]:
+        """What an answer keeps of it (`ratings.answers.Answer`)."""
+        if self.unknown or (self.drawn and pair_id not in self.turns.get(user_id, {})):
+            return {"order": UNKNOWN}
+        place = self.places.get(user_id, {}).get(pair_id)
+        order = self.entries.get(user_id, []) if place is None else [place]
+        return {"order": " ".join(map(str, order)), "turn": self.turns.get(user_id, {}).get(pair_id, 0)}
+
+
+def _read(argilla: Argilla, dataset_id: str) -> dict[str, Any] | None:
+    """What the server says of the orders; None where it draws none."""
+    try:
+        found: dict[str, Any] = argilla.request("GET", f"/datasets/{dataset_id}/orders")
+    except ServiceError as error:
+        if "status 404" in str(error):
+            return None
+        raise
+    return found
+
 
 BATCH = 500  # pairs sent at once; Argilla takes up to 500
 SHOWN = ("language", "output_language")
@@ -25,7 +128,7 @@ def send_pairs(  # noqa: PLR0913
     pairs: Sequence[Pair],
     beside: Mapping[str, str],
     suggestions: Suggested | None = None,
-    drawing: Drawing | None = None,
+    drawing: OrderDrawing | None = None,
 ) -> None:
     """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError.
 
@@ -53,7 +156,7 @@ def placed(argilla: Argilla, dataset_id: str, beside: Mapping[str, str]) -> dict
     return {name: text for name, text in beside.items() if name in names}
 
 
-def record_of(pair: Pair, beside: Mapping[str, str], drawing: Drawing | None = None) -> dict[str, Any]:
+def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | None = None) -> dict[str, Any]:
     """A pair as Argilla takes it, with what raters may know of it, and what stands `beside` its own fields."""
     drawn = {MARK: said} if drawing and (said := drawing.of_pair(pair)) else {}
     return {

@@ -16,24 +16,24 @@ import numpy as np
 from tqdm import tqdm
 
 from annotation import server
-from annotation.argilla.client import SIMULATED, Argilla, User
+from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser
 from annotation.argilla.training import training_datasets
 from annotation.argilla.workspaces import admit, published, workspaces_of
-from annotation.human.rehearsing import rehearsal_of
+from annotation.human.simulated import rehearsal_of
 from annotation.offering import alone
-from annotation.questions import Asked, Value, labels_of, ranked
+from annotation.questions import QuestionScale, Value, labels_of, ranked
 from annotation.rubric import CHECKS, Rubric
-from annotation.sampling.shown import shown
-from annotation.statistics.intervals import Floats
+from annotation.sampling.sample import read_shown
 from annotation.training import POOL, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
-from generation.generators.recorded import Recorded
+from generation.generators.files import RecordedOutputs
 from generation.recordings.own import Recording
 from generation.run import read_transformed
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.records import Pair
+from plumbline.statistics.intervals import Floats
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
 from plumbline.study.human import HumanSubject
@@ -58,7 +58,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
 def _simulate(study: Study, argilla: Argilla) -> int:
     rubric = asked_rubric(study)
     rehearsal = rehearsal_of(study) if isinstance(study.subject, HumanSubject) else None
-    truth, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in shown(study)}
+    truth, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in read_shown(study)}
     accounts = _accounts(study, argilla)
     todo: dict[str, list[Answer]] = {rater.name: [] for rater in study.raters.simulated}
     for dataset in published(study, argilla).values():
@@ -87,7 +87,7 @@ def _simulate(study: Study, argilla: Argilla) -> int:
     return total
 
 
-def _train(study: Study, argilla: Argilla, rubric: Rubric, accounts: Mapping[str, User]) -> None:
+def _train(study: Study, argilla: Argilla, rubric: Rubric, accounts: Mapping[str, ArgillaUser]) -> None:
     """Let simulated raters answer the known pairs that they have not answered, around what is right."""
     for dataset, items in training_datasets(study, argilla, rubric):
         records = [one for one in argilla.records(dataset.id) if one["external_id"] in items]
@@ -137,7 +137,7 @@ def simulated_answer(
     return answers
 
 
-def _labels(one: Asked, felt: Floats) -> str:
+def _labels(one: QuestionScale, felt: Floats) -> str:
     """The label at a place that is felt, those at both places, or all of them by how near they are to the first."""
     places = [int(place) for place in np.clip(np.round(felt), 0, len(one.labels) - 1)]
     if one.kind == "label":
@@ -157,7 +157,7 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
     made = [name for name, kind in kinds.items() if kind.calls]
     given = not study.outputs.exists()  # pairs of a bundle, without what tells of their outputs
     wanted = not given and (study.generator.kind == "recorded" or any(name in EIGHT for name in made))
-    recorded = Recorded.of(study) if made and wanted else None
+    recorded = RecordedOutputs.of(study) if made and wanted else None
     languages = {
         row.key: row.language
         for name in study.transformations
@@ -165,7 +165,7 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
         for row in read_transformed(study, name, seed)
     }
     found: dict[str, dict[str, float]] = {}
-    for pair in shown(study):
+    for pair in read_shown(study):
         asked = rubric.asked(pair.pool)
         ratings = [one for one in asked if one.kind == "rating"]
         expected = rubric.right_answers(pair)
@@ -188,7 +188,7 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
     return found
 
 
-def _drawn(study: Study, pair: Pair, asked: Sequence[Asked]) -> dict[str, float]:
+def _drawn(study: Study, pair: Pair, asked: Sequence[QuestionScale]) -> dict[str, float]:
     """What an item of another subject, or a pair of a bundle, deserves, good more often than bad.
 
     It is of its own, so that its repeat has the same. Nobody recorded any, so it says nothing of the item.
@@ -199,14 +199,14 @@ def _drawn(study: Study, pair: Pair, asked: Sequence[Asked]) -> dict[str, float]
     return rated | {one.name: _place(one, None, good) for one in asked if one.labels}
 
 
-def _place(one: Asked, expected: Value, best: float) -> float:
+def _place(one: QuestionScale, expected: Value, best: float) -> float:
     """Where among its labels the truth is: at the first that is expected, or the further on the worse it is."""
     if expected is not None:
         return float(one.labels.index(labels_of(str(expected))[0]))
     return (1 - best) * (len(one.labels) - 1)
 
 
-def _meant(kind: Transformation, asked: Sequence[Asked]) -> dict[str, float]:
+def _meant(kind: Transformation, asked: Sequence[QuestionScale]) -> dict[str, float]:
     """What a transformation is meant to be, where nobody rated its outputs."""
     best = {one.name: float(one.scale[-1]) for one in asked}
     first = {one.name: float(one.scale[0]) for one in asked[:1]}
@@ -214,7 +214,7 @@ def _meant(kind: Transformation, asked: Sequence[Asked]) -> dict[str, float]:
 
 
 def _deserved(
-    kind: Transformation, pair: Pair, recording: Recording | None, asked: Sequence[Asked]
+    kind: Transformation, pair: Pair, recording: Recording | None, asked: Sequence[QuestionScale]
 ) -> dict[str, float]:
     """The author's ratings of an output, and what follows from them for required questions that have none."""
     given = {one.name: getattr(recording, one.name, None) for one in asked}
@@ -231,7 +231,7 @@ def _deserved(
     return rating | {one.name: one.scale[0] + level * (one.scale[-1] - one.scale[0]) for one in unrated}
 
 
-def _accounts(study: Study, argilla: Argilla) -> dict[str, User]:
+def _accounts(study: Study, argilla: Argilla) -> dict[str, ArgillaUser]:
     """An account for each simulated rater, in all of the study's workspaces, by the rater's name."""
     if argilla.connection is None:
         raise ServiceError("simulated raters answer only on the local server; unset ARGILLA_API_URL to rehearse")
@@ -245,7 +245,7 @@ def _accounts(study: Study, argilla: Argilla) -> dict[str, User]:
 
 
 def _turns(
-    study: Study, pair: tuple[str, str], answered: set[str], accounts: Mapping[str, User]
+    study: Study, pair: tuple[str, str], answered: set[str], accounts: Mapping[str, ArgillaUser]
 ) -> Iterator[SimulatedRater]:
     """Whose turn it is on a pair (id and pool): raters in an order of its own, until it has enough answers."""
     raters, (pair_id, pool) = study.raters.simulated, pair
@@ -259,7 +259,7 @@ def _turns(
             yield rater
 
 
-def _submit(argilla: Argilla, user: User, answers: list[Answer]) -> None:
+def _submit(argilla: Argilla, user: ArgillaUser, answers: list[Answer]) -> None:
     outcome = argilla.request("POST", "/me/responses/bulk", api_key=user.api_key, json={"items": answers})
     refused = [item["error"]["detail"] for item in outcome["items"] if item.get("error")]
     if refused:

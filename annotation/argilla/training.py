@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from annotation.argilla.client import Argilla, Listed, User, translated
+from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing, translated
 from annotation.argilla.publish import settings_of
 from annotation.argilla.sending import placed, record_of
 from annotation.argilla.wording import Words, answered
 from annotation.argilla.workspaces import named_raters
 from annotation.offering import alone
 from annotation.pseudonyms import account_pseudonym
-from annotation.questions import said
+from annotation.questions import worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, workspace_name
 from annotation.subject_words import ASKED
 from annotation.training import (
     FILE,
     POOL,
-    Item,
-    Trained,
+    TrainingItem,
+    TrainingResult,
     folded,
     is_right,
     read_items,
@@ -44,23 +44,23 @@ RIGHT = "right"  # the field with what is right and why
 ENOUGH = 100_000
 
 
-def by_queue(items: Sequence[Item]) -> dict[Queue, list[Item]]:
+def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:
     """The known pairs of each training dataset: those of one pair of languages."""
-    found: dict[Queue, list[Item]] = {}
+    found: dict[Queue, list[TrainingItem]] = {}
     for item in items:
         found.setdefault(Queue(POOL, item.pair.language, item.pair.output_language), []).append(item)
     return found
 
 
-def words_of(rubric: Rubric, queue: Queue, items: Sequence[Item]) -> Words:
+def words_of(rubric: Rubric, queue: Queue, items: Sequence[TrainingItem]) -> Words:
     """All that a training dataset says, but for what is right."""
     return Words.of(training_rubric(rubric, items), queue)
 
 
-def record_of_item(item: Item, rubric: Rubric, beside: Mapping[str, str]) -> dict[str, Any]:
+def record_of_item(item: TrainingItem, rubric: Rubric, beside: Mapping[str, str]) -> dict[str, Any]:
     """A known pair as Argilla takes it, with what stands `beside` the pairs of its dataset."""
     found = solution(item, rubric)
-    asked = {ASKED: said(rubric.pool(item.pair.pool).asked, found.language)} if ASKED in beside else {}
+    asked = {ASKED: worded(rubric.pool(item.pair.pool).asked, found.language)} if ASKED in beside else {}
     record = record_of(item.pair, {**beside, **asked})
     record["fields"][RIGHT] = folded(found)
     return record
@@ -105,7 +105,9 @@ def training_lines(new: Mapping[str, int]) -> list[str]:
     return [f"for training, which never counts: {sum(new.values())} new known pairs in {', '.join(new)}"] if new else []
 
 
-def _fits(argilla: Argilla, there: Listed, words: Words, wanted: Mapping[str, Item], present: set[str]) -> bool:
+def _fits(
+    argilla: Argilla, there: DatasetListing, words: Words, wanted: Mapping[str, TrainingItem], present: set[str]
+) -> bool:
     """Whether a dataset can stay: it is as it should be, or somebody has answered in it."""
     if there.status == "draft":
         return False
@@ -142,7 +144,9 @@ def with_right(settings: rg.Settings, words: Words, client: Any) -> rg.Settings:
     )
 
 
-def training_datasets(study: Study, argilla: Argilla, rubric: Rubric) -> Iterator[tuple[Listed, dict[str, Item]]]:
+def training_datasets(
+    study: Study, argilla: Argilla, rubric: Rubric
+) -> Iterator[tuple[DatasetListing, dict[str, TrainingItem]]]:
     """The training datasets that are there, with their known pairs by id."""
     listed = argilla.datasets() if study.training else {}
     for queue, items in by_queue(read_items(study, rubric)).items():
@@ -155,7 +159,7 @@ def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
     """Read what raters made of known pairs into `training.json`, which nothing that judges transformations reads."""
     if not study.training:
         return
-    rows, named = list[Trained](), named_raters(study, argilla)
+    rows, named = list[TrainingResult](), named_raters(study, argilla)
     for dataset, items in training_datasets(study, argilla, rubric):
         given: dict[tuple[str, str], dict[str, Any]] = {}
         for record in argilla.records(dataset.id):
@@ -169,7 +173,9 @@ def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
     write_json(study.folder / FILE, sorted(rows, key=lambda one: (one.rater_id, one.item_id)))
 
 
-def _trained(study: Study, user: User, item: Item, values: Mapping[str, Any] | None, rubric: Rubric) -> Trained:
+def _trained(
+    study: Study, user: ArgillaUser, item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric
+) -> TrainingResult:
     """How a rater did on a known pair; `values` are None where there is no submitted answer."""
     asked = {one.name: one for one in rubric.asked(item.pair.pool)}
     judged = right = 0
@@ -178,7 +184,7 @@ def _trained(study: Study, user: User, item: Item, values: Mapping[str, Any] | N
         if value is not None:
             judged += 1
             right += is_right(study, asked[name], value, expected)
-    return Trained(
+    return TrainingResult(
         rater_id=account_pseudonym(study.name, user.id, simulated=user.simulated),
         item_id=item.pair.pair_id,
         simulated=user.simulated,

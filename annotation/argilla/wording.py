@@ -6,18 +6,148 @@ scale.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
-from annotation.argilla.answering import TITLE, anchored, beside
+import yaml
+
 from annotation.argilla.client import Argilla
-from annotation.argilla.forms import Form
-from annotation.questions import said
-from annotation.rubric import Rubric
+from annotation.questions import Kind, Question, Value, worded
+from annotation.questions import worded as said
+from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
 from annotation.subject_words import ANSWERING, ASKED, BESIDE
-from annotation.verdicts.rule_changes import from_to
+from annotation.verdicts.preregistration import from_to
+from annotation.wordings import ENGLISH
 from plumbline.fields import Kind as FieldKind
+
+if TYPE_CHECKING:
+    import argilla as rg
+
+TITLE = 500  # characters of a title that Argilla takes
+
+
+def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
+    """The fields beside the texts of a pool's items, by name: title and text. Of `language` where there are words."""
+    words = answering_words(language)
+    about = words["about"] if rubric.fields.shown else worded(rubric.fields.asked, language)
+    return {
+        ASKED: (about, worded(rubric.pool(pool).asked, language)),
+        ANSWERING: (words["title"], _keys(rubric, pool, language)),
+    }
+
+
+def answering_words(language: str) -> Mapping[str, str]:
+    """The platform's own words in a language; in English where there are none."""
+    every = _words()
+    return every.get(language, every[ENGLISH])
+
+
+def anchored(rubric: Rubric, pool: str, question: Question, language: str) -> str:
+    """A question's title, of a rating with what the ends of its scale mean, if Argilla takes so long a title."""
+    title = worded(question.title, language)
+    if question.kind != "rating":
+        return title
+    points = rubric.meaning(pool, question, language)[1]
+    longer = f"{title} ({'; '.join(f'{point} = {points[point]}' for point in (min(points), max(points)))})"
+    return longer if len(longer) <= TITLE else title
+
+
+def _keys(rubric: Rubric, pool: str, language: str) -> str:
+    """A line of keys."""
+    words, scales = answering_words(language), {one.scale for one in rubric.asked(pool)}
+    scale = scales.pop() if len(scales) == 1 else ()
+    points = words["range"].format(low=scale[0], high=scale[-1]) if scale else words["number"]
+    return words["keys"].format(points=points)
+
+
+@functools.cache
+def _words() -> dict[str, dict[str, str]]:
+    text = files("annotation").joinpath("answering_words.yaml").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return found
+
+
+# What Argilla takes (`argilla_server.api.schemas.v1.questions`).
+_POINTS, _MOST_POINTS = (0, 10), 11
+_MOST_RANKED, _LONGEST_LABEL = 50, 500  # labels of a ranking, a label's characters
+# Argilla shows so many labels before a rater asks for the rest; all of them are to be seen.
+_LEAST_VISIBLE = 3
+_TYPES: dict[str, Kind] = {
+    "rating": "rating",
+    "label_selection": "label",
+    "multi_label_selection": "multi_label",
+    "ranking": "ranking",
+    "text": "text",
+}
+
+
+@dataclass(frozen=True)
+class QuestionForm:
+    """How one question is answered; Argilla lets nothing of it be changed in a published dataset."""
+
+    kind: Kind
+    options: tuple[tuple[Value, str], ...]  #: points (whose words stand in the description), or labels with their words
+    required: bool
+
+    @classmethod
+    def of(cls, rubric: Rubric, pool: str, question: Question, language: str) -> QuestionForm:
+        """What the raters of a pool can answer to a question."""
+        one, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
+        options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
+        if one.kind == "rating":
+            options = tuple((point, "") for point in one.scale)
+        return cls(one.kind, options, one.required)
+
+    @classmethod
+    def shown(cls, question: Mapping[str, Any]) -> QuestionForm:
+        """That of a question as Argilla's API describes it."""
+        settings = question["settings"]
+        options = tuple((one["value"], one.get("text", "")) for one in settings.get("options", ()))
+        return cls(_TYPES[settings["type"]], options, bool(question["required"]))
+
+    def too_much(self) -> str:
+        """What of it Argilla does not take, in words; empty if it takes all."""
+        values = [value for value, _ in self.options]
+        if self.kind == "rating":
+            if not _POINTS[0] <= int(values[0] or 0) <= int(values[-1] or 0) <= _POINTS[1]:
+                return f"has points from {values[0]} to {values[-1]}, it takes {_POINTS[0]} to {_POINTS[1]}"
+            return "" if len(values) <= _MOST_POINTS else f"has {len(values)} points, it takes {_MOST_POINTS}"
+        most = _MOST_RANKED if self.kind == "ranking" else MOST_LABELS
+        if len(values) > most:
+            return f"has {len(values)} labels, it takes {most}"
+        if longest := next((words for _, words in self.options if len(words) > _LONGEST_LABEL), ""):
+            return f"has a label {longest[:40]!r}... of {len(longest)} characters, it takes {_LONGEST_LABEL}"
+        return ""
+
+    def __str__(self) -> str:
+        """In words, for a line that compares two."""
+        said = ", ".join(f"{value} ({words})" if words else str(value) for value, words in self.options)
+        kind = "" if self.kind == "rating" else f"{self.kind.replace('_', '-')} "
+        return (kind + said).strip() + ("" if self.required else ", not required" if self.kind != "text" else "")
+
+
+def question_of(name: str, title: str, description: str, form: QuestionForm, client: Any) -> rg.RatingQuestion:
+    """The question in Argilla's terms."""
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    common = {"name": name, "title": title, "description": description or None, "required": form.required}
+    common["client"] = client
+    labels = {str(value): words for value, words in form.options}
+    visible = len(labels) if len(labels) >= _LEAST_VISIBLE else None
+    if form.kind == "rating":
+        return rg.RatingQuestion(values=[value for value, _ in form.options], **common)
+    if form.kind == "label":
+        return rg.LabelQuestion(labels=labels, visible_labels=visible, **common)
+    if form.kind == "multi_label":
+        return rg.MultiLabelQuestion(labels=labels, visible_labels=visible, **common)
+    if form.kind == "ranking":
+        return rg.RankingQuestion(values=labels, **common)
+    return rg.TextQuestion(use_markdown=False, **common)
+
 
 COMMENT = "comment"
 _GUIDELINES = 10_000  # characters of guidelines that Argilla takes
@@ -30,7 +160,7 @@ class Words:
     guidelines: str
     fields: Mapping[str, str]
     questions: Mapping[str, tuple[str, str]]
-    forms: Mapping[str, Form]  #: how each question but the free comment is answered
+    forms: Mapping[str, QuestionForm]  #: how each question but the free comment is answered
     beside: Mapping[str, str] = field(default_factory=dict)  #: what stands with each item; nobody knows it of a dataset
     plain: Mapping[str, str] = field(default_factory=dict)  #: the questions' titles as earlier versions published them
     platforms: frozenset[str] = frozenset()  #: fields whose titles are no rubric's, so that they are never corrected
@@ -51,7 +181,7 @@ class Words:
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
             fields={ASKED: more[ASKED][0], **titles, ANSWERING: more[ANSWERING][0]},
             questions={**worded, COMMENT: (said(rubric.comment, language), "")},
-            forms={one.name: Form.of(rubric, queue.pool, one, language) for one in questions},
+            forms={one.name: QuestionForm.of(rubric, queue.pool, one, language) for one in questions},
             beside={name: text for name, (_, text) in more.items()},
             plain={one.name: said(one.title, language) for one in questions},
             platforms=frozenset(BESIDE if rubric.fields.shown else [ANSWERING]),
@@ -68,7 +198,7 @@ class Words:
             fields={one["name"]: one["title"] for one in fields},
             kinds={one["name"]: "chat" for one in fields if one["settings"]["type"] == "chat"},
             questions={one["name"]: (one["title"], one["description"] or "") for one in questions},
-            forms={one["name"]: Form.shown(one) for one in questions if one["name"] != COMMENT},
+            forms={one["name"]: QuestionForm.shown(one) for one in questions if one["name"] != COMMENT},
         )
 
     def corrects(self, shown: Words) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from annotation.argilla.client import Argilla, Listed, User
+from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing
 from annotation.pseudonyms import WORKER, account_pseudonym
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_pairs
@@ -27,7 +27,7 @@ class Admission:
     people: int = 0  #: who is let in somewhere
 
 
-def published(study: Study, argilla: Argilla) -> dict[Queue, Listed]:
+def published(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The study's datasets in Argilla, by queue. Raises ServiceError for one that is not there."""
     listed = argilla.datasets()
     found = {}
@@ -70,7 +70,7 @@ def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequenc
     return Admission(readers, sum(user.username not in reads for user in people), sorted(out), len(let_in))
 
 
-def annotators(study: Study, argilla: Argilla) -> list[User]:
+def annotators(study: Study, argilla: Argilla) -> list[ArgillaUser]:
     """The accounts of those who may rate: of `raters.people`, or all annotators of the server.
 
     But simulated ones and crowd workers.
@@ -90,7 +90,7 @@ def refuse_unknown(study: Study, argilla: Argilla) -> None:
         )
 
 
-def named_raters(study: Study, argilla: Argilla) -> dict[str, User] | None:
+def named_raters(study: Study, argilla: Argilla) -> dict[str, ArgillaUser] | None:
     """The accounts whose answers count wherever they are, by id: of `raters.people` and `raters.former`.
 
     None where the study names nobody: then the members of a workspace count.
@@ -107,7 +107,7 @@ def names_at(study: Study, argilla: Argilla) -> dict[str, str]:
     return {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
 
 
-def is_person(user: User) -> bool:
+def is_person(user: ArgillaUser) -> bool:
     """Whether an account is an annotator, and no simulated one nor a crowd worker's."""
     return user.role == "annotator" and not user.simulated and not user.username.startswith(WORKER)
 
@@ -120,7 +120,7 @@ def _take_out(workspace_id: str, argilla: Argilla, stay: Collection[str]) -> set
     return {user.username for user in others}
 
 
-def admit(workspace_id: str, argilla: Argilla, users: Sequence[User]) -> None:
+def admit(workspace_id: str, argilla: Argilla, users: Sequence[ArgillaUser]) -> None:
     """Let users into a workspace; those that are in stay. Owners are never put in: its admins could read their keys."""
     present = argilla.members(workspace_id)
     for user in users:

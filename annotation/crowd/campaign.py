@@ -15,14 +15,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from annotation.crowd import pay
+from annotation.crowd import platform as pay
 from annotation.crowd.batches import make_batches
-from annotation.crowd.ledger import Offered
-from annotation.crowd.platform import NoMoneyError, Posted, RefusedError, Submission
+from annotation.crowd.ledger import BatchOffer, Work, refuse_lost_batches
+from annotation.crowd.platform import NoMoneyError, PlatformOffer, RefusedError, Submission
 from annotation.crowd.replacing import lost_work, note_replaced, replaced
-from annotation.crowd.sources import refuse_lost_batches
 from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_sample
-from annotation.crowd.submissions import Work
 from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.exclusions import withdrawn_pairs
@@ -46,7 +44,7 @@ class Launch:
     troubles: tuple[str, ...] = ()  #: why batches could not be offered, or opened again
 
 
-def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: int = 0) -> list[Offered]:
+def next_batches(study: Study, mode: Mode, offered: Sequence[BatchOffer], pilot: int = 0) -> list[BatchOffer]:
     """The batches that would be offered next, with what each worker gets. Raises as `make_batches`."""
     pairs, controls = read_pairs(study), read_controls(study)
     names = {pair.pair_id: pair.transformation for pair in (*pairs, *controls)}
@@ -57,7 +55,7 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: in
     spec, withdrawn = crowd_of(study), withdrawn_pairs(study)
     pairs, controls = ([one for one in some if one.pair_id not in withdrawn] for some in (pairs, controls))
     return [
-        Offered(
+        BatchOffer(
             batch,
             study.raters_of(batch.queue.pool),
             pay.reward([names[pair_id] for pair_id in batch.pair_ids], spec.pay),
@@ -66,7 +64,7 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: in
     ]
 
 
-class Campaign(Steps):
+class CrowdCampaign(Steps):
     """One study's campaign on one platform in one mode."""
 
     # What there is
@@ -143,7 +141,7 @@ class Campaign(Steps):
         waiting = len(offered) - len(now)
         return Launch(len(now) - there, len(extended), open_now, waiting, stopped, tuple(troubles))
 
-    def _check(self, batches: Sequence[Offered]) -> None:
+    def _check(self, batches: Sequence[BatchOffer]) -> None:
         """Raise StudyError where any of these could not be offered: before the first one costs something."""
         for one in batches:
             pay.cost(self.platform.name, one.reward, one.places, self.spec)
@@ -159,7 +157,11 @@ class Campaign(Steps):
         return max(1, math.floor(self.spec.share * (len(there) + len(to_come))))
 
     def _offer(
-        self, offered: Sequence[Offered], states: Mapping[str, Posted], extended: list[str], troubles: list[str]
+        self,
+        offered: Sequence[BatchOffer],
+        states: Mapping[str, PlatformOffer],
+        extended: list[str],
+        troubles: list[str],
     ) -> None:
         """Open offers again and post the next batches, so many that nobody can exceed the share.
 
@@ -196,7 +198,7 @@ class Campaign(Steps):
             if batches > most_done:
                 self.do("keep_out", worker)
 
-    def _short(self, states: Mapping[str, Posted]) -> dict[str, int]:
+    def _short(self, states: Mapping[str, PlatformOffer]) -> dict[str, int]:
         """Offers that lack workers, and to how many they should be open in all: one more for each rejected or lost one.
 
         Those that ended before enough came, and those that are open to too few. Closed ones are left alone.
@@ -221,7 +223,7 @@ class Campaign(Steps):
         more = [one.details["places"] for one in self.ledger.extensions(batch_id) if one.state != "refused"]
         return int(max([self.offer(batch_id).places, *more]))
 
-    def _extend(self, posted: Posted, batch_id: str, places: int) -> bool:
+    def _extend(self, posted: PlatformOffer, batch_id: str, places: int) -> bool:
         """Open an offer again, to so many workers; whether that changed anything."""
         lost = len(lost_work(self.study, self.ledger)[batch_id])
         before = replaced(self.ledger, batch_id) if self.platform.refills else self._reserved(batch_id)

@@ -16,17 +16,16 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.crowd.campaign import Campaign
+from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish
+from annotation.crowd.ledger import Work, refuse_lost_batches, source_of
 from annotation.crowd.mturk.archive import read_archive
-from annotation.crowd.sources import refuse_lost_batches, source_of
-from annotation.crowd.submissions import Work
 from annotation.pseudonyms import worker_pseudonym
-from annotation.ratings.answers import Answer, Part, check, keep, source_of_file
+from annotation.ratings.answers import Answer, SourcePart, check, keep, source_of_file
 from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
@@ -45,7 +44,7 @@ class Collection:
     troubles: Mapping[str, str]  #: submissions whose answers cannot be read, and why
 
 
-def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
+def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     """Fetch the answers of all submissions into `ratings.parquet` (controls' into `control_ratings.parquet`).
 
     Answers that cannot be read (malformed, of another study, not all there) are left out and named, and read again at
@@ -65,12 +64,12 @@ def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
     works = [one for one in submissions if one.answered and not one.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
         campaign.offer(batch_id)  # refuses another sample than the one that was offered
-    parts: dict[str, Part] = {}
+    parts: dict[str, SourcePart] = {}
     for work in works:
         if work.submission.state in COUNTED:
-            before = parts.get(work.batch_id, Part("", ()))
+            before = parts.get(work.batch_id, SourcePart("", ()))
             answers = _answers(campaign, work, rubric)
-            parts[work.batch_id] = Part("", (*before.answers, *answers))
+            parts[work.batch_id] = SourcePart("", (*before.answers, *answers))
     source = source_of(campaign.platform.name, mode)
     replace = replace or _only_returned(campaign.study, source, parts, submissions)
     _keep(study, source, parts, replace=replace, live=mode == "live")
@@ -85,7 +84,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     `key` makes workers' pseudonyms, the same as a campaign's. Rejected assignments are left out and named, as MTurk's
     own site leaves them unpaid. Raises DataError with file and line for what is no answer of this study.
     """
-    source, pairs = source_of_file(path), {pair.pair_id: pair for pair in shown(study)}
+    source, pairs = source_of_file(path), {pair.pair_id: pair for pair in read_shown(study)}
     refuse_other_prompts(study, list(pairs.values()))
     rubric, answers, left_out = asked_rubric(study), list[Answer](), dict[str, str]()
     for submission, given in read_archive(path, study, {pair_id: pair.pool for pair_id, pair in pairs.items()}):
@@ -97,18 +96,18 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
         for answer in own:
             check(answer, f"{path}, assignment {submission.submission_id}", rubric, pairs)
         answers += own
-    part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers))
+    part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers))
     ratings = _keep(study, source, {source: part} if answers else {}, replace=replace, live=True)
     return Collection(ratings, len({(one.rater_id, one.batch) for one in answers}), left_out)
 
 
-def _keep(study: Study, source: str, parts: Mapping[str, Part], *, replace: bool, live: bool) -> pd.DataFrame:
+def _keep(study: Study, source: str, parts: Mapping[str, SourcePart], *, replace: bool, live: bool) -> pd.DataFrame:
     """Write ratings down; live ones end the rehearsals, on whatever platform these were."""
     rehearsals = [source_of(platform, "sandbox") for platform in PLATFORMS] if parts and live else []
     return keep(study, source, parts, replace=replace, instead_of=rehearsals)
 
 
-def _only_returned(study: Study, source: str, parts: Mapping[str, Part], works: Sequence[Work]) -> bool:
+def _only_returned(study: Study, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
     """Whether ratings are missing and all of them are of work that was returned: nobody may use these any more."""
     ratings = read_all_ratings(study)
     own = ratings[ratings["source"] == source]
@@ -118,7 +117,7 @@ def _only_returned(study: Study, source: str, parts: Mapping[str, Part], works: 
     return bool(missing) and missing <= returned
 
 
-def _refuse_real_ratings(campaign: Campaign) -> None:
+def _refuse_real_ratings(campaign: CrowdCampaign) -> None:
     ratings = read_all_ratings(campaign.study)
     if (~ratings["simulated"].astype(bool)).any():
         raise StudyError(
@@ -127,7 +126,7 @@ def _refuse_real_ratings(campaign: Campaign) -> None:
         )
 
 
-def _read(campaign: Campaign) -> int:
+def _read(campaign: CrowdCampaign) -> int:
     """Read the answers of submissions that are done and have not been read; how many are new.
 
     What could not be read is read again: a participant of Prolific may have gone on after submitting.
@@ -166,7 +165,7 @@ def _check(work: Work, given: Sequence[Answer], pair_ids: Sequence[str]) -> None
         raise DataError(f"submission {work.submission.submission_id}: no answers to {len(missing)} of its pairs")
 
 
-def _answers(campaign: Campaign, work: Work, rubric: Rubric) -> list[Answer]:
+def _answers(campaign: CrowdCampaign, work: Work, rubric: Rubric) -> list[Answer]:
     """The kept answers of a submission."""
     rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
     return _rated(work, [Answer(**row) for row in rows], rubric, campaign.pairs)

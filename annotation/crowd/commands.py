@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from annotation.crowd import collecting, judging, pay, sheet, summary
-from annotation.crowd.opening import campaign_of, mode_of, platform_name, where_of
-from annotation.crowd.prerequisites import lacking, refuse_incomplete
-from annotation.crowd.sources import refuse_lost_campaign
+from annotation.crowd import collecting, judging, summary
+from annotation.crowd import platform as pay
+from annotation.crowd.ledger import refuse_lost_campaign
+from annotation.crowd.opening import campaign_of, lacking, mode_of, platform_name, refuse_incomplete, where_of
 from annotation.offering import alone, begin_offering, refuse_other_offering, words_changed
 from annotation.pseudonyms import pseudonym_key
 from annotation.sampling.origin import refuse_other_prompts
@@ -184,7 +184,7 @@ def _review(options: argparse.Namespace) -> int:
             print(f"{where} noted; write to the worker on the platform's own page")
             return 0
         if options.answers:
-            print(summary.marked(where, sheet.sheet_text(campaign, options.answers)))
+            print(summary.marked(where, judging.sheet_text(campaign, options.answers)))
             return 0
         judging.finish(campaign)
         campaign.refresh()

@@ -6,22 +6,29 @@ rare, and each keeps its reason). A rejected worker's ratings stop counting; the
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from annotation.crowd import pay
-from annotation.crowd.campaign import Campaign
+from annotation.crowd import platform as pay
+from annotation.crowd.campaign import CrowdCampaign
+from annotation.crowd.ledger import SubmissionReview, Work
 from annotation.crowd.platform import RefusedError
 from annotation.crowd.steps import LimitError
-from annotation.crowd.submissions import Judgement, Work
+from annotation.questions import Value
+from annotation.ratings.answers import Answer
 from annotation.ratings.exclusions import decide, read_decisions
 from annotation.ratings.ratings import read_all_ratings
 from annotation.ratings.review import signs_of
 from annotation.records import Sign
+from annotation.verdicts.preregistration import asked_rubric
+from plumbline.cli import columns
 from plumbline.errors import StudyError
+from plumbline.fields import fields_of
+from plumbline.records import Pair
 
 A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
 FINAL = ("approved", "rejected")
@@ -40,7 +47,7 @@ class Case:
     asked: str  #: what the worker was asked before; empty if nothing
 
 
-def cases(campaign: Campaign) -> list[Case]:
+def cases(campaign: CrowdCampaign) -> list[Case]:
     """All submissions that are waiting for a decision, in the order of their batches."""
     waiting = [work for work in campaign.ledger.work() if work.submission.state == "submitted"]
     if not waiting:
@@ -59,7 +66,7 @@ def cases(campaign: Campaign) -> list[Case]:
     return found
 
 
-def approve(campaign: Campaign, submission_ids: Sequence[str], reason: str = "") -> int:
+def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str = "") -> int:
     """Approve submissions; how many are approved now that were not. StudyError for one of another campaign."""
     works, signs = named(campaign, submission_ids), signs_of(campaign.study)
     number = sum(_approve(campaign, one, reason, signs) for one in works)
@@ -67,7 +74,7 @@ def approve(campaign: Campaign, submission_ids: Sequence[str], reason: str = "")
     return number
 
 
-def approve_all(campaign: Campaign) -> tuple[int, list[Case]]:
+def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
     """Approve what has no sign against it; how many, and the cases that are left for a person."""
     found = cases(campaign)
     good = [case for case in found if case.advice == "approve"]
@@ -77,7 +84,7 @@ def approve_all(campaign: Campaign) -> tuple[int, list[Case]]:
     return len(good), [case for case in found if case.advice != "approve"]
 
 
-def reject(campaign: Campaign, submission_ids: Sequence[str], reason: str) -> int:
+def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) -> int:
     """Reject submissions, with the reason for their workers, whose ratings stop counting; how many.
 
     Raises StudyError without a reason, for a submission of another campaign, and for one that was approved.
@@ -97,7 +104,7 @@ def reject(campaign: Campaign, submission_ids: Sequence[str], reason: str) -> in
     return len(works)
 
 
-def finish(campaign: Campaign, again: Collection[str] = ()) -> None:
+def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
     """Carry out what was decided and left undone by an earlier command: calls, payments, exclusions.
 
     A rejection on the platform's own page is a decision, too. What the platform refused is not tried again, but for the
@@ -128,7 +135,7 @@ def finish(campaign: Campaign, again: Collection[str] = ()) -> None:
         raise RefusedError("; ".join(refused))
 
 
-def _note_rejections(campaign: Campaign) -> None:
+def _note_rejections(campaign: CrowdCampaign) -> None:
     """Note as decisions what a person rejected on the platform's own page: ratings and money follow them, too."""
     last = {one.submission_id: one.decision for one in campaign.ledger.judgements()}
     own = [one for one in campaign.ledger.work() if one.submission.state == "rejected"]
@@ -138,14 +145,14 @@ def _note_rejections(campaign: Campaign) -> None:
         _judge(campaign, work, "reject", ON_PLATFORM, signs)
 
 
-def _was_refused(campaign: Campaign, judgement: Judgement) -> bool:
+def _was_refused(campaign: CrowdCampaign, judgement: SubmissionReview) -> bool:
     if judgement.decision == "ask":
         return False
     operation = campaign.ledger.operation(judgement.decision, judgement.submission_id)
     return operation is not None and operation.state == "refused"
 
 
-def _exclude(campaign: Campaign, work: Work, judgement: Judgement) -> None:
+def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -> None:
     """Let a rejected worker's ratings stop counting, unless a person decided about the worker after that."""
     study = campaign.study
     later = any(
@@ -155,7 +162,7 @@ def _exclude(campaign: Campaign, work: Work, judgement: Judgement) -> None:
         decide(study, work.pseudonym, exclude=True, reason=judgement.reason, signs=signs_of(study))
 
 
-def ask(campaign: Campaign, submission_id: str, reason: str) -> Work:
+def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
     """Note that the worker was asked about a submission, and what; it stays open. StudyError without a reason."""
     if not reason.strip():
         raise StudyError("what the worker is asked is not said; add --reason 'what'")
@@ -164,7 +171,7 @@ def ask(campaign: Campaign, submission_id: str, reason: str) -> Work:
     return work
 
 
-def owed(campaign: Campaign) -> list[tuple[Work, int]]:
+def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
     """Approved work whose reward is below the hourly wage by the batch's observed time, and the cents that are missing.
 
     Of batches alone that are done: all work is decided, and as much of it approved as is wanted, or the batch closed.
@@ -188,7 +195,7 @@ def owed(campaign: Campaign) -> list[tuple[Work, int]]:
     return found
 
 
-def pay_bonuses(campaign: Campaign) -> int:
+def pay_bonuses(campaign: CrowdCampaign) -> int:
     """Pay what is owed for observed times, once to each submission; how many bonuses.
 
     Raises LimitError where not all can be paid within the limit; it says how many were.
@@ -204,12 +211,12 @@ def pay_bonuses(campaign: Campaign) -> int:
     return len(due)
 
 
-def on_rules(judgement: Judgement) -> bool:
+def on_rules(judgement: SubmissionReview) -> bool:
     """Whether a rejection follows from a rule that was fixed before the first rating: failed controls."""
     return any(sign.startswith(tuple(f"{rule}:" for rule in A_PRIORI)) for sign in judgement.signs)
 
 
-def _approve(campaign: Campaign, work: Work, reason: str, signs: Sequence[Sign]) -> bool:
+def _approve(campaign: CrowdCampaign, work: Work, reason: str, signs: Sequence[Sign]) -> bool:
     """Decide to approve; whether that is new."""
     if work.submission.state == "rejected":
         raise StudyError(f"submission {work.submission.submission_id} was rejected; nothing was approved")
@@ -223,7 +230,11 @@ def _approve(campaign: Campaign, work: Work, reason: str, signs: Sequence[Sign])
 
 
 def _judge(
-    campaign: Campaign, work: Work, decision: Literal["approve", "reject", "ask"], reason: str, signs: Sequence[Sign]
+    campaign: CrowdCampaign,
+    work: Work,
+    decision: Literal["approve", "reject", "ask"],
+    reason: str,
+    signs: Sequence[Sign],
 ) -> None:
     """Note a decision, once, before it is carried out."""
     reason = " ".join(reason.split())
@@ -231,11 +242,11 @@ def _judge(
     if before and (before[-1].decision, before[-1].reason) == (decision, reason):
         return
     own = tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == work.pseudonym)
-    judgement = Judgement(work.submission.submission_id, decision, reason, own, datetime.now(UTC))
+    judgement = SubmissionReview(work.submission.submission_id, decision, reason, own, datetime.now(UTC))
     campaign.ledger.judge(judgement)
 
 
-def named(campaign: Campaign, submission_ids: Sequence[str]) -> list[Work]:
+def named(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Work]:
     """The submissions of these ids. Raises StudyError for one that this campaign does not have."""
     known: Mapping[str, Work] = {one.submission.submission_id: one for one in campaign.ledger.work()}
     for name in submission_ids:
@@ -245,3 +256,52 @@ def named(campaign: Campaign, submission_ids: Sequence[str]) -> list[Work]:
                 f" {campaign.study.name}, or was not collected yet; `crowd review` lists those that wait"
             )
     return [known[name] for name in dict.fromkeys(submission_ids)]
+
+
+WIDTH = 60  # characters of a text that are shown
+
+
+def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
+    """The answers of a submission, in the order of showing; controls say what was expected.
+
+    Raises StudyError for a submission of another campaign.
+    """
+    (work,) = named(campaign, [submission_id])
+    rubric = asked_rubric(campaign.study)
+    kept = campaign.ledger.answers(submission_id)
+    given = {row["pair_id"]: Answer(**row) for row in json.loads(kept or "[]")}
+    questions = rubric.question_names()
+    rows, texts = [], []
+    for number, pair in enumerate(campaign.offer(work.batch_id).pairs, 1):
+        answer = given.get(pair.pair_id)
+        expected = rubric.right_answers(pair)
+        rows.append([str(number), pair.control or pair.transformation, *_cells(answer, questions, expected)])
+        texts += _texts(number, pair, answer)
+    header = ["pair", "what", *questions, "seconds"]
+    none = [] if given else ["No answers have been read (crowd collect)." if not work.trouble else work.trouble]
+    head = f"{work.pseudonym}, batch {work.batch_id}, submission {submission_id}: {work.submission.state}"
+    return "\n".join([head, *none, columns(header, rows), "", *texts])
+
+
+def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, Value]) -> list[str]:
+    if answer is None:
+        return ["–"] * (len(questions) + 1)
+    values = [
+        f"{'–' if answer.values.get(name) is None else _shown(str(answer.values[name]))}"
+        + (f" (expected {expected[name]})" if name in expected else "")
+        for name in questions
+    ]
+    return [*values, "–" if answer.seconds is None or math.isnan(answer.seconds) else f"{answer.seconds:.0f}"]
+
+
+def _texts(number: int, pair: Pair, answer: Answer | None) -> list[str]:
+    first, *others = (_shown(one.text) for one in fields_of(pair))
+    lines = [f"{number}  {first}", *(f"   -> {text}" for text in others)]
+    return lines + ([f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else [])
+
+
+def _shown(text: str) -> str:
+    """A text in one short line, without anything that a terminal would obey."""
+    line = "".join(letter if letter.isprintable() else " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}"
+                   for letter in text)  # fmt: skip
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

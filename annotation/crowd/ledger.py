@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +22,113 @@ from pathlib import Path
 from typing import Any, Literal
 
 from annotation.crowd.batches import Batch
-from annotation.crowd.platform import NoMoneyError, RefusedError
-from annotation.crowd.submissions import WorkTables
-from annotation.offering import Mode
-from plumbline.disk import make_folder
+from annotation.crowd.platform import NoMoneyError, RefusedError, Submission
+from annotation.offering import LEDGER, Mode, ledgers, read_offered
+from annotation.ratings.ratings import read_all_ratings
 from plumbline.errors import DataError
-from plumbline.study.crowd import PlatformName
+from plumbline.store import make_folder
+from plumbline.study import Study
+from plumbline.study.crowd import PLATFORMS, PlatformName
+
+
+@dataclass(frozen=True)
+class Work:
+    """A submission in the ledger."""
+
+    submission: Submission
+    batch_id: str
+    pseudonym: str
+    answered: bool  #: whether its answers have been read
+    trouble: str  #: why they cannot be; empty where they can
+
+
+@dataclass(frozen=True)
+class SubmissionReview:
+    """What a person decided about a submission, and which signs there were."""
+
+    submission_id: str
+    decision: Literal["approve", "reject", "ask"]
+    reason: str
+    signs: tuple[str, ...]
+    decided_at: datetime
+
+
+class WorkTables:
+    """The part of a ledger that holds work, of one platform and mode."""
+
+    _database: sqlite3.Connection
+    _key: tuple[PlatformName, Mode]
+
+    def note(self, submission: Submission, batch_id: str, pseudonym: str) -> None:
+        """Note a submission as it is now; answers that were read stay."""
+        at = submission.submitted_at.isoformat() if submission.submitted_at else None
+        seconds = None if math.isnan(submission.seconds) else submission.seconds
+        self._database.execute(
+            "INSERT INTO submissions (platform, mode, submission_id, batch_id, worker, pseudonym, state, seconds,"
+            " submitted_at, bonuses) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " state = excluded.state, seconds = excluded.seconds, submitted_at = excluded.submitted_at,"
+            " bonuses = excluded.bonuses",
+            (*self._key, submission.submission_id, batch_id, submission.worker, pseudonym, submission.state,
+             seconds, at, json.dumps(submission.bonuses)),
+        )  # fmt: skip
+
+    def keep_answers(self, submission_id: str, answers: str, trouble: str = "") -> None:
+        """Keep a submission's answers (JSON), or say why they cannot be read."""
+        self._database.execute(
+            "UPDATE submissions SET answers = ?, trouble = ? WHERE platform = ? AND mode = ? AND submission_id = ?",
+            (answers, trouble, *self._key, submission_id),
+        )
+
+    def answers(self, submission_id: str) -> str:
+        """A submission's answers as they were kept; empty if they were not."""
+        row = self._database.execute(
+            "SELECT answers FROM submissions WHERE platform = ? AND mode = ? AND submission_id = ?",
+            (*self._key, submission_id),
+        ).fetchone()
+        return (row[0] or "") if row else ""
+
+    def work(self) -> list[Work]:
+        """All submissions, in the order of their batches."""
+        rows = self._database.execute(
+            "SELECT s.submission_id, s.batch_id, worker, pseudonym, state, seconds, submitted_at, bonuses,"
+            " answers IS NOT NULL, trouble, COALESCE((SELECT outcome FROM operations o WHERE o.platform = s.platform"
+            " AND o.mode = s.mode AND o.kind = 'post' AND o.subject = s.batch_id), '')"
+            " FROM submissions s JOIN batches b USING (platform, mode, batch_id)"
+            " WHERE platform = ? AND mode = ? ORDER BY b.number, submitted_at, submission_id",
+            self._key,
+        )
+        found = []
+        for key, batch_id, worker, pseudonym, state, seconds, at, bonuses, answered, trouble, posted_id in rows:
+            when = datetime.fromisoformat(at) if at else None
+            time = float("nan") if seconds is None else seconds
+            paid = tuple(json.loads(bonuses))
+            submission = Submission(key, posted_id, worker, state, time, when, paid)
+            found.append(Work(submission, batch_id, pseudonym, bool(answered), trouble))
+        return found
+
+    def judge(self, judgement: SubmissionReview) -> None:
+        """Note what a person decided; later decisions go before earlier ones, which stay."""
+        row = (
+            judgement.submission_id,
+            judgement.decision,
+            judgement.reason,
+            json.dumps(judgement.signs, ensure_ascii=False),
+            judgement.decided_at.isoformat(),
+        )
+        self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, *row))
+
+    def judgements(self, submission_id: str = "") -> list[SubmissionReview]:
+        """All decisions (about a submission), the oldest first."""
+        rows = self._database.execute(
+            "SELECT submission_id, decision, reason, signs, decided_at FROM decisions WHERE platform = ? AND mode = ?"
+            " AND ? IN ('', submission_id) ORDER BY rowid",
+            (*self._key, submission_id),
+        )
+        return [
+            SubmissionReview(key, decision, reason, tuple(json.loads(signs)), datetime.fromisoformat(at))
+            for key, decision, reason, signs, at in rows
+        ]
+
 
 VERSION = 1
 
@@ -66,7 +168,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Offered:
+class BatchOffer:
     """A batch in the ledger, with what was decided for it when it was first offered."""
 
     batch: Batch
@@ -127,14 +229,14 @@ class Ledger(WorkTables):
 
     # Batches
 
-    def offered(self) -> list[Offered]:
+    def offered(self) -> list[BatchOffer]:
         """The batches of the campaign, in order."""
         rows = self._database.execute(
             "SELECT content, places, reward FROM batches WHERE platform = ? AND mode = ? ORDER BY number", self._key
         )
         return [self._offered(*row) for row in rows]
 
-    def find_offered(self, batch_id: str) -> Offered | None:
+    def find_offered(self, batch_id: str) -> BatchOffer | None:
         """A batch of the campaign, if it has it."""
         row = self._database.execute(
             "SELECT content, places, reward FROM batches WHERE platform = ? AND mode = ? AND batch_id = ?",
@@ -142,17 +244,17 @@ class Ledger(WorkTables):
         ).fetchone()
         return self._offered(*row) if row else None
 
-    def taken(self) -> list[Offered]:
+    def taken(self) -> list[BatchOffer]:
         """The batches of this mode on all platforms: their pairs are not offered again."""
         rows = self._database.execute(
             "SELECT content, places, reward FROM batches WHERE mode = ? ORDER BY platform, number", (self.mode,)
         )
         return [self._offered(*row) for row in rows]
 
-    def _offered(self, content: str, places: int, reward: int) -> Offered:
+    def _offered(self, content: str, places: int, reward: int) -> BatchOffer:
         if content not in self._parsed:
             self._parsed[content] = Batch.model_validate_json(content)
-        return Offered(self._parsed[content], places, reward)
+        return BatchOffer(self._parsed[content], places, reward)
 
     def posted(self, platform: PlatformName) -> set[str]:
         """The batches that were offered in this mode on a platform, or may have been."""
@@ -173,7 +275,7 @@ class Ledger(WorkTables):
                         (*self._key, one.batch.batch_id),
                     )
 
-    def add_batches(self, batches: list[Offered]) -> None:
+    def add_batches(self, batches: list[BatchOffer]) -> None:
         """Add batches to the campaign, all or none."""
         with self._transaction():
             (first,) = self._database.execute(
@@ -280,3 +382,44 @@ class Ledger(WorkTables):
             " AND subject = ?",
             (state, outcome, datetime.now(UTC).isoformat(), *self._key, operation.kind, operation.subject),
         )
+
+
+def source_of(platform: PlatformName, mode: Mode) -> str:
+    """What the ratings of a campaign say about where they come from."""
+    return platform if mode == "live" else f"{platform} {mode}"
+
+
+def refuse_lost_batches(study: Study, ledger: Ledger) -> None:
+    """Raise DataError where there are ratings of a live batch, on any platform, that the ledger never offered.
+
+    It was lost then, or is an older copy, and would have the same work offered and paid once more. Raises as
+    `refuse_lost_campaign`.
+    """
+    refuse_lost_campaign(study, ledger.mode)
+    if ledger.mode == "sandbox":
+        return  # there it costs nothing
+    ratings = read_all_ratings(study)
+    for platform in PLATFORMS:
+        rated = set(ratings.loc[ratings["source"] == source_of(platform, "live"), "batch"])
+        if lost := sorted(rated - ledger.posted(platform)):
+            raise DataError(
+                f"{ledger.path}: there are ratings of {len(lost)} live {platform} batches that this ledger never"
+                f" offered (first {lost[0]}); bring its latest copy back: by this one the same work would be paid"
+                " again"
+            )
+
+
+def refuse_lost_campaign(study: Study, mode: Mode) -> None:
+    """Raise DataError where a live campaign is noted of which this machine's ledger has no batch.
+
+    With records at an address each machine has a ledger of its own, and that of the launch alone knows what was paid.
+    """
+    path = study.scratch / LEDGER
+    known = {f"{there} {platform}" for platform, there in ledgers(path)} if mode == "live" else set()
+    for one in read_offered(study) if mode == "live" else ():
+        if one.to.startswith("live ") and one.to not in known:
+            raise DataError(
+                f"{path}: this ledger knows nothing of the batches that were offered on {one.at:%Y-%m-%d} ({one.to});"
+                " go on where they were launched, or bring its ledger here: by this one the same work would be paid"
+                " again"
+            )

@@ -6,22 +6,80 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from annotation.argilla.client import connect
-from annotation.crowd import pay
-from annotation.crowd.campaign import Campaign
-from annotation.crowd.ledger import Ledger
+from annotation.crowd import platform as pay
+from annotation.crowd.campaign import CrowdCampaign
+from annotation.crowd.ledger import Ledger, refuse_lost_campaign
 from annotation.crowd.platform import Platform
-from annotation.crowd.prerequisites import refuse_incomplete
-from annotation.crowd.sources import refuse_lost_campaign
 from annotation.crowd.steps import crowd_of
 from annotation.offering import LEDGER, Mode, alone, ledgers
 from annotation.pseudonyms import pseudonym_key
+from annotation.ratings.exclusions import withdrawn_pairs
+from annotation.sampling.queues import queues_of
+from annotation.sampling.sample import read_pairs
 from annotation.server_commands import home_of
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.study import Study
-from plumbline.study.crowd import PlatformName
+from plumbline.study.crowd import CrowdSpec, PlatformName
+
+
+def lacking(study: Study, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
+    """A line for each thing that is missing, in the order of docs/howto; what only `launch` needs where `launching`.
+
+    Countries are asked for the languages of the sample, as soon as there is one.
+    """
+    spec = study.crowd or CrowdSpec()
+    checks: list[Callable[[], object]] = [partial(crowd_of, study)]
+    checks += [partial(spec.countries_of, language) for language in _languages(study, platform)]
+    if platform == "prolific":
+        checks.append(partial(pay.fee, platform, 100, 1, spec))
+        if launching:
+            from annotation.crowd.prolific.api import token_of  # noqa: PLC0415 (takes a while)
+            from annotation.crowd.prolific.workspaces import crowd_with_address  # noqa: PLC0415
+
+            checks += [partial(crowd_with_address, study, mode), token_of]
+    return list(_complaints(checks))
+
+
+def refuse_incomplete(study: Study, platform: PlatformName, mode: Mode, *, launching: bool = True) -> None:
+    """Raise StudyError where something is missing; of several things each is printed first, as a line of its own.
+
+    A plan that is refused names also what only `launch` needs.
+    """
+    if not (found := lacking(study, platform, mode, launching=launching)):
+        return
+    found = found if launching else lacking(study, platform, mode)
+    if not found[1:]:
+        raise StudyError(found[0])
+    print("\n".join(f"  missing: {line}" for line in found), file=sys.stderr)
+    raise StudyError(
+        f"{study.file}: {len(found)} things are missing before crowd workers can be asked (they stand above);"
+        f" docs/howto/{platform}.md shows where each belongs"
+    )
+
+
+def _languages(study: Study, platform: PlatformName) -> list[str]:
+    """The languages whose readers are looked for by country."""
+    if not (study.folder / "pairs.parquet").exists():
+        return []
+    withdrawn = withdrawn_pairs(study)
+    queues = queues_of([pair for pair in read_pairs(study) if pair.pair_id not in withdrawn])
+    found = (
+        {queue.rarer for queue in queues} if platform == "mturk" else {n for queue in queues for n in queue.languages}
+    )
+    return sorted(found)
+
+
+def _complaints(checks: list[Callable[[], object]]) -> Iterator[str]:
+    for check in checks:
+        try:
+            check()
+        except PlumblineError as error:
+            yield str(error)
+
 
 CONFIRM = "pay"  # what a person types before money moves
 
@@ -29,7 +87,7 @@ CONFIRM = "pay"  # what a person types before money moves
 @contextlib.contextmanager
 def campaign_of(
     study: Study, options: argparse.Namespace, *, spends: bool = False, begins: bool = False
-) -> Iterator[Campaign]:
+) -> Iterator[CrowdCampaign]:
     """The study's campaign as the options name it, nobody else working on it; errors say which it was.
 
     Raises StudyError where it has no batches yet, unless this command `begins` it.
@@ -49,7 +107,7 @@ def campaign_of(
         ):
             if not (begins or ledger.offered()):
                 raise StudyError(f"{study.name} has offered nothing here yet; begin with `crowd launch`")
-            yield Campaign(study, platform, ledger, pseudonym_key(home_of(options)), limit)
+            yield CrowdCampaign(study, platform, ledger, pseudonym_key(home_of(options)), limit)
     except PlumblineError as error:
         raise type(error)(f"{where} {error}") from None
 
@@ -101,7 +159,7 @@ def _platform(study: Study, name: PlatformName, options: argparse.Namespace) -> 
         yield MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
         return
     from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
-    from annotation.crowd.prolific.rooms import ArgillaRooms  # noqa: PLC0415
+    from annotation.crowd.prolific.workspaces import ArgillaRooms  # noqa: PLC0415
 
     home = home_of(options)
     key = pseudonym_key(home)
@@ -113,6 +171,6 @@ def _platform(study: Study, name: PlatformName, options: argparse.Namespace) -> 
             platform.close_connections()
 
 
-def where_of(campaign: Campaign) -> str:
+def where_of(campaign: CrowdCampaign) -> str:
     """What begins each line: `[live mturk]`."""
     return f"[{campaign.platform.mode} {campaign.platform.name}]"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from annotation.crowd.ledger import Ledger
-from annotation.crowd.submissions import Work
+from annotation.crowd.ledger import Ledger, Work
 from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import excluded_raters, note_again
 from plumbline.study import Study

@@ -12,11 +12,11 @@ from typing import Any
 
 from tqdm import tqdm
 
-from annotation.crowd import pay
-from annotation.crowd.ledger import Kind, Ledger, Offered, Operation
+from annotation.crowd import platform as pay
+from annotation.crowd.ledger import BatchOffer, Kind, Ledger, Operation
 from annotation.crowd.platform import Offer, Platform, RefusedError
 from annotation.offering import Mode
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import read_shown
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -56,7 +56,7 @@ class Steps:
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
         """All that workers see, by id."""
-        return {pair.pair_id: pair for pair in shown(self.study)}
+        return {pair.pair_id: pair for pair in read_shown(self.study)}
 
     def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
         """Do something on the platform once; its outcome. LimitError where it would cost too much."""
@@ -143,7 +143,7 @@ class Steps:
             )
         return self.shown(one)
 
-    def shown(self, one: Offered) -> Offer:
+    def shown(self, one: BatchOffer) -> Offer:
         """A batch with the texts of its pairs. DataError where the sample does not have them any more."""
         if not self.pairs.keys() >= set(one.batch.pair_ids):
             raise other_sample(self.study, self.platform.mode)

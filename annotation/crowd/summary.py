@@ -11,18 +11,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from annotation.crowd import pay
-from annotation.crowd.campaign import Campaign, next_batches
+from annotation.crowd import platform as pay
+from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
-from annotation.crowd.ledger import Ledger, Offered
+from annotation.crowd.ledger import BatchOffer, Ledger, SubmissionReview, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.mturk.adapter import check_offer
 from annotation.crowd.platform import Offer
-from annotation.crowd.sources import refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.steps import crowd_of
-from annotation.crowd.submissions import Judgement
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.rubric import load_rubric
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import read_shown
 from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
@@ -30,7 +28,7 @@ from plumbline.study.crowd import FAIR_WAGE, PlatformName
 
 
 @dataclass(frozen=True)
-class Decided:
+class SubmissionDecision:
     """A decision about a submission, by pseudonym."""
 
     rater_id: str
@@ -43,7 +41,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Summary:
+class CrowdSummary:
     """One campaign: a study's batches on one platform in one mode. Money in cents."""
 
     platform: PlatformName
@@ -61,16 +59,16 @@ class Summary:
     unsettled: int  #: calls of which it is not known yet whether they took effect
     hourly: float  #: dollars an hour that the median submission was paid, bonuses included; NaN before there is one
     minutes: float  #: of the median submission; NaN before there is one
-    decisions: tuple[Decided, ...]
+    decisions: tuple[SubmissionDecision, ...]
 
 
-def read_summaries(study: Study) -> list[Summary]:
+def read_summaries(study: Study) -> list[CrowdSummary]:
     """The study's campaigns that there are, live ones first; [] where there is no ledger."""
     path = study.scratch / LEDGER
     return [_summary(study, platform, mode) for platform, mode in ledgers(path)]
 
 
-def _summary(study: Study, platform: PlatformName, mode: Mode) -> Summary:
+def _summary(study: Study, platform: PlatformName, mode: Mode) -> CrowdSummary:
     with Ledger(study.scratch / LEDGER, study.name, platform, mode) as ledger:
         offered, works, operations = ledger.offered(), ledger.work(), ledger.operations()
         rewards = {one.batch.batch_id: one.reward for one in offered}
@@ -87,7 +85,7 @@ def _summary(study: Study, platform: PlatformName, mode: Mode) -> Summary:
         people = {work.submission.submission_id: (work.pseudonym, work.batch_id) for work in works}
         spec = crowd_of(study)
         costs = [pay.cost(platform, one.reward, one.places, spec) for one in offered]
-        return Summary(
+        return CrowdSummary(
             platform=platform,
             mode=mode,
             batches=len(offered),
@@ -107,9 +105,9 @@ def _summary(study: Study, platform: PlatformName, mode: Mode) -> Summary:
         )
 
 
-def _decided(judgement: Judgement, people: Mapping[str, tuple[str, str]]) -> Decided:
+def _decided(judgement: SubmissionReview, people: Mapping[str, tuple[str, str]]) -> SubmissionDecision:
     pseudonym, batch_id = people[judgement.submission_id]
-    return Decided(
+    return SubmissionDecision(
         rater_id=pseudonym,
         batch_id=batch_id,
         decision=judgement.decision,
@@ -120,7 +118,7 @@ def _decided(judgement: Judgement, people: Mapping[str, tuple[str, str]]) -> Dec
     )
 
 
-def summary_text(summary: Summary) -> str:
+def summary_text(summary: CrowdSummary) -> str:
     """A campaign in lines, each with its mode."""
     where = f"[{summary.mode} {summary.platform}]"
     states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
@@ -145,7 +143,7 @@ def marked(where: str, text: str) -> str:
     return "\n".join(f"{where} {line}".rstrip() for line in text.split("\n"))
 
 
-def cases_text(campaign: Campaign) -> str:
+def cases_text(campaign: CrowdCampaign) -> str:
     """The submissions that wait for a decision: a row each, then what there is against some of them."""
     found = cases(campaign)
     rows = [
@@ -208,9 +206,9 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
     )  # fmt: skip
 
 
-def _check(study: Study, platform: PlatformName, new: Sequence[Offered]) -> None:
+def _check(study: Study, platform: PlatformName, new: Sequence[BatchOffer]) -> None:
     """Raise StudyError for a batch that `launch` would refuse, as far as that is known without the platform."""
-    spec, rubric, pairs = crowd_of(study), load_rubric(study), {pair.pair_id: pair for pair in shown(study)}
+    spec, rubric, pairs = crowd_of(study), load_rubric(study), {pair.pair_id: pair for pair in read_shown(study)}
     for one in new:
         if platform == "mturk":
             texts = tuple(pairs[key] for key in one.batch.pair_ids)

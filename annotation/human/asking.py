@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from annotation.human.records import HumanAnswer, HumanItem, HumanTask
+import pandas as pd
+
+from annotation.human.records import UNKNOWN, HumanAnswer, HumanItem, HumanTask
 from annotation.questions import Kind, labels_of, ranks_of
+from plumbline.frames import that_count
 from plumbline.study.human import CANNOT_TELL, TOGETHER
 
 NONE, YES, NO = "none", "yes", "no"
@@ -21,7 +25,7 @@ GRADES = (0, 1, 2, 3)
 
 
 @dataclass(frozen=True)
-class Asking:
+class TaskQuestion:
     """One question of a task."""
 
     name: str
@@ -32,7 +36,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Given:
+class RaterAnswers:
     """What one rater answered of one record: kept answers by question."""
 
     answers: Mapping[str, str]
@@ -58,21 +62,21 @@ def apart(task: HumanTask) -> bool:
     return task.asked in ("graded", "binary") and task.candidates > TOGETHER
 
 
-def questions_of(task: HumanTask) -> list[Asking]:
+def questions_of(task: HumanTask) -> list[TaskQuestion]:
     """The questions of a task, in order."""
     own = _options(task)
     if task.asked == "labels":
-        return [Asking(task.task, "multi_label", own)]
+        return [TaskQuestion(task.task, "multi_label", own)]
     if task.asked == "ranked":
         places = tuple(f"d{place}" for place in range(1, task.candidates + 1))
         return [
-            Asking(task.task, "label", (YES, CANNOT_TELL)),
-            Asking(f"{task.task}-order", "ranking", places, required=False),
+            TaskQuestion(task.task, "label", (YES, CANNOT_TELL)),
+            TaskQuestion(f"{task.task}-order", "ranking", places, required=False),
         ]
     if task.asked in ("graded", "binary") and not apart(task):
         names = [task.task, *(f"{task.task}-{place}" for place in range(2, task.candidates + 1))]
-        return [Asking(name, "label", own, place) for place, name in enumerate(names, 1)]
-    return [Asking(task.task, "label", own)]
+        return [TaskQuestion(name, "label", own, place) for place, name in enumerate(names, 1)]
+    return [TaskQuestion(task.task, "label", own)]
 
 
 def _options(task: HumanTask) -> tuple[str, ...]:
@@ -102,7 +106,7 @@ def clusters_shown(task: HumanTask) -> int:
 def answers_of(
     task: HumanTask,
     item: HumanItem,
-    given: Mapping[str, Given],
+    given: Mapping[str, RaterAnswers],
     rater_id: str,
     *,
     simulated: bool,
@@ -143,7 +147,7 @@ def answers_of(
         yield HumanAnswer.model_validate({**said, **one, **chosen})
 
 
-def _ranked(task: HumanTask, item: HumanItem, own: Given, said: Mapping[str, object]) -> Iterator[HumanAnswer]:
+def _ranked(task: HumanTask, item: HumanItem, own: RaterAnswers, said: Mapping[str, object]) -> Iterator[HumanAnswer]:
     tells = own.answers.get(task.task) == YES
     ranks = ranks_of(own.answers.get(f"{task.task}-order", "")) if tells else {}
     if tells and any(f"d{place}" not in ranks for place in range(1, len(item.shown) + 1)):
@@ -173,3 +177,69 @@ def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, o
     if task.asked in ("score", "graded"):
         return {"value": float(number)}
     return {"label": str(number) if task.asked == "cluster" else task.labels[number - 1]}
+
+
+@dataclass(frozen=True)
+class TaskAnswers:
+    """The answers of a study's people, and what did not count."""
+
+    answers: list[HumanAnswer]
+    left_out: Mapping[str, Counter[str]]  #: records with a rater's answer, by task and reason
+
+
+def answered(
+    tasks: Sequence[HumanTask], items: Sequence[HumanItem], ratings: Mapping[str, pd.DataFrame]
+) -> TaskAnswers:
+    """The answers of a frame of ratings (rows of `Rating`) for each task: those that count, by task.
+
+    An item whose candidates have a record each counts with those that were answered; orders without an order do not
+    count (`human.asking.answers_of`).
+    """
+    by_task = {one.task: one for one in tasks}
+    found, left = list[HumanAnswer](), {one.task: Counter[str]() for one in tasks}
+    given: dict[str, dict[str, dict[str, RaterAnswers]]] = {}  # by task, rater and pair
+    simulated = dict[str, bool]()
+    columns = ["pair_id", "rater_id", "question", "answer", "seconds", "simulated", "order"]
+    for name, frame in ratings.items():
+        counting = that_count(frame)
+        whole = counting if "order" in counting else counting.assign(order="")
+        raters = given.setdefault(name, {})
+        for (pair_id, rater), own in whole[columns].groupby(["pair_id", "rater_id"], sort=True, observed=True):
+            answers = dict(zip(own["question"].astype(str), own["answer"].astype(str), strict=True))
+            raters.setdefault(str(rater), {})[str(pair_id)] = RaterAnswers(
+                answers, float(own["seconds"].iloc[0]), order_of(str(own["order"].iloc[0]))
+            )
+            simulated[str(rater)] = bool(own["simulated"].iloc[0])
+    for item in items:
+        for rater, records in given.get(item.task, {}).items():
+            rows = list(answers_of(by_task[item.task], item, records, rater, simulated=simulated[rater]))
+            there = any(one in records for one in (item.records or (item.pair_id,)))
+            if there and not rows:
+                left[item.task]["orders that rank not all candidates"] += 1
+            found += rows
+    return TaskAnswers(found, left)
+
+
+def order_of(kept: str) -> tuple[int, ...] | None:
+    """An order as ratings keep it (`Rating.order`)."""
+    return None if kept == UNKNOWN else tuple(map(int, kept.split()))
+
+
+def lines_of(tasks: Sequence[HumanTask], answers: Sequence[HumanAnswer], left: Mapping[str, Counter[str]]) -> list[str]:
+    """A line for each task: how many items, raters and answers count, how often nothing could be told, what did not."""
+    lines = []
+    for task in tasks:
+        own = [one for one in answers if one.task == task.task]
+        units = {(one.item, one.rater_id) for one in own}
+        full = Counter(item for item, _ in units)
+        enough = sum(number >= task.raters for number in full.values())
+        told = sum(one.abstained for one in own)
+        made = ", simulated" if any(one.simulated for one in own) else ""
+        line = (
+            f"{task.task} ({task.task_type}): {enough} of {task.n_items} items by {task.raters} raters or more,"
+            f" {len(full)} by any; {len({rater for _, rater in units})} raters{made}; cannot tell:"
+            f" {told} of {len(own)} answers"
+        )
+        out = ", ".join(f"{reason} {number}" for reason, number in left.get(task.task, {}).items() if number)
+        lines.append(line + (f"; not counted: {out}" if out else ""))
+    return lines

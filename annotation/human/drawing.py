@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from generation.datasets.scored import Scored
+from generation.datasets.scored import ScoredItem
 from plumbline.errors import StudyError
 from plumbline.fields import Value
 from plumbline.identity import identity
@@ -26,10 +26,10 @@ HIDDEN = "-1"  # the label of items whose gold is kept back
 
 
 @dataclass(frozen=True)
-class Chosen:
+class DrawnItem:
     """An item that was drawn, with the candidates that stand beside it, by id."""
 
-    one: Scored
+    one: ScoredItem
     candidates: tuple[str, ...] = ()  #: in the order of their ids
     shown: tuple[str, ...] = ()  #: in the order in which they are shown, which a hash decides
 
@@ -42,21 +42,21 @@ class Chosen:
 
 
 @dataclass
-class Drawn:
+class TaskDrawing:
     """The items of a task, and what could not be drawn, by reason."""
 
-    items: list[Chosen] = field(default_factory=list)
+    items: list[DrawnItem] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     n_cut: int = 0
     longest: int = 0
 
 
-def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int) -> Drawn:
+def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem], seed: int) -> TaskDrawing:
     """Items for people: of each pair of languages so many as the task asks for, or as there are.
 
     Raises StudyError where there are none, and for what balancing or clusters cannot be.
     """
-    drawn = Drawn()
+    drawn = TaskDrawing()
     if spec.balance == "label" and task_type not in LABELLED:
         raise StudyError(f"human.tasks: {spec.name!r}: {task_type} has no labels to balance; take `balance` out")
     wanted = [one for one in found if _of_languages(spec, one)]
@@ -64,7 +64,7 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int
         there = ", ".join(sorted({one.language for one in found})) or "none"
         raise StudyError(f"human.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {there}")
     _refuse_hidden(spec, task_type, wanted)
-    by_languages = defaultdict[tuple[str, str], list[Scored]](list)
+    by_languages = defaultdict[tuple[str, str], list[ScoredItem]](list)
     for one in _usable(wanted, spec, task_type, drawn.left_out):
         by_languages[one.language, one.output_language].append(one)
     for own in by_languages.values():
@@ -72,7 +72,7 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int
         if task_type in CHOSEN_AMONG:
             drawn.items += _searched(spec, task_type, rows, seed, drawn.left_out)
         else:
-            drawn.items += [Chosen(one) for one in _picked(spec, rows, seed)]
+            drawn.items += [DrawnItem(one) for one in _picked(spec, rows, seed)]
     _refuse_other_numbers(spec, drawn.items)
     if not drawn.items:
         why = "; ".join(f"{number} {reason}" for reason, number in drawn.left_out.items()) or "it has no rows"
@@ -80,7 +80,7 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int
     return drawn
 
 
-def _refuse_hidden(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored]) -> None:
+def _refuse_hidden(spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem]) -> None:
     """Raise StudyError where all gold is -1, or there is none: its owner keeps it, as of the test sets of contests."""
     if task_type in CHOSEN_AMONG or len(found) < 2:
         return
@@ -95,13 +95,15 @@ def _refuse_hidden(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored])
         )
 
 
-def _of_languages(spec: HumanTaskSpec, one: Scored) -> bool:
+def _of_languages(spec: HumanTaskSpec, one: ScoredItem) -> bool:
     return not spec.languages or {one.language, one.output_language} <= set(spec.languages)
 
 
-def _usable(found: Sequence[Scored], spec: HumanTaskSpec, task_type: str, left_out: Counter[str]) -> list[Scored]:
+def _usable(
+    found: Sequence[ScoredItem], spec: HumanTaskSpec, task_type: str, left_out: Counter[str]
+) -> list[ScoredItem]:
     """Items with all their texts and with gold, each text once, as far as raters read it."""
-    usable, seen = list[Scored](), set[str]()
+    usable, seen = list[ScoredItem](), set[str]()
     for one in found:
         read = {name: cut(value, spec.cut) for name, value in one.fields.items()}
         key = identity("human-item-v1", one.language, one.output_language, read)
@@ -124,9 +126,9 @@ def _usable(found: Sequence[Scored], spec: HumanTaskSpec, task_type: str, left_o
     return usable
 
 
-def _one_set(found: Sequence[Scored], spec: HumanTaskSpec, seed: int, left_out: Counter[str]) -> list[Scored]:
+def _one_set(found: Sequence[ScoredItem], spec: HumanTaskSpec, seed: int, left_out: Counter[str]) -> list[ScoredItem]:
     """Of texts that stand in several sets to be clustered those of one: the first with enough, else the largest."""
-    sets = defaultdict[str, list[Scored]](list)
+    sets = defaultdict[str, list[ScoredItem]](list)
     for one in found:
         sets[one.drawn_with].append(one)
     order = sorted(sets, key=lambda name: _rank(seed, spec.name, "set", name))
@@ -136,9 +138,9 @@ def _one_set(found: Sequence[Scored], spec: HumanTaskSpec, seed: int, left_out: 
     return sets[chosen]
 
 
-def _picked(spec: HumanTaskSpec, found: Sequence[Scored], seed: int) -> list[Scored]:
+def _picked(spec: HumanTaskSpec, found: Sequence[ScoredItem], seed: int) -> list[ScoredItem]:
     """So many items as are asked for, in the data set's order; what is drawn together comes whole or not at all."""
-    units = defaultdict[str, list[Scored]](list)
+    units = defaultdict[str, list[ScoredItem]](list)
     for one in found:
         units[one.drawn_with if one.drawn_with and not one.labels else one.item].append(one)
     order = sorted(units, key=lambda name: _rank(seed, spec.name, name))
@@ -165,13 +167,13 @@ def _in_turns(names: Sequence[str], label: Callable[[str], str]) -> list[str]:
 
 
 def _searched(
-    spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int, left_out: Counter[str]
-) -> list[Chosen]:
+    spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem], seed: int, left_out: Counter[str]
+) -> list[DrawnItem]:
     """Queries with so many candidates each: as many as the task asks for, or fewer where there are none."""
     own = list(found)
     if task_type == "bitext_mining":  # any row will do, and candidates are drawn for those that are taken
         own = [_with_candidates(spec, one, found, seed) for one in _picked(spec, found, seed)]
-    usable = list[Scored]()
+    usable = list[ScoredItem]()
     for one in own:
         there = _apart(one, spec.cut)
         if len(there) < len(one.candidates):
@@ -193,7 +195,7 @@ def _searched(
     return [_chosen(spec, one, number, seed) for one in _picked(spec, enough, seed)]
 
 
-def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[Chosen]) -> None:
+def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> None:
     """Raise StudyError where languages reach other numbers of candidates: all raters are asked about as many."""
     numbers = {len(item.candidates) for item in items}
     if len(numbers) > 1:
@@ -203,7 +205,7 @@ def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[Chosen]) -> None:
         )
 
 
-def _with_candidates(spec: HumanTaskSpec, one: Scored, found: Sequence[Scored], seed: int) -> Scored:
+def _with_candidates(spec: HumanTaskSpec, one: ScoredItem, found: Sequence[ScoredItem], seed: int) -> ScoredItem:
     """A text of bitext with rows among which its translation is: so many others as are asked for, drawn by its id."""
     places = sorted(
         range(len(found)), key=lambda place: _rank(seed, spec.name, "other", one.item, found[place].item)
@@ -220,7 +222,7 @@ def _some(number: int, seed: int, *what: str) -> list[int]:
     return [_rank(seed, *what, str(turn)) % number for turn in range(100)]
 
 
-def _apart(one: Scored, most: int) -> dict[str, str]:
+def _apart(one: ScoredItem, most: int) -> dict[str, str]:
     """Its candidates with something to read, each text once as it is cut; right ones go before others alike."""
     order = sorted(one.candidates, key=lambda name: name not in one.relevant)
     by_text: dict[str, str] = {}
@@ -231,7 +233,7 @@ def _apart(one: Scored, most: int) -> dict[str, str]:
     return {name: text for name, text in one.candidates.items() if name in kept}
 
 
-def _chosen(spec: HumanTaskSpec, one: Scored, number: int, seed: int) -> Chosen:
+def _chosen(spec: HumanTaskSpec, one: ScoredItem, number: int, seed: int) -> DrawnItem:
     """A query with its candidates: half of them right, as far as there are so many; or whichever are drawn."""
     order = sorted(one.candidates, key=lambda name: _rank(seed, spec.name, one.item, name))
     if spec.relevant == "always":
@@ -241,7 +243,7 @@ def _chosen(spec: HumanTaskSpec, one: Scored, number: int, seed: int) -> Chosen:
         order = [*right[:n_right], *others[: number - n_right]]
     taken = order[:number]
     shown = sorted(taken, key=lambda name: identity("human-order-v1", spec.name, one.item, name))
-    return Chosen(one, tuple(sorted(taken)), tuple(shown))
+    return DrawnItem(one, tuple(sorted(taken)), tuple(shown))
 
 
 def cut(value: Value, most: int) -> Value:
@@ -251,7 +253,7 @@ def cut(value: Value, most: int) -> Value:
     return [str(cut(str(one), most)) for one in value]
 
 
-def clusters_of(spec: HumanTaskSpec, items: Sequence[Chosen]) -> int:
+def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
     """How many clusters raters are told of. Raises StudyError where that is another number in each language."""
     if not spec.tell_clusters:
         return 0
@@ -269,7 +271,7 @@ def clusters_of(spec: HumanTaskSpec, items: Sequence[Chosen]) -> int:
 
 
 def refuse_other_scale(
-    spec: HumanTaskSpec, scale: Sequence[int], declared: Sequence[float], found: Sequence[Scored]
+    spec: HumanTaskSpec, scale: Sequence[int], declared: Sequence[float], found: Sequence[ScoredItem]
 ) -> None:
     """Raise StudyError where gold lies outside the scale that people are asked on, or its own, or does not vary.
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from annotation.human.asking import apart, questions_of
-from annotation.human.records import ITEMS, HumanItem, HumanTask
+from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem, HumanTask
 from annotation.human.tasks import read_tasks
+from plumbline.errors import DataError
 from plumbline.fields import fields_of
 from plumbline.identity import identity
+from plumbline.manifest import read_kept, read_kept_frame, refuse_replaced_table, write_kept_table
 from plumbline.records import Pair
 from plumbline.store import read_records
 from plumbline.study import Study
@@ -25,7 +27,7 @@ FIELD = "candidates"  # in which they stand together
 
 
 @dataclass(frozen=True)
-class Drawing:
+class OrderDrawing:
     """What is drawn for each rater of one queue."""
 
     seed: str  #: from which an order is drawn, with the rater's name
@@ -47,7 +49,7 @@ class Drawing:
         return {"seed": self.seed, "field": FIELD, "lengths": list(map(len, entries))} if entries else {}
 
 
-def drawing_of(study: Study, pairs: Sequence[Pair]) -> Drawing | None:
+def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     """What is drawn for each rater of some pairs, which are of one queue; None for other studies than of tasks."""
     if not isinstance(study.subject, HumanSubject) or not pairs:
         return None
@@ -55,12 +57,12 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> Drawing | None:
     task = next(one for one in read_tasks(study) if one.task == pool)
     seed = identity("order-of-raters-v1", study.sample.seed, pool, pairs[0].language, pairs[0].output_language)
     if apart(task):
-        return Drawing(seed, groups=groups_of(study, task))
+        return OrderDrawing(seed, groups=groups_of(study, task))
     numbers = {len(one.value) for pair in pairs for one in fields_of(pair) if one.name == FIELD}
     if len(numbers) != 1:
-        return Drawing(seed)
+        return OrderDrawing(seed)
     (number,) = numbers
-    return Drawing(seed, number, *named(task, number))
+    return OrderDrawing(seed, number, *named(task, number))
 
 
 def named(task: HumanTask, number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -76,3 +78,50 @@ def groups_of(study: Study, task: HumanTask) -> dict[str, str]:
     items = read_records(study.folder / ITEMS, HumanItem, study.command("annotation sample"))
     own = [item for item in items if item.task == task.task]
     return {record: identity("query-v1", item.task, item.item)[:32] for item in own for record in item.records}
+
+
+_COMMAND = "annotation sample"
+#: What a task's answers mean something by, beside its items.
+_ASKED = ("asked", "scale", "labels", "label_words", "clusters_told", "candidates", "relevant_in", "cut",
+          "instructions_hash")  # fmt: skip
+
+
+def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[HumanItem]) -> None:
+    """Take answers away that would be taken for answers to these tasks' items and are not.
+
+    People's are made again of what was collected (`annotation accept`). Of models' those stay that are to the same
+    items, asked in the same way; what models answered of others is kept with the models (`human/models/`), and what is
+    lacking is asked by `annotation judge run`.
+    """
+    try:
+        was = read_kept(study, TASKS, HumanTask, study.command(_COMMAND))
+        if was == list(tasks):
+            return
+        same = _same(study, was, tasks, items)
+        there = (study.folder / MODEL_ANSWERS).exists() and same
+        answers = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "") if there else None
+    except DataError:
+        answers = None
+    (study.folder / ANSWERS).unlink(missing_ok=True)
+    if answers is None:
+        (study.folder / MODEL_ANSWERS).unlink(missing_ok=True)
+        return
+    kept = [key in same for key in zip(answers["task"], answers["item"], strict=True)]
+    write_kept_table(study, MODEL_ANSWERS, answers[kept].reset_index(drop=True), HumanAnswer)
+
+
+def _same(
+    study: Study, was: Sequence[HumanTask], tasks: Sequence[HumanTask], items: Sequence[HumanItem]
+) -> set[tuple[str, str]]:
+    """Task and item of those that are shown and asked as before; of clusterings all of a task's, or none."""
+    refuse_replaced_table(study, ITEMS, _COMMAND)
+    before = {(one.task, one.item): one for one in read_records(study.folder / ITEMS, HumanItem, _COMMAND)}
+    known, now = {one.task: one for one in was}, {one.task: one for one in tasks}
+    asked = {
+        name
+        for name, task in now.items()
+        if name in known
+        and all(getattr(known[name], field) == getattr(task, field) for field in _ASKED)
+        and (task.asked != "cluster" or known[name].content_hash == task.content_hash)
+    }
+    return {(one.task, one.item) for one in items if one.task in asked and before.get((one.task, one.item)) == one}

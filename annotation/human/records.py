@@ -15,7 +15,7 @@ UNKNOWN = "unknown"  # of an order that a rater saw and nobody can say any more
 RaterKind = Literal["person", "model"]
 
 
-class TaskWords(Record):
+class TaskInstructions(Record):
     """The instructions that raters of a task are addressed from, as they stood in their files when it was drawn."""
 
     general: dict[str, Any] = Field(default={}, description="what stands for all tasks")
@@ -58,7 +58,9 @@ class HumanTask(Record):
     longest: int = Field(default=0, description="characters of the longest text, before any cut")
     left_out: dict[str, int] = Field(default={}, description="items that could not be drawn, by reason")
     instructions_hash: str = Field(description="hash of the instructions' file that raters were addressed from")
-    words: TaskWords = Field(default=TaskWords(), description="these instructions; they hold as long as the task does")
+    words: TaskInstructions = Field(
+        default=TaskInstructions(), description="these instructions; they hold as long as the task does"
+    )
     settings: dict[str, Any] = Field(description="what the study said of the task when its items were drawn")
 
 

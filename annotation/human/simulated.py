@@ -7,15 +7,21 @@ the gold plus the rater's bias plus normal noise, rounded to the scale. Nothing 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from annotation.human.asking import NO, NONE, YES, Asking, apart, clusters_shown, point_name, questions_of
-from annotation.human.records import HumanItem, HumanTask
+from annotation.human.asking import NO, NONE, YES, TaskQuestion, apart, clusters_shown, point_name, questions_of
+from annotation.human.records import ITEMS, HumanItem, HumanTask
+from annotation.human.tasks import COMMAND, prepared, read_tasks
 from annotation.questions import AND, ranked
-from generation.datasets.scored import Scored
+from generation.datasets.scored import ScoredItem
+from plumbline.errors import DataError
 from plumbline.identity import identity
+from plumbline.manifest import refuse_replaced_table
+from plumbline.store import read_records
+from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
 from plumbline.study.human import CANNOT_TELL
 
@@ -24,7 +30,11 @@ class Rehearsal:
     """What simulated raters answer: a pure function of seed, rater and record."""
 
     def __init__(
-        self, tasks: Sequence[HumanTask], items: Sequence[HumanItem], gold: Mapping[tuple[str, str], Scored], seed: int
+        self,
+        tasks: Sequence[HumanTask],
+        items: Sequence[HumanItem],
+        gold: Mapping[tuple[str, str], ScoredItem],
+        seed: int,
     ) -> None:
         self._tasks, self._gold, self._seed = {one.task: one for one in tasks}, gold, seed
         self._items = {record: item for item in items for record in (item.records or (item.pair_id,))}
@@ -63,7 +73,8 @@ class Rehearsal:
                 yield asking.name, self._one(task, asking, gold, (about, names), rater, draw)
 
     def _one(
-        self, task: HumanTask, asking: Asking, gold: Scored, among: tuple[str, list[str]], rater: SimulatedRater,
+        self, task: HumanTask, asking: TaskQuestion, gold: ScoredItem, among: tuple[str, list[str]],
+        rater: SimulatedRater,
         draw: np.random.Generator,
     ) -> str:  # fmt: skip
         about, names = among
@@ -87,7 +98,7 @@ class Rehearsal:
         sure = draw.random() < rater.right or not others
         return truths[0] if sure else str(others[draw.integers(len(others))])
 
-    def _several(self, task: HumanTask, gold: Scored, rater: SimulatedRater, draw: np.random.Generator) -> str:
+    def _several(self, task: HumanTask, gold: ScoredItem, rater: SimulatedRater, draw: np.random.Generator) -> str:
         """Of each label of the task whether it fits, wrong as often as the rater errs; errors are shared by labels."""
         wrong = (1 - rater.right) / max(len(task.labels), 1)
         chosen = [
@@ -102,3 +113,32 @@ class Rehearsal:
         own = int(identity("human-clusters-v1", self._seed, rater.name, task.task), 16)
         places = np.random.default_rng(own).permutation(clusters_shown(task))
         return f"c{places[self._labels[task.task].index(label) % len(places)] + 1}"
+
+
+def read_items(study: Study) -> list[HumanItem]:
+    """The items of a study's tasks. Raises DataError where they are not there, or not those that were drawn."""
+    refuse_replaced_table(study, ITEMS, study.command(COMMAND))
+    return read_records(study.folder / ITEMS, HumanItem, study.command(COMMAND))
+
+
+def rehearsal_of(study: Study) -> Rehearsal:
+    """Simulated raters of a study's tasks. Raises DataError where the data are no longer those that were drawn."""
+    tasks, gold = read_tasks(study), dict[tuple[str, str], ScoredItem]()
+    hashes = {one.task: one.content_hash for one in tasks}
+    for one in prepared(study):
+        if one.task.content_hash != hashes[one.task.task]:
+            raise DataError(
+                f"data set {one.task.dataset!r} has other items now than task {one.task.task!r} was drawn from; bring"
+                f" them back, or run `{study.command(COMMAND)}` again"
+            )
+        gold |= {(one.task.task, item.one.item): _on_scale(one.task, item.one) for item in one.drawn.items}
+    return Rehearsal(tasks, read_items(study), gold, study.raters.simulation_seed)
+
+
+def _on_scale(task: HumanTask, one: ScoredItem) -> ScoredItem:
+    """An item with its gold on the scale that people are asked on."""
+    if not task.gold_scale:
+        return one
+    low, high = task.gold_scale
+    share = (one.score - low) / (high - low)
+    return dataclasses.replace(one, score=task.scale[0] + share * (task.scale[-1] - task.scale[0]))

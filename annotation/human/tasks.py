@@ -2,34 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from annotation.human.asking import GRADES
+from annotation.human.asking import GRADES, NONE
 from annotation.human.drawing import (
     CHOSEN_AMONG,
     LABELLED,
     SCORED,
     SEARCHES,
-    Drawn,
+    TaskDrawing,
     clusters_of,
     draw,
     refuse_other_scale,
 )
-from annotation.human.labels import MOST_LABELS, NAMED, labels_of, refuse_one_label
 from annotation.human.records import TASKS, HumanTask
-from annotation.human.reworded import reworded
-from annotation.human.wording import general, human_rubric, instructions_hash, words_now
+from annotation.human.wording import general, human_rubric, instructions_hash, own_words, words_now
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
-from generation.datasets.scored import scored_items, split_of
+from generation.datasets.scored import ScoredItem, all_labels, label_words, scored_items, split_of
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.manifest import is_kept, read_kept
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, LocalDataset
-from plumbline.study.human import MOST_POINTS, HumanSubject, HumanTaskSpec
+from plumbline.study.human import CANNOT_TELL, MOST_POINTS, HumanSubject, HumanTaskSpec
+from plumbline.words import trim
+
+NAMED = ("classification", "multilabel_classification")  # types whose labels have words
+MOST_LABELS = 499  # that Argilla takes, beside the one of those who cannot tell
+LONGEST = 500  # characters on a button, that Argilla takes
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def labels_of(
+    spec: HumanTaskSpec, dataset: Dataset, general: Mapping[str, Any]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """All labels of the data set, in order, and the words of those that are no words themselves.
+
+    `general` has the words of the answers beside them. Raises StudyError for what Argilla does not show, for numbers
+    without words, and for what people could not tell apart.
+    """
+    labels = order_of(sorted(all_labels(dataset)))
+    where, several = f"human.tasks: {spec.name!r}", dataset.task == "multilabel_classification"
+    if len(labels) < 2:
+        raise StudyError(f"{where}: its data have the label {', '.join(labels) or 'none'} alone; take the task out")
+    most = MOST_LABELS - several  # which has a button for none of them
+    if len(labels) > most:
+        raise StudyError(
+            f"{where}: {len(labels)} labels are more than the {most} that Argilla shows; take the task out, or"
+            " ask on a data set of fewer"
+        )
+    if strange := [label for label in spec.labels if label not in labels]:
+        raise StudyError(f"{where}: no label {strange[0]!r}; its labels are {', '.join(labels[:20])}")
+    words = {label: said for label, said in {**label_words(dataset), **spec.labels}.items() if label in labels}
+    if bare := [label for label in labels if is_number(label) and label not in words]:
+        raise StudyError(
+            f"{where}: the label {bare[0]!r} is a number, which says nothing to people; write their words, such as"
+            f" labels: {{{bare[0]!r}: complaint}}"
+        )
+    said = {label: words.get(label, label) for label in labels}
+    _refuse_alike(where, said, [CANNOT_TELL, *([NONE] if several else [])], general)
+    return labels, {label: one for label, one in said.items() if one != label}
+
+
+def _refuse_alike(where: str, said: Mapping[str, str], beside: Sequence[str], general: Mapping[str, Any]) -> None:
+    """Raise StudyError for words that are too long, or the same as other labels' or as those of an answer beside."""
+    taken = {_read(words): f"the answer {words!r}" for name in beside for words in _wordings(general[name])}
+    for label, words in said.items():
+        if len(words) > LONGEST:
+            raise StudyError(
+                f"{where}: the label {label[:40]!r}... has {len(words)} characters, and a button takes {LONGEST}; write"
+                " shorter words under `labels`"
+            )
+        first = taken.setdefault(_read(words), f"the label {label!r}")
+        if first != f"the label {label!r}":
+            raise StudyError(
+                f"{where}: raters cannot tell {first} and the label {label!r} apart; write other words for it, such as"
+                f" labels: {{{label!r}: ...}}"
+            )
+
+
+def _wordings(words: Any) -> Iterator[str]:
+    yield from words.values() if isinstance(words, Mapping) else ()
+
+
+def _read(words: str) -> str:
+    return " ".join(trim(words).casefold().split())
+
+
+def refuse_one_label(spec: HumanTaskSpec, found: Sequence[ScoredItem]) -> None:
+    """Raise StudyError where all drawn items have the same labels: there is nothing to tell apart."""
+    labels = {frozenset(one.labels) for one in found}
+    if len(labels) < 2:
+        only = ", ".join(sorted(next(iter(labels)))) or "none of them"
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: all {len(found)} drawn items have the label {only!r}, so that nothing can be"
+            " told apart; write `balance: label`, or more items"
+        )
+
+
+def order_of(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels in the order in which they are shown: numbers by size, others by their letters."""
+    if all(is_number(one) for one in labels):
+        return tuple(sorted(labels, key=lambda one: (float(one), one)))
+    return tuple(sorted(labels, key=str.casefold))
+
+
+def is_number(label: str) -> bool:
+    """Whether a label is a number and nothing else, such as 3, -1 or 0.5."""
+    return bool(_NUMBER.fullmatch(label.strip()))
+
+
+def reworded(study: Study, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
+    """Whether a study's own instructions, or its languages, changed since a task was drawn.
+
+    Plumbline's change with its version, and the task keeps those that it was drawn with. Records of versions that kept
+    a hash alone do not tell whose changed.
+    """
+    if not drawn.words.own:
+        return drawn.instructions_hash != instructions_hash(study, spec, drawn.task_type)
+    if set(drawn.words.wordings) != set(study.wordings):
+        return True
+    return bool(spec.instructions) and drawn.words.own != own_words(study, spec, drawn.task_type)
+
+
+def reworded_lines(study: Study) -> list[str]:
+    """A line where Plumbline's instructions are others by now than those that the study's tasks were drawn with."""
+    if not isinstance(study.subject, HumanSubject):
+        return []
+    specs = {one.name: one for one in study.subject.tasks}
+    drawn = [one for one in read_kept(study, TASKS, HumanTask, "") if one.task in specs and one.words.own]
+    other = [one.task for one in drawn if not _as_now(study, specs[one.task], one)]
+    if not other:
+        return []
+    asked = (study.folder / "offered.json").exists()  # another sample is never drawn then
+    take = "" if asked else f"; to take the others, run `{study.command('annotation sample')}` again"
+    return [
+        f"prompts/human/ has other instructions by now for {', '.join(other)}; people and models are asked in those"
+        f" that the tasks were drawn with{take}"
+    ]
+
+
+def _as_now(study: Study, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
+    try:
+        return drawn.words == words_now(study, spec, drawn.task_type)
+    except StudyError:  # a file or a language is there no more
+        return False
+
 
 COMMAND = "annotation sample"
 #: By which people and models are scored, as mteb calls it: its own of each type (a test holds it), but for bitext.
@@ -65,14 +187,14 @@ _OF = {
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTask:
     """A task with its items as they were drawn, gold and all; nothing of it is written but `task`."""
 
     task: HumanTask
-    drawn: Drawn
+    drawn: TaskDrawing
 
 
-def prepared(study: Study) -> Iterator[Prepared]:
+def prepared(study: Study) -> Iterator[PreparedTask]:
     """The study's tasks one by one, each drawn anew from its data set. Raises StudyError or DataError."""
     specs = {one.name: one for one in study.datasets}
     for spec in subject_of(study).tasks:
@@ -81,7 +203,7 @@ def prepared(study: Study) -> Iterator[Prepared]:
         yield prepare(study, spec, data, dataset)
 
 
-def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Dataset) -> Prepared:
+def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Dataset) -> PreparedTask:
     """One task drawn from its data set. Raises StudyError for what people cannot be asked."""
     found, kind = scored_items(dataset), str(dataset.task)
     _refuse_idle(spec, kind)
@@ -98,7 +220,7 @@ def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Datas
     asked = _ASKED.get(kind) or (spec.relevance if kind in SEARCHES else "score")
     languages = dict.fromkeys(code for item in drawn.items for code in (item.one.language, item.one.output_language))
     _measure(spec, drawn)
-    return Prepared(
+    return PreparedTask(
         HumanTask(
             task=spec.name,
             task_type=kind,
@@ -141,7 +263,7 @@ def _refuse_idle(spec: HumanTaskSpec, kind: str) -> None:
             )
 
 
-def _told(spec: HumanTaskSpec, drawn: Drawn) -> int:
+def _told(spec: HumanTaskSpec, drawn: TaskDrawing) -> int:
     told = clusters_of(spec, drawn.items)
     if told > MOST_LABELS:
         raise StudyError(
@@ -155,7 +277,7 @@ def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe
     return spec.relevant if kind in CHOSEN_AMONG else ""
 
 
-def _scales(spec: HumanTaskSpec, data: DatasetSpec, drawn: Drawn) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def _scales(spec: HumanTaskSpec, data: DatasetSpec, drawn: TaskDrawing) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """The points that people are asked on, and the ends of gold's own scale where the data set says that it is other.
 
     Raises StudyError for gold that lies off its scale.
@@ -177,7 +299,7 @@ def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, .
     return tuple(range(int(low), int(high) + 1))
 
 
-def _measure(spec: HumanTaskSpec, drawn: Drawn) -> None:
+def _measure(spec: HumanTaskSpec, drawn: TaskDrawing) -> None:
     """Count texts that are cut, and find the longest."""
     for item in drawn.items:
         values = [*item.one.fields.values(), *(item.one.candidates[name] for name in item.candidates)]

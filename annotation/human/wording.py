@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from annotation.human.asking import NO, NONE, YES, Asking, apart, clusters_shown, questions_of
-from annotation.human.records import HumanTask, TaskWords
+from annotation.human.asking import NO, NONE, YES, TaskQuestion, apart, clusters_shown, questions_of
+from annotation.human.records import HumanTask, TaskInstructions
 from annotation.wordings import ENGLISH, HUMAN_GENERAL, human_file, with_wordings
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
@@ -47,10 +47,10 @@ def instructions_hash(study: Study, spec: HumanTaskSpec, task_type: str) -> str:
     return identity("instructions-v1", general(study), instructions(study, spec, task_type))
 
 
-def words_now(study: Study, spec: HumanTaskSpec, task_type: str) -> TaskWords:
+def words_now(study: Study, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
     """What a task's raters would be addressed from if it was drawn now; raises as `instructions`."""
     every, own = _as_kept(general(study)), own_words(study, spec, task_type)
-    return TaskWords(general=every, own=own, wordings=tuple(sorted(study.wordings)))
+    return TaskInstructions(general=every, own=own, wordings=tuple(sorted(study.wordings)))
 
 
 def own_words(study: Study, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
@@ -110,7 +110,9 @@ def _pool(own: Mapping[str, Any], task: HumanTask) -> dict[str, Any]:
     return {"title": own["title"], "asked": asked, "questions": hint}
 
 
-def _question(every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask, asking: Asking) -> dict[str, Any]:
+def _question(
+    every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask, asking: TaskQuestion
+) -> dict[str, Any]:
     title = own["question"]
     if task.asked == "ranked":
         title = own["order"] if asking.kind == "ranking" else own["told"]

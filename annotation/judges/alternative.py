@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.intervals import Floats
 from plumbline.frames import that_count
+from plumbline.statistics.intervals import Floats
 
 EXPERTS, SKILLED, CROWD = 0.2, 0.15, 0.1  # the paper's epsilon: what a judge's cheapness may cost, by who rates
 FALSE_DISCOVERIES = 0.05

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from annotation.judges.prompts import Asking, Questionnaire
-from annotation.judges.recorded import RecordedJudgements, load_recorded
+from annotation.judges.prompts import JudgeMessage, Questionnaire
+from annotation.judges.replies import RecordedJudgements, load_recorded
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from plumbline.errors import ServiceError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.study import Study
-from plumbline.study.annotators import OpenAIAnnotator, VllmAnnotator
+from plumbline.study.human import OpenAIAnnotator, VllmAnnotator
 from plumbline.study.judges import OpenAIJudge, RecordedJudge, VllmJudge
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _QUIET = {"enable_thinking": False}
 _WAITING = 8  # batches in flight: one whose answers are a token long ends all at once, and the next must be there
 
 
-class Asker(Protocol):
+class JudgeClient(Protocol):
     """Who answers for a judge."""
 
     @property
@@ -44,7 +44,7 @@ class Asker(Protocol):
     def repeatable(self) -> bool:
         """Whether another attempt can get another answer."""
 
-    async def answer(self, asking: Asking, attempt: Attempt, *, labels: bool) -> Completion:
+    async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
         """One attempt at an answer, with `labels` its first token alone; raises as `Generator.transform`."""
 
     async def close(self) -> None:
@@ -52,7 +52,7 @@ class Asker(Protocol):
 
 
 @dataclass
-class ChatAsker:
+class JudgeChatClient:
     """A chat model; `sent` and `cached` count tokens of prompts, as far as it tells them."""
 
     chat: Chat
@@ -66,7 +66,7 @@ class ChatAsker:
         """The model's."""
         return self.chat.concurrency
 
-    async def answer(self, asking: Asking, attempt: Attempt, *, labels: bool) -> Completion:
+    async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
         """What the model says to a question about a pair."""
         return await self.chat_answer(asking.message, attempt, asking.scale.labels if labels else ())
 
@@ -82,7 +82,7 @@ class ChatAsker:
         await self.chat.close()
 
 
-async def start(study: Study, asked: Questionnaire, labels: Sequence[str]) -> Asker:
+async def start(study: Study, asked: Questionnaire, labels: Sequence[str]) -> JudgeClient:
     """Who answers for a judge, ready. `labels` are the points whose probabilities will be asked for; none are for text.
 
     Says on the terminal what it cannot do. Raises StudyError for a label that is several tokens, ServiceError where
@@ -94,7 +94,7 @@ async def start(study: Study, asked: Questionnaire, labels: Sequence[str]) -> As
     return await start_chat(study, spec, labels)
 
 
-async def start_chat(study: Study, spec: ChatSpec, labels: Sequence[str] = ()) -> ChatAsker:
+async def start_chat(study: Study, spec: ChatSpec, labels: Sequence[str] = ()) -> JudgeChatClient:
     """A model that is asked by messages, ready; says and raises as `start`."""
     if isinstance(spec, (OpenAIJudge, OpenAIAnnotator)):
         return await _server(study, spec, labels)
@@ -109,10 +109,10 @@ async def start_chat(study: Study, spec: ChatSpec, labels: Sequence[str] = ()) -
     except BaseException:
         await engine.close()
         raise
-    return ChatAsker(engine, bool(labels))
+    return JudgeChatClient(engine, bool(labels))
 
 
-async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Sequence[str]) -> ChatAsker:
+async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Sequence[str]) -> JudgeChatClient:
     """A chat server, asked once what it takes: silence about thinking, and probabilities."""
     from generation.generators.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
@@ -131,7 +131,7 @@ async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Seq
             if told and answer.labels is None:
                 continue
             _say(spec.name, labels and not told, not server.extra)
-            return ChatAsker(server, bool(told))
+            return JudgeChatClient(server, bool(told))
         raise ServiceError(f"{spec.base_url}: {refused}; correct {spec.name!r} in the study")
     except BaseException:
         await server.close()

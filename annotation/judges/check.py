@@ -5,7 +5,8 @@ Everything is shown after the verdicts were reached, so that what is seen here i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,14 +14,16 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.alternative import CROWD, alternative_test
-from annotation.judges.beside import Beside, beside, read_judging
+from annotation.judges.decisions import JudgedOutcome, beside, read_judging
 from annotation.judges.effects import between_judges, length_slope, order_effects, rounded
-from annotation.judges.judgements import over_orders
 from annotation.judges.people import against_people, far_ratings, pair_means, with_each_rater
+from annotation.judges.records import over_orders
 from annotation.ratings.ratings import counting_ratings
 from annotation.statistics.summaries import Design
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from plumbline import cli
 from plumbline.study import Study
 from plumbline.words import count_words
 
@@ -29,7 +32,7 @@ Flag = Literal["both", "any"]
 
 
 @dataclass(frozen=True)
-class Checked:
+class JudgeCheck:
     """What was found, as tables by name; a table without rows is left out."""
 
     tables: Mapping[str, pd.DataFrame]
@@ -39,7 +42,7 @@ class Checked:
     decides: bool = False  #: whether people and judges decide together
 
 
-def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> Checked:
+def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
     """Hold the study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
     evidence = Evidence.whole(study)
     found = read_verdicts(study)
@@ -48,7 +51,7 @@ def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> Checked:
     return checked(evidence, beside(evidence, found, judging), epsilon, flag)
 
 
-def checked(evidence: Evidence, made: Beside, epsilon: float = CROWD, flag: Flag = "both") -> Checked:
+def checked(evidence: Evidence, made: JudgedOutcome, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
     """The same of what was read before. Where the rules let no judge speak of verdicts, it is of agreement alone."""
     design, judging = evidence.design, made.judging
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
@@ -60,7 +63,7 @@ def checked(evidence: Evidence, made: Beside, epsilon: float = CROWD, flag: Flag
     shown = evidence.study.acceptance.judges.use != "none"
     if shown:
         tables |= {"together": made.together, "decisions": made.decisions, "saved": made.saved}
-    return Checked(
+    return JudgeCheck(
         {name: table for name, table in tables.items() if len(table)},
         tuple(made.warnings) if shown else (),
         made.recorded,
@@ -126,3 +129,166 @@ def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataF
         found = length_slope(gaps.to_numpy(np.float64), ratios.reindex(people.index).to_numpy(np.float64))
         rows.append((judge, question, found.value, found.low, found.high, found.reason))
     return pd.DataFrame(rows, columns=["judge", "question", "slope", "low", "high", "reason"])
+
+
+# (table, its title, its columns with their headings)
+_DECISIONS = (
+    "People first; beside them what the same rule says of people and judges together",
+    {
+        "transformation": "Transformation",
+        "language": "Language",
+        "decision": "People",
+        "with_judges": "People + judges",
+    },
+)
+_SHOWN: Sequence[tuple[str, str, dict[str, str]]] = (
+    ("decisions", *_DECISIONS),
+    (
+        "people",
+        "Judges beside the mean rating of each pair; gap: judge minus people, with its 95% interval",
+        {
+            "judge": "Judge",
+            "question": "Question",
+            "transformation": "Transformation",
+            "n": "Pairs",
+            "failed": "Failed",
+            "spearman": "Spearman",
+            "ac2": "AC2",
+            "mean_absolute_error": "Error",
+            "gap": "Gap",
+            "low": "from",
+            "high": "to",
+        },
+    ),
+    (
+        "alternative",
+        "Alternative annotator test: passing says as good as one more rater, not that the mean is right",
+        {
+            "judge": "Judge",
+            "question": "Question",
+            "epsilon": "Epsilon",
+            "omega": "Raters beaten",
+            "rho": "Closer",
+            "passes": "Passes",
+            "reason": "",
+        },
+    ),
+    (
+        "order",
+        "How far scores move with the order of the scale (up minus down)",
+        {
+            "judge": "Judge",
+            "question": "Question",
+            "n": "Outputs",
+            "difference": "Difference",
+            "low": "from",
+            "high": "to",
+            "large": "By a point",
+        },
+    ),
+    (
+        "length",
+        "How the gap rises with length: points for each factor of e in words",
+        {"judge": "Judge", "question": "Question", "slope": "Slope", "low": "from", "high": "to", "reason": ""},
+    ),
+    (
+        "between",
+        "Judges beside each other",
+        {
+            "question": "Question",
+            "first": "Judge",
+            "second": "Judge",
+            "n": "Outputs",
+            "spearman": "Spearman",
+            "ac2": "AC2",
+            "difference": "Difference",
+        },
+    ),
+)
+
+
+def beside_text(made: JudgedOutcome) -> str:
+    """What stands beside verdicts, for `annotation accept`: what is recorded, decisions, and what they rest on."""
+    title, columns = _DECISIONS
+    lines = [
+        title,
+        who_decides(decides=made.decides),
+        *_recorded(made.recorded),
+        *([SIMULATED] if made.simulated else []),
+    ]
+    lines += ["", _table(made.decisions, columns), "", *basis_lines(made.decisions)]
+    return "\n".join([*lines, *saved_lines(made.saved)])
+
+
+def who_decides(*, decides: bool) -> str:
+    """Whose the verdicts are."""
+    if decides:
+        return "Verdicts are those of people and judges together (acceptance.judges: decide)."
+    return "Verdicts are people's; judges decide nothing."
+
+
+def _recorded(judges: Sequence[str]) -> list[str]:
+    return [f"Recorded, nobody was asked: {', '.join(judges)}"] if judges else []
+
+
+def saved_lines(saved: pd.DataFrame | None) -> list[str]:
+    """What judges have saved so far, in a line; none where they are refused everywhere."""
+    if saved is None:
+        return []
+    known = saved[saved["reason"] == ""]
+    if known.empty:
+        return []
+    pairs, ratings = known["pairs_saved"].sum(), known["ratings_saved"].sum()
+    where = f"in {len(known)} of {len(saved)} groups that are judged apart; judges are refused in the others"
+    size = f"{abs(pairs):,.0f} pairs ({abs(ratings):,.0f} ratings)"
+    told = (
+        f"Saved so far: {size} that people alone would have to rate as well, for intervals over pairs as narrow"
+        if pairs > -0.5  # less than a pair is none
+        else f"Nothing saved so far: with these judges means are only as sure as people's with {size} fewer"
+    )
+    return [f"{told}{', ' + where if len(known) < len(saved) else ''}"]
+
+
+def check_text(name: str, found: JudgeCheck) -> str:
+    """The tables of a study called `name`, what makes them doubtful first."""
+    parts = [f"Judges of study {name}", *_recorded(found.recorded)]
+    if found.simulated:
+        parts.append(SIMULATED)
+    parts += [f"Another decision with judges: {line}" for line in found.warnings]
+    for table, title, columns in _SHOWN:
+        if table in found.tables:
+            parts.append(f"\n{title}\n\n{_table(found.tables[table], columns)}")
+        if table == "decisions" and table in found.tables:
+            parts += [
+                "",
+                who_decides(decides=found.decides),
+                *basis_lines(found.tables[table]),
+                *saved_lines(found.tables.get("saved")),
+            ]
+    far = len(found.tables.get("far", ()))
+    parts.append(f"\nRatings more than 2 points from the judges, to be read: {far} ({FOLDER}/far.csv)")
+    return "\n".join(parts)
+
+
+def basis_lines(decided: pd.DataFrame) -> list[str]:
+    """What the decisions with judges rest on, and why there are none: a line for all that have the same."""
+    found = []
+    for column, none in (("rests_on", ""), ("why_not", "no judges, ")):
+        for said, own in decided[decided[column] != ""].groupby(column, sort=False):
+            names = dict.fromkeys(own["transformation"] + " (" + own["language"] + ")")
+            found.append(f"{', '.join(names)}: {none}{said}")
+    return found
+
+
+def _table(frame: pd.DataFrame, columns: dict[str, str]) -> str:
+    shown = frame.replace({"with_judges": {"": "refused"}}) if "with_judges" in columns else frame
+    rows = [[_cell(row[name]) for name in columns] for row in shown.to_dict("records")]
+    return cli.columns(list(columns.values()), rows)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.2f}"
+    return str(value)

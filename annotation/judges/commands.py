@@ -119,20 +119,24 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     if isinstance(study.subject, HumanSubject):
-        from annotation.judges.annotators.command import annotate_command  # noqa: PLC0415
+        from annotation.judges.annotators.run import annotate_command  # noqa: PLC0415
 
         return annotate_command(study, options)
-    from annotation.judges.forecast import forecast  # noqa: PLC0415
-    from annotation.judges.kept import Kept  # noqa: PLC0415
     from annotation.judges.pool import draw_judged, judged_file  # noqa: PLC0415
-    from annotation.judges.run import judge, questionnaires, read_judgements  # noqa: PLC0415
+    from annotation.judges.progress import JudgeProgress  # noqa: PLC0415
+    from annotation.judges.run import (  # noqa: PLC0415
+        forecast,
+        judge,
+        questionnaires,
+        read_judgements,
+    )
 
     if options.generator:
         study = study.by(study.generator_called(options.generator))
     if options.dry_run:
         asked = questionnaires(study, options.judge)
         pairs = draw_judged(study, keep=False)
-        kept = [Kept(study, one, pairs, study.judgements, again=options.again) for one in asked]
+        kept = [JudgeProgress(study, one, pairs, study.judgements, again=options.again) for one in asked]
         print(forecast(kept, options.rate))
         return 0
     inputs = study.data_files() if study.subject else [study.folder / "texts.parquet", study.outputs]
@@ -147,10 +151,17 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _gold(options: argparse.Namespace) -> int:
-    from annotation.judges.forecast import forecast  # noqa: PLC0415
-    from annotation.judges.gold_run import FILE, FOLDER, PAIRS, gold_asked, gold_frame, judge_gold  # noqa: PLC0415
+    from annotation.judges.gold_run import (  # noqa: PLC0415
+        FILE,
+        FOLDER,
+        PAIRS,
+        gold_asked,
+        gold_frame,
+        gold_text,
+        judge_gold,
+    )
     from annotation.judges.gold_run import agreement_with_gold as agreement  # noqa: PLC0415
-    from annotation.judges.gold_text import gold_text  # noqa: PLC0415
+    from annotation.judges.run import forecast  # noqa: PLC0415
 
     study = cli.study_of(options)
     if options.dry_run:
@@ -170,8 +181,11 @@ def _gold(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from annotation.judges.check import FOLDER, check  # noqa: PLC0415
-    from annotation.judges.check_text import check_text  # noqa: PLC0415
+    from annotation.judges.check import (  # noqa: PLC0415
+        FOLDER,
+        check,
+        check_text,
+    )
     from plumbline.exhibits.csv import csv_bytes  # noqa: PLC0415
     from plumbline.exhibits.folder import write_files  # noqa: PLC0415
 
@@ -185,11 +199,16 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _select(options: argparse.Namespace) -> int:
-    from annotation.judges.names import FOLDER  # noqa: PLC0415
-    from annotation.judges.select_generator import choose  # noqa: PLC0415
-    from annotation.judges.select_material import read_material  # noqa: PLC0415
-    from annotation.judges.select_record import selection_record  # noqa: PLC0415
-    from annotation.judges.select_text import select_files, select_text  # noqa: PLC0415
+    from annotation.judges.select_generator import (  # noqa: PLC0415
+        FOLDER,
+        choose,
+        read_material,
+    )
+    from annotation.judges.select_report import (  # noqa: PLC0415
+        select_files,
+        select_text,
+        selection_record,
+    )
     from plumbline.exhibits.folder import write_files  # noqa: PLC0415
 
     study = cli.study_of(options)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from annotation.judges.judgements import checked, over_orders
+from annotation.judges.records import checked, over_orders
 from annotation.records import Estimate
 from annotation.statistics.agreement import Answers, gwet_ac2, undefined
-from annotation.statistics.intervals import Floats, over_pairs, quantile
+from plumbline.statistics.intervals import Floats, over_pairs, quantile
 
 LARGE = 1.0  # points; a change of the order that moves a score so far deserves a look
 

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.effects import spearman
-from annotation.judges.judgements import over_orders
-from annotation.statistics.intervals import Floats
+from annotation.judges.records import over_orders
 from plumbline.frames import filled, numbers, once
+from plumbline.statistics.intervals import Floats
 from plumbline.words import count_words
 
 WORD_BINS = (0, 5, 10, 15, 20)  # PTEB, Figure 4: [0, 5) to [15, 20), and from 20 on

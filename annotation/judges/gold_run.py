@@ -6,21 +6,22 @@ computes the tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 import pandas as pd
 from pydantic import Field
 
-from annotation.judges.gold import beside_gold, error_by_gold, spearman_by_dataset, spearman_by_words
-from annotation.judges.kept import Kept
+from annotation.judges.gold import AVERAGE, beside_gold, error_by_gold, spearman_by_dataset, spearman_by_words
+from annotation.judges.progress import JudgeProgress
 from annotation.judges.prompts import Questionnaire
 from annotation.judges.records import JudgedPair
-from annotation.judges.run import Judged, judge_pairs, named
+from annotation.judges.run import JudgeRun, judge_pairs, named
 from annotation.rubric import load_rubric
-from generation.datasets.dataset import Dataset
-from generation.datasets.items import items_of
+from generation.datasets.dataset import Dataset, items_of
 from generation.datasets.loading import iter_datasets
+from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.records import Number, Record
@@ -56,7 +57,7 @@ class GoldRow(Record):
     value: Number = Field(description="rho, or the error in points of the judges' scale; NaN where it is undefined")
 
 
-def judge_gold(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Judged]:
+def judge_gold(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:
     """Have judges rate every pair of texts that has a gold score.
 
     Writes `gold.parquet` and `gold_judgements/<judge>.parquet`; resumes as `judge` does. Raises StudyError where no
@@ -115,10 +116,12 @@ def gold_frame(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
     return pd.concat([one.frame() for one in gold_asked(study, names)], ignore_index=True)
 
 
-def gold_asked(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Kept]:
+def gold_asked(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeProgress]:
     """What there is of each judge, and what is left to ask."""
     pairs = gold_pairs(study)
-    return [Kept(study, one, pairs, study.folder / FOLDER, again=again) for one in _questionnaires(study, names)]
+    return [
+        JudgeProgress(study, one, pairs, study.folder / FOLDER, again=again) for one in _questionnaires(study, names)
+    ]
 
 
 def _questionnaires(study: Study, names: Sequence[str]) -> list[Questionnaire]:
@@ -160,3 +163,40 @@ def _of(dataset: Dataset, spec: DatasetSpec) -> list[GoldPair]:
             )
         )  # fmt: skip
     return made
+
+
+RECORDED = "Recorded judges were not asked: their answers stand in files."
+_MEAN = "mean of judges"
+
+
+def gold_text(rows: Sequence[GoldRow], *, recorded: bool) -> str:
+    """PTEB's Tables 2 and 3, Figures 3 and 4 as tables, a judge a column; `recorded` where a judge was not asked."""
+    parts = [
+        _table("Spearman with the gold scores, in %", "data set", rows, "spearman"),
+        _table("Mean absolute error by gold score, in points of the judges' scale", "gold score", rows, "error"),
+        _table("Spearman by the mean words of a pair's texts, in %", "data set, words", rows, "words"),
+    ]
+    notes = [
+        "Pairs are those that a judge could rate; of the last table those that all could, ten at least for a number."
+    ]
+    return "\n\n".join([*parts, "\n".join([*notes, *([RECORDED] if recorded else [])])])
+
+
+def _table(title: str, first: str, rows: Sequence[GoldRow], table: str) -> str:
+    own = [row for row in rows if row.table == table and row.n]
+    judges = list(dict.fromkeys(row.judge for row in own))
+    places = sorted(dict.fromkeys((row.dataset, row.group) for row in own), key=lambda place: place[0] == AVERAGE)
+    found = {(row.dataset, row.group, row.judge): row for row in own}
+    lines = []
+    for place in places:
+        each = [found.get((*place, judge)) for judge in judges]
+        numbers = sorted({row.n for row in each if row})
+        pairs = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
+        lines.append([", ".join(filter(None, place)), pairs, *(_shown(row, percent=table != "error") for row in each)])
+    return f"{title}\n\n{cli.columns([first, 'pairs', *(judge or _MEAN for judge in judges)], lines)}"
+
+
+def _shown(row: GoldRow | None, *, percent: bool) -> str:
+    if row is None or math.isnan(row.value):
+        return "–"
+    return f"{100 * row.value:.2f}" if percent else f"{row.value:.2f}"

@@ -2,7 +2,7 @@
 
 `ratings` are of one question or several (pair_id, rater_id, question, value, transformation), and those count of which
 columns of a study's `ratings.parquet` say nothing else (`plumbline.frames.that_count`);
-`scores` are those of `annotation.judges.judgements.over_orders`. What says nothing of a judge beside people says so.
+`scores` are those of `annotation.judges.records.over_orders`. What says nothing of a judge beside people says so.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.effects import ac2_of, mean_with_interval, pearson, rounded, spearman
-from annotation.statistics.intervals import Floats
 from plumbline.frames import filled, need, numbers, once, that_count
+from plumbline.statistics.intervals import Floats
 
 ALL = "all"  # of the rows over all transformations
 FAR = 2.0  # points; PTEB, appendix B

@@ -15,11 +15,10 @@ from pathlib import Path
 
 from annotation.judges.records import UNDRAWN, JudgedPair
 from annotation.rubric import load_rubric
-from annotation.sampling.candidates import Candidate, Candidates, Source, Supply
+from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource, Supply
 from annotation.sampling.controls import read_controls
-from annotation.sampling.groups import Groups
-from annotation.sampling.near_duplicates import Seen
-from annotation.sampling.sample import Drawing, compared, in_full, known_pairs
+from annotation.sampling.near_duplicates import DuplicateIndex
+from annotation.sampling.sample import PoolDrawing, compared, in_full, known_pairs
 from generation.jobs import Plan
 from plumbline.identity import identity
 from plumbline.records import Pair
@@ -41,7 +40,7 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
     """
     rubric = load_rubric(study)
     larger = _larger(study, _ALL if study.judge_pool == "all" else study.judge_pool)
-    source: Source = Groups(larger, rubric) if study.subject else Candidates(Plan(larger))
+    source: SampleSource = Groups(larger, rubric) if study.subject else Candidates(Plan(larger))
     sample = _sample(study)
     by_name: dict[str, list[JudgedPair]] = {}
     for members in _pools(study):
@@ -66,10 +65,10 @@ def undrawn(study: Study, judged: Sequence[JudgedPair]) -> int:
 
     Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
     """
-    sample, number, seen = {pair.pair_id for pair in known_pairs(study)}, 0, dict[str, Seen]()
+    sample, number, seen = {pair.pair_id for pair in known_pairs(study)}, 0, dict[str, DuplicateIndex]()
     counting = [one for one in judged if one.stratum != UNDRAWN and not in_full(study)]
     for pair in sorted(counting, key=lambda one: one.pair_id not in sample):
-        there, place = seen.setdefault(pair.pool, Seen()), compared(study, pair)
+        there, place = seen.setdefault(pair.pool, DuplicateIndex()), compared(study, pair)
         near = pair.pair_id not in sample and there.near(*place)
         number += near
         if not near:
@@ -98,14 +97,14 @@ def _larger(study: Study, pairs: int) -> Study:
     return study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": pairs})})
 
 
-def _drawn(source: Source, members: Sequence[str], sample: Sequence[Pair]) -> dict[str, list[tuple[Pair, str]]]:
+def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair]) -> dict[str, list[tuple[Pair, str]]]:
     """The pairs of each transformation of a pool with their strata: the sample's first, what none could have last."""
     pool, everything = source.study.kinds[members[0]].pool, source.study.judge_pool == "all"
     before = [pair for pair in sample if pair.pool == pool and (pair.drawn or not everything)]
     candidates = {name: source.of(name) for name in members}
     every = [candidate for own in candidates.values() for candidate in own]
-    kept = _Kept(_larger(source.study, len(every)) if everything else source.study, source.supply, candidates)
-    drawn = [*(pair for pair in before if pair.drawn), *Drawing(kept, members, before).sample()]
+    kept = _SourceCache(_larger(source.study, len(every)) if everything else source.study, source.supply, candidates)
+    drawn = [*(pair for pair in before if pair.drawn), *PoolDrawing(kept, members, before).sample()]
     keys = {pair.key for pair in drawn}
     more = sorted((one for one in every if one.key not in keys), key=lambda one: one.rank)
     near = _near_duplicates(source.study, drawn, more)
@@ -117,7 +116,7 @@ def _drawn(source: Source, members: Sequence[str], sample: Sequence[Pair]) -> di
 
 def _near_duplicates(study: Study, drawn: Sequence[Pair], more: Sequence[Candidate]) -> Counter[str]:
     """How many of the other candidates are near-duplicates of each drawn pair, by its key."""
-    seen, found = Seen(), Counter[str]()
+    seen, found = DuplicateIndex(), Counter[str]()
     if in_full(study):
         return found
     for pair in drawn:
@@ -132,7 +131,7 @@ def _class(near: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _SourceCache:
     """A source whose candidates were read already."""
 
     study: Study

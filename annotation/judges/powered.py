@@ -14,24 +14,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from annotation.judges.judgements import checked, on_scale, over_orders, together
-from annotation.judges.records import UNDRAWN
+from annotation.judges.records import UNDRAWN, checked, on_scale, over_orders, together
 from annotation.statistics.agreement import Answers
-from annotation.statistics.intervals import Mean, bounded, confidence_sequence, effective_raters, holding
-from annotation.statistics.prediction_powered import (
+from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import SCOPES, Basis, in_order
+from plumbline.frames import filled as need_filled
+from plumbline.frames import once
+from plumbline.statistics.intervals import Mean, bounded, confidence_sequence, effective_raters, holding
+from plumbline.statistics.prediction_powered import (
     FEWEST_RATED,
     Pool,
-    Powered,
-    Rated,
+    PoweredMean,
+    RatedPairs,
     filled,
     powered,
     powered_sequence,
     unlike,
 )
-from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import SCOPES, Basis, in_order
-from plumbline.frames import filled as need_filled
-from plumbline.frames import once
 
 _ASKED = ["judge", "order", "transformation", "language", "output_language"]  # with these, one prompt
 COLUMNS = ["question", "judges", "n_rated", "n_judged", "n_failed", "people_mean", "people_low", "people_high"]
@@ -45,7 +44,7 @@ class Judging:
     """What judges were given, and what they said."""
 
     judged: pd.DataFrame  #: a row an output: pair_id, transformation, pool, language, task_type, stratum, wave
-    judgements: pd.DataFrame  #: `annotation.judges.judgements`
+    judgements: pd.DataFrame  #: `annotation.judges.records`
     judges: tuple[str, ...]  #: whose scores count together: their mean, of outputs that all of them scored
     sample: Collection[str]  #: ids of the sample's pairs, rated or not
     withdrawn: Collection[str] = ()  #: ids of pairs that people withdrew
@@ -63,7 +62,7 @@ def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFram
     judges; NaN where they are refused), slope, rho, worth (as many rated pairs would be as sure by themselves), reason
     (why the judges are refused; empty otherwise).
 
-    The means are those of `annotation.statistics.prediction_powered.powered`, the intervals the rule's: over pairs,
+    The means are those of `plumbline.statistics.prediction_powered.powered`, the intervals the rule's: over pairs,
     over pairs and raters, or with `stop: anytime` a confidence sequence that bets by people and by judges. Raises
     ValueError for frames that lack columns, scores off a question's scale, and judges that are not there.
     """
@@ -130,7 +129,7 @@ def _row(part: _Part) -> tuple[object, ...]:
     strata = pd.Series(pd.factorize(part.outputs["stratum"])[0], index=part.outputs["pair_id"])
     whole = Answers.of(part.answered, part.design.asked(part.question).scale)
     known = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)  # where one has none, the row is refused
-    rated = Rated(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), known)
+    rated = RatedPairs(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), known)
     pool = Pool(part.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
     rule = part.design.rule
     over_raters = rule.stop == "fixed" and rule.interval == "pairs_and_raters"
@@ -152,7 +151,9 @@ def _row(part: _Part) -> tuple[object, ...]:
     )
 
 
-def _bounded(found: Powered, rated: Rated, scale: Sequence[int], whole: Answers, over_raters: bool) -> Powered:
+def _bounded(
+    found: PoweredMean, rated: RatedPairs, scale: Sequence[int], whole: Answers, over_raters: bool
+) -> PoweredMean:
     """The same where most pairs have one mean, so that a t interval knows too little (`intervals.bounded`)."""
     raters = effective_raters(whole.totals(whole.rater)[1]) if over_raters else math.inf
     people, mean = (
@@ -206,12 +207,12 @@ def _apart(distance: float) -> Iterator[str]:
 _Ends = tuple[float, float, float]  # value, low, high
 
 
-def _ends(found: Powered) -> tuple[_Ends, _Ends]:
+def _ends(found: PoweredMean) -> tuple[_Ends, _Ends]:
     people, mean = ((float(one.value), float(one.low), float(one.high)) for one in (found.people, found.mean))
     return people, mean
 
 
-def _anytime(part: _Part, found: Powered) -> tuple[_Ends, _Ends]:
+def _anytime(part: _Part, found: PoweredMean) -> tuple[_Ends, _Ends]:
     """(people's mean and ends, those with the judges) of an interval that holds at every look."""
     scale = part.design.asked(part.question).scale
     in_turn = part.answered.groupby("turn").agg(pair_id=("pair_id", "first"), value=("value", "mean"))

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pydantic import Field, model_validator
 
 from annotation.judges.records import JudgedPair
-from annotation.questions import Question, said
+from annotation.questions import Question, worded
 from annotation.rubric import Rubric
-from annotation.verdicts.fixed_judges import prompt_file
+from annotation.verdicts.preregistration import prompt_file
 from plumbline.errors import StudyError, nearest
 from plumbline.fields import PAIR, fields_of
 from plumbline.identity import identity
@@ -72,7 +72,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Asking:
+class JudgeMessage:
     """A question to be put to a judge about a pair; `prompt_hash` is of all that is said but the texts."""
 
     pair: JudgedPair
@@ -115,7 +115,7 @@ class Questionnaire:
         self._said: dict[tuple[str, ...], dict[str, str]] = {}
         self._hashes: dict[tuple[str, ...], str] = {}
 
-    def askings(self, pair: JudgedPair) -> Iterator[Asking]:
+    def askings(self, pair: JudgedPair) -> Iterator[JudgeMessage]:
         """Every question about a pair, with the scale in every order."""
         if pair.fields and ALL not in self.prompt.variables:
             raise StudyError(f"prompt {self.prompt.name!r} shows pairs of texts alone; take one with {{{ALL}}}")
@@ -123,7 +123,9 @@ class Questionnaire:
             for order in self.spec.orders:
                 if self.prompt.question or any(one.name == question for one in self._rubric.asked(pair.pool)):
                     said = functools.partial(self._message, pair, question, order)
-                    yield Asking(pair, question, order, self.scale(question), self._hash(pair, question, order), said)
+                    yield JudgeMessage(
+                        pair, question, order, self.scale(question), self._hash(pair, question, order), said
+                    )
 
     def _message(self, pair: Pair, question: str, order: Order) -> str:
         return self._rendered(pair, question, order, {one.name: one.text for one in fields_of(pair)})
@@ -166,9 +168,9 @@ class Questionnaire:
         lines = [f"{point} = {meaning}" for point, meaning in points.items()]
         scale = self._rubric.scale_of(question.name)
         return {
-            "guidelines": said(self._rubric.guidelines, language),
-            "asked": said(self._rubric.pool(pool).asked, language),
-            "question": " ".join(filter(None, (said(question.title, language), hint))),
+            "guidelines": worded(self._rubric.guidelines, language),
+            "asked": worded(self._rubric.pool(pool).asked, language),
+            "question": " ".join(filter(None, (worded(question.title, language), hint))),
             "points": "\n".join(lines if order == "up" else reversed(lines)),
             "lowest": str(scale[0]),
             "highest": str(scale[-1]),

@@ -13,21 +13,23 @@ from typing import Protocol, TypeVar
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.judges.askers import Asker, ChatAsker, start
-from annotation.judges.kept import A, Kept, R, Resumed, judgement
+from annotation.judges.askers import JudgeChatClient, JudgeClient, start
 from annotation.judges.pool import draw_judged, read_judged
-from annotation.judges.prompts import Asking, Questionnaire
-from annotation.judges.reading import Read, read_expected, read_text
+from annotation.judges.progress import A, JudgeProgress, R, ResumableAnswers, judgement
+from annotation.judges.prompts import JudgeMessage, Questionnaire
 from annotation.judges.records import JudgedPair, Judgement
+from annotation.judges.replies import Read, read_expected, read_text
 from annotation.rubric import load_rubric
+from generation.forecast import CHARACTERS_A_TOKEN, duration
 from generation.generators import Attempt
 from generation.work import all_through, show
+from plumbline import cli
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError, nearest
 from plumbline.store import joined, only_one
 from plumbline.study import Study
-from plumbline.study.annotators import AnnotatorSpec
 from plumbline.study.generator import RetrySpec
-from plumbline.study.judges import JudgeSpec
+from plumbline.study.human import AnnotatorSpec
+from plumbline.study.judges import JudgeSpec, RecordedJudge
 
 
 class _Source(Protocol):
@@ -43,7 +45,7 @@ Source = TypeVar("Source", bound=_Source)
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgeRun:
     """What became of one judge's run."""
 
     judge: str
@@ -78,7 +80,7 @@ def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnair
     return [Questionnaire(study, spec, rubric) for spec in chosen]
 
 
-def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Judged]:
+def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:
     """Have judges rate the pairs that they are to rate, as far as they have not; all judges, or those of some names.
 
     Writes `judgements/judged.parquet` and `judgements/<judge>.parquet`. Raises StudyError for judges that cannot be
@@ -91,13 +93,13 @@ def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> li
 
 def judge_pairs(
     study: Study, asked: Sequence[Questionnaire], pairs: Sequence[JudgedPair], folder: Path, *, again: bool
-) -> list[Judged]:
+) -> list[JudgeRun]:
     """Have judges rate these pairs; their tables stand in a folder of the study's records."""
     import uvloop  # noqa: PLC0415 (extra `generation`; who only reads judgements does without)
 
     done = []
     for one in asked:  # each model has the machine for itself
-        kept = Kept(study, one, pairs, folder, again=again)
+        kept = JudgeProgress(study, one, pairs, folder, again=again)
         try:
             done.append(uvloop.run(_ask_all(study, kept)))
         finally:
@@ -112,13 +114,13 @@ def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
     DataError where a judge's table is not there, damaged, or another than was written.
     """
     pairs = read_judged(study)
-    frames = [Kept(study, one, pairs, study.judgements).frame() for one in questionnaires(study, names)]
+    frames = [JudgeProgress(study, one, pairs, study.judgements).frame() for one in questionnaires(study, names)]
     empty = joined([], Judgement)
     return pd.concat([frame for frame in frames if len(frame)], ignore_index=True) if any(map(len, frames)) else empty
 
 
-async def _ask_all(study: Study, kept: Kept) -> Judged:
-    async def begin() -> Asker:
+async def _ask_all(study: Study, kept: JudgeProgress) -> JudgeRun:
+    async def begin() -> JudgeClient:
         labels = dict.fromkeys(label for _, asking in kept.todo() for label in asking.scale.labels)
         return await start(study, kept.asked, list(labels) if kept.asked.reading == "expected" else [])
 
@@ -126,18 +128,18 @@ async def _ask_all(study: Study, kept: Kept) -> Judged:
 
 
 async def all_asked(
-    kept: Resumed[A, R],
+    kept: ResumableAnswers[A, R],
     spec: JudgeSpec | AnnotatorSpec,
     begin: Callable[[], Awaitable[Source]],
     ask: Callable[[Source, str, A], Awaitable[R]],
     unit: str,
-) -> Judged:
+) -> JudgeRun:
     """Ask for all that is left of one model, whom `begin` brings; what comes is in its journal at once."""
     todo = kept.todo()
     counts: Counter[str] = Counter(reused=kept.wanted - len(todo))
     if not todo:
         kept.settle()
-        return Judged(spec.name, spec.model, spec.kind, counts, math.nan)
+        return JudgeRun(spec.name, spec.model, spec.kind, counts, math.nan)
     asker = await begin()
     try:
         with tqdm(total=len(todo), unit=unit, desc=f"asking ({spec.name})") as bar:
@@ -151,11 +153,11 @@ async def all_asked(
     finally:
         await asker.close()
     kept.settle()
-    sent, cached = (asker.sent, asker.cached) if isinstance(asker, ChatAsker) else (0, 0)
-    return Judged(spec.name, spec.model, spec.kind, counts, cached / sent if sent else math.nan)
+    sent, cached = (asker.sent, asker.cached) if isinstance(asker, JudgeChatClient) else (0, 0)
+    return JudgeRun(spec.name, spec.model, spec.kind, counts, cached / sent if sent else math.nan)
 
 
-async def ask_one(kept: Kept, asker: Asker, key: str, asking: Asking) -> Judgement:
+async def ask_one(kept: JudgeProgress, asker: JudgeClient, key: str, asking: JudgeMessage) -> Judgement:
     """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
     spec = kept.asked.spec
     retry = RetrySpec(attempts=spec.attempts, temperature=spec.temperature)
@@ -177,3 +179,49 @@ async def ask_one(kept: Kept, asker: Asker, key: str, asking: Asking) -> Judgeme
         attempt = attempt.next(spec.seed, retry, cut_off=answer.cut_off)
     said = {"mode": "expected" if by_shares else "text", "text": answer.text, "attempts": attempt.number}
     return judgement(kept, key, asking, read, **said, status="failed" if read.reason else "ok")
+
+
+@dataclass(frozen=True)
+class JudgeForecast:
+    """What one model has answered, and what is left: `out` is about how many tokens its answers have."""
+
+    name: str
+    there: int
+    left: int
+    characters: int
+    out: int
+    recorded: bool
+
+
+def forecast(kept: Sequence[JudgeProgress], rate: float | None) -> str:
+    """A row for each judge: judgements there and left, tokens in and out; with `rate` (judgements a second) the time.
+
+    A token is taken for 4 characters, of which those that many prompts begin with are computed once. An answer is a
+    token where probabilities are read, and three where a number is written.
+    """
+    rows = []
+    for one in kept:
+        todo, spec = one.todo(), one.asked.spec
+        out = len(todo) * (1 if one.asked.reading == "expected" else 3)
+        characters = sum(len(asking.message) for _, asking in todo)
+        recorded = isinstance(spec, RecordedJudge)
+        rows.append(JudgeForecast(spec.name, one.wanted - len(todo), len(todo), characters, out, recorded))
+    return table_of(rows, rate, "judge", "judgements")
+
+
+def table_of(rows: Sequence[JudgeForecast], rate: float | None, who: str, what: str) -> str:
+    """The rows of a forecast, with the time of those that are asked."""
+    shown = []
+    for one in rows:
+        tokens = (0, 0) if one.recorded else (round(one.characters / CHARACTERS_A_TOKEN), one.out)
+        shown.append([one.name, f"{one.there:,}", f"{one.left:,}", *(f"{number:,}" for number in tokens)])
+    table = cli.columns([who, "there", "left", "tokens in, about", "tokens out, about"], shown)
+    return f"{table}\n\n{_time(sum(one.left for one in rows if not one.recorded), rate, what)}"
+
+
+def _time(asked: int, rate: float | None, what: str) -> str:
+    if not asked:
+        return "no model is left to ask"
+    if rate is None:
+        return f"--rate N ({what} a second) tells how long it takes"
+    return f"about {duration(round(asked / rate))} at {rate:g} {what} a second"

@@ -9,9 +9,9 @@ import pandas as pd
 
 from annotation.planned_verdicts import price
 from annotation.rubric import load_rubric
-from annotation.statistics.prediction_powered import FEWEST_RATED, effective_pairs, needed_pairs
 from annotation.statistics.summaries import Design
 from plumbline import cli
+from plumbline.statistics.prediction_powered import FEWEST_RATED, effective_pairs, needed_pairs
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
@@ -27,7 +27,7 @@ def savings(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) 
     that with the judge have the same width, at least 30 and half of them), ratings (of the whole study without it),
     ratings_saved, dollars_saved, share (of the ratings). The judge's own cost is not in it, nor a platform's fees.
 
-    Source: `annotation.statistics.prediction_powered`, whose intervals over pairs these are; over raters nothing is
+    Source: `plumbline.statistics.prediction_powered`, whose intervals over pairs these are; over raters nothing is
     saved, and with `stop: anytime` another number of pairs.
     """
     if not -1 <= correlation <= 1:

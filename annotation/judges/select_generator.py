@@ -7,30 +7,202 @@ the choice doubtful.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from annotation.judges.effects import additive_fit, between_judges, length_slope, order_effects
-from annotation.judges.judgements import over_orders
-from annotation.judges.names import family
-from annotation.judges.paraphrases import compared, cross_checked
-from annotation.judges.select_material import FIRST, Material, Missing, read_material
+from annotation.judges.pool import judged_file, read_judged
+from annotation.judges.progress import JudgeProgress
+from annotation.judges.prompts import Questionnaire
+from annotation.judges.records import over_orders
+from annotation.judges.run import questionnaires
 from annotation.judges.selection import (
-    Crossed,
+    CrossJudgements,
     by_language,
+    compared,
     comparisons,
+    cross_checked,
     crossed,
+    lowest_error_rates,
     ranking,
     self_preference,
     table_seven,
     table_six,
 )
+from generation import output_statistics
+from generation.errors import RATES, error_rates, errors_measure
+from generation.jobs import Plan
+from generation.unit import COMMAND as GENERATE
 from plumbline.errors import StudyError, nearest
+from plumbline.records import Text, TransformedText
+from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.words import count_words
+
+JUDGE = "annotation judge run"
+FIRST = 5  # candidates that are judged, as in HTEB
+PAUSE = 60.0  # seconds; a run that says nothing for so long was stopped, or waited for its server
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that the choice has to do without."""
+
+    what: str
+    command: str  #: what makes it
+
+
+@dataclass(frozen=True)
+class SelectionMaterial:
+    """Error rates of all candidates; of those that err least what judges said, by a name of the generator's own."""
+
+    generators: Mapping[str, Study]  #: all that have outputs, by that name: the study with its outputs
+    errors: pd.DataFrame  #: a row a generator: error_rate (0 to 1), chosen, reason, ten types in %, numbers of outputs
+    judgements: pd.DataFrame  #: as `annotation.judges.records` says, a row an output, question, judge and order
+    places: pd.DataFrame  #: pair_id, sample, text_id: where each judged output stands, more than once for equal texts
+    outputs: pd.DataFrame  #: pair_id, generator, original, transformed, seconds (of its generator, a text)
+    asked: tuple[Questionnaire, ...]  #: the study's judges
+    same: Mapping[str, str]  #: a judge's name: the generator that is the same model
+    recorded: tuple[str, ...]  #: judges and generators that are recordings
+    missing: tuple[Missing, ...]
+
+
+def read_material(study: Study, best: int) -> SelectionMaterial:
+    """Read all of it. Raises DataError where no candidate has outputs, StudyError for a study without judges."""
+    asked = questionnaires(study)
+    made = output_statistics.by_generator([study])
+    names = dict(zip(output_statistics.labels(made), made, strict=True))
+    errors, missing = _errors(study, names, best)
+    chosen = {name: names[name] for name in errors.loc[errors["chosen"], "generator"]}
+    parts: list[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]] = []
+    with tqdm(chosen.items(), unit="generator", desc="reading judgements", leave=False) as bar:
+        for name, by in bar:
+            said, lacks = _said(name, by)
+            missing += lacks
+            parts += [said] if said else []
+    judgements, places, outputs = (
+        pd.concat(list(frames), ignore_index=True) if frames else pd.DataFrame()
+        for frames in (zip(*parts, strict=True) if parts else [(), (), ()])
+    )
+    recorded = [name for name, by in chosen.items() if by.generator.kind == "recorded"]
+    recorded += [one.spec.name for one in asked if one.spec.kind == "recorded"]
+    same = {one.spec.name: name for one in asked for name, by in chosen.items() if _is(one, by)}
+    return SelectionMaterial(
+        names, errors, judgements, places, outputs, tuple(asked), same, tuple(recorded), tuple(missing)
+    )
+
+
+def _errors(study: Study, names: Mapping[str, Study], best: int) -> tuple[pd.DataFrame, list[Missing]]:
+    """HTEB's Table 5 with the candidates that are chosen, the lowest rate first; and which have no or few outputs."""
+    made = list(names.values())
+    measure = errors_measure(output_statistics.kinds_of(made), after_retries=False)
+    rates = error_rates(output_statistics.tally(made, measure)).set_index("generator")
+    totals = {str(name): float(rate) for name, rate in (rates["total"] / 100).items()}
+    known = sum(not np.isnan(rate) for rate in totals.values())
+    chosen = lowest_error_rates(totals, min(best, max(known, 1)))
+    table = chosen.merge(rates.rename(columns={"total": "total_percent"}), left_on="generator", right_index=True)
+    wanted = {study.by(spec).outputs: study.by(spec) for spec in (study.generator, *study.candidates)}
+    there = {by.outputs for by in made}
+    missing = [
+        Missing(f"{by.generator.model}: no outputs", by.command(GENERATE))
+        for folder, by in wanted.items()
+        if folder not in there
+    ]
+    for name, by in names.items():
+        left = int(rates["unanswered"][name])
+        missing += [Missing(f"{name}: {left:,} outputs are to come", by.command(GENERATE))] if left else []
+    columns = ["generator", "error_rate", "chosen", "reason", *RATES[:-1], "n", "failed", "unanswered"]
+    return table[columns].reset_index(drop=True), missing
+
+
+def _said(name: str, by: Study) -> tuple[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame] | None, list[Missing]]:
+    """Judgements, places and texts of a generator's outputs, if there are any; and what judges have yet to say."""
+    command = by.command(JUDGE)
+    if not judged_file(by).exists():
+        return None, [Missing(f"{name}: no judge has been asked", command)]
+    judged = read_judged(by)
+    pairs = pd.DataFrame([one.model_dump(include=_OF_PAIR) for one in judged])
+    places = pairs[["pair_id", "key"]].merge(_places(by), on="key")
+    frames, missing = [], []
+    if lost := int((~pairs["pair_id"].isin(places["pair_id"])).sum()):
+        missing.append(Missing(f"{name}: {lost:,} judged outputs are none that the study wants now", command))
+    for one in questionnaires(by):
+        kept = JudgeProgress(by, one, judged, by.judgements)
+        frame = kept.frame() if kept.path.exists() else None
+        there = 0 if frame is None else int((frame["status"] != "unanswered").sum())
+        if there < kept.wanted:
+            left = f"{kept.wanted - there:,} of {kept.wanted:,} judgements by {one.spec.name} are to come"
+            missing.append(Missing(f"{name}: {left}", f"{command} --judge {one.spec.name}"))
+        frames += [] if frame is None else [frame[frame["pair_id"].isin(places["pair_id"])]]
+    if not frames or not sum(map(len, frames)):
+        return None, missing
+    outputs = pairs.drop(columns="key").assign(generator=name, seconds=_seconds(by))
+    said = pd.concat(frames, ignore_index=True).assign(generator=name)
+    return (said, places.drop(columns="key"), outputs), missing
+
+
+_OF_PAIR = {"pair_id", "key", "original", "transformed"}
+
+
+def _places(by: Study) -> pd.DataFrame:
+    """Where each output of a generator stands: key, sample (an item of a data set), text_id (a place within it)."""
+    plan = Plan(by)
+    made = [name for name, kind in plan.kinds.items() if kind.made_by == "generator"]
+    rows = []
+    for text in _texts(by):
+        inner = re.fullmatch(rf"(.*)/{re.escape(text.field)}/\d+", text.item)
+        sample = f"{text.dataset}/{text.split}/{inner[1] if inner else text.item}"
+        for name in made:
+            for seed in by.seeds:
+                rows.append((plan.job(text, name, seed).key, sample, f"{text.item}/{text.field}/{seed}"))
+    return pd.DataFrame(rows, columns=["key", "sample", "text_id"])
+
+
+def _texts(by: Study) -> Iterator[Text]:
+    for table in read_batches(by.folder / "texts.parquet", Text, by.command(GENERATE)):
+        yield from (as_record(row, Text) for row in table.to_pylist())
+
+
+def _seconds(by: Study) -> float:
+    """Seconds from one output to the next, as they came; pauses are left out. NaN for recordings, and a single one."""
+    gaps: list[np.ndarray] = []
+    for name, kind in by.transforming.items():
+        for seed in by.seeds if kind.made_by == "generator" and by.generator.kind != "recorded" else ():
+            path = by.transformation_file(name, seed)
+            if path.exists():
+                batches = read_batches(path, TransformedText, by.command(GENERATE), ["finished_at"])
+                times = np.sort(np.concatenate([batch["finished_at"].to_numpy() for batch in batches]))
+                gaps.append(np.diff(times).astype("timedelta64[us]").astype(np.float64) / 1e6)
+    every = np.concatenate(gaps) if gaps else np.empty(0)
+    every = every[every < PAUSE]
+    return float(every.mean()) if len(every) else float("nan")
+
+
+def _is(one: Questionnaire, by: Study) -> bool:
+    """Whether a judge is the model that generated: of the same revision, where both say theirs."""
+    spec, generator = one.spec, by.generator
+    revisions: Sequence[str] = [revision for revision in (spec.revision, generator.revision) if revision]
+    return spec.model == generator.model and len(set(revisions)) < 2
+
+
+FOLDER = "judge_select"  # of what `judge select` writes
+
+
+def family(model: str) -> str:
+    """The family that a model's name begins with: qwen of Qwen/Qwen3-8B-AWQ. Other names may hide relatives.
+
+    >>> family("Qwen/Qwen3-8B-AWQ"), family("gaunernst/gemma-3-27b-it-int4-awq")
+    ('qwen', 'gemma')
+    """
+    name = model.rsplit("/", 1)[-1].lower()
+    found = re.match(r"[^\W\d_]+", name)
+    return found[0] if found else name
+
 
 MOST = 1000  # units of a Hodges-Lehmann centre: its bootstrap takes 8 s a judge then
 SEEN = 0.005  # points; less is 0.00 where it is printed
@@ -38,7 +210,7 @@ OFTEN = 0.05  # share of judgements that may be left out before the choice is do
 
 
 @dataclass(frozen=True)
-class Selected:
+class GeneratorSelection:
     """What was found, as tables by name; without a choice those on error rates alone."""
 
     question: str
@@ -51,7 +223,7 @@ class Selected:
     left_out: int = 0  #: ... and those that one of them lacks
 
 
-def select(study: Study, best: int = FIRST, question: str = "") -> Selected:
+def select(study: Study, best: int = FIRST, question: str = "") -> GeneratorSelection:
     """Choose among a study's generator and candidates by what its judges say of the `best` with the lowest error rates.
 
     `question` is one of those that judges answered; the first of them unless named. Raises as `read_material`, and
@@ -60,7 +232,7 @@ def select(study: Study, best: int = FIRST, question: str = "") -> Selected:
     return choose(study, read_material(study, best), question)
 
 
-def choose(study: Study, found: Material, question: str = "") -> Selected:
+def choose(study: Study, found: SelectionMaterial, question: str = "") -> GeneratorSelection:
     """The same of what was read (`read_material`)."""
     asked = _question(study, found, question)
     tables = {"error_rates": found.errors}
@@ -70,18 +242,22 @@ def choose(study: Study, found: Material, question: str = "") -> Selected:
     if len(generators) < 2:
         of = f"of the {chosen} with the lowest error rates" if chosen > 1 else "and a choice takes two"
         why = f"judges have rated the outputs of {len(generators) or 'none'} {of}"
-        return Selected(asked, tables, (), found.missing, found.recorded, why)
+        return GeneratorSelection(asked, tables, (), found.missing, found.recorded, why)
     try:
         common = crossed(_everywhere(said, found.places), asked)
     except ValueError as error:
         why = f"{error}; with `judge_pool: all` judges rate the same texts of each"
-        return Selected(asked, tables, (), found.missing, found.recorded, why)
+        return GeneratorSelection(asked, tables, (), found.missing, found.recorded, why)
     tables |= tables_of(replace(found, judgements=said), common, _scale(study, found, asked), study.sample.seed)
     doubts = tuple(_doubts(found, common, tables))
-    return Selected(asked, tables, doubts, found.missing, found.recorded, "", len(common.cells), common.left_out)
+    return GeneratorSelection(
+        asked, tables, doubts, found.missing, found.recorded, "", len(common.cells), common.left_out
+    )
 
 
-def tables_of(found: Material, common: Crossed, scale: Sequence[int], seed: int) -> dict[str, pd.DataFrame]:
+def tables_of(
+    found: SelectionMaterial, common: CrossJudgements, scale: Sequence[int], seed: int
+) -> dict[str, pd.DataFrame]:
     """All tables on one question, of judgements that two generators or more have in common."""
     said = found.judgements
     question = str(said["question"].iloc[0])
@@ -106,14 +282,14 @@ def tables_of(found: Material, common: Crossed, scale: Sequence[int], seed: int)
     return tables
 
 
-def _question(study: Study, found: Material, wanted: str) -> str:
+def _question(study: Study, found: SelectionMaterial, wanted: str) -> str:
     known = list(dict.fromkeys(name for one in found.asked for name in one.questions))
     if wanted and wanted not in known:
         raise StudyError(f"{study.file}: no judge is asked {wanted!r}; {nearest(wanted, known)}")
     return wanted or known[0]
 
 
-def _scale(study: Study, found: Material, question: str) -> list[int]:
+def _scale(study: Study, found: SelectionMaterial, question: str) -> list[int]:
     ends = {
         (one.scale(question).lowest, one.scale(question).highest) for one in found.asked if question in one.questions
     }
@@ -129,9 +305,9 @@ def _everywhere(said: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(pair_id=frame["pair_id"] + "/" + frame["sample"] + "/" + frame["text_id"])
 
 
-def _effects(common: Crossed, same: Mapping[str, str], seed: int) -> dict[str, pd.DataFrame]:
+def _effects(common: CrossJudgements, same: Mapping[str, str], seed: int) -> dict[str, pd.DataFrame]:
     """The additive fit: each judge's and generator's part, and self-preference of what is both."""
-    own = Crossed(common.cells.rename(index=dict(same), level="judge"), common.left_out, common.failed)
+    own = CrossJudgements(common.cells.rename(index=dict(same), level="judge"), common.left_out, common.failed)
     fit = additive_fit(own.cells.groupby("judge").mean())
     rows = [("generator", name, part, fit.mean + part, fit.reason) for name, part in fit.generators.items()]
     rows += [("judge", name, part, fit.mean + part, fit.reason) for name, part in fit.judges.items()]
@@ -161,7 +337,7 @@ def _cross_check(own: pd.DataFrame, seed: int) -> pd.DataFrame:
     return cross_checked(own, seed, unit=(units[unit],)).assign(unit=unit)
 
 
-def _doubts(found: Material, common: Crossed, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def _doubts(found: SelectionMaterial, common: CrossJudgements, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """What makes the choice doubtful, gravest first."""
     doubts = []
     if found.recorded:
@@ -189,7 +365,7 @@ def _doubts(found: Material, common: Crossed, tables: Mapping[str, pd.DataFrame]
     return doubts
 
 
-def _relatives(found: Material, judges: Sequence[str], generators: Sequence[str]) -> list[str]:
+def _relatives(found: SelectionMaterial, judges: Sequence[str], generators: Sequence[str]) -> list[str]:
     """Judges that are a generator themselves, or by their names of its family."""
     models = {one.spec.name: one.spec.model for one in found.asked}
     own = [name for name in judges if found.same.get(name) in generators]

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from annotation.judges.effects import additive_fit
-from annotation.judges.judgements import checked, over_orders
-from annotation.statistics.letter_display import letter_display
-from annotation.statistics.paired import holm, paired_bootstrap
-from plumbline.streams import stream
+from annotation.judges.records import checked, over_orders
+from generation.compare import edit_distance
+from plumbline.frames import filled, numbers
+from plumbline.statistics.paired import hodges_lehmann_bootstrap, holm, letter_display, paired_bootstrap
+from plumbline.statistics.seeding import stream
 
 ALPHA = 0.05
 SMALLEST = 0.001  # the smallest adjusted p that is to be told from others, as HTEB reports it
@@ -51,7 +52,7 @@ def lowest_error_rates(error_rates: Mapping[str, float], k: int = 5) -> pd.DataF
 
 
 @dataclass(frozen=True)
-class Crossed:
+class CrossJudgements:
     """Judgements that every generator has."""
 
     cells: pd.DataFrame  #: a row for each of `CELL` (and output language, if there is one), a column a generator
@@ -64,10 +65,10 @@ class Crossed:
         return self.cells.groupby("sample").mean()
 
 
-def crossed(judgements: pd.DataFrame, question: str) -> Crossed:
+def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
     """The judgements of one question on which generators can be compared.
 
-    `judgements` also have transformation, generator, sample and text_id (`annotation.judges.judgements`); `language`
+    `judgements` also have transformation, generator, sample and text_id (`annotation.judges.records`); `language`
     and others do not matter. Raises ValueError where there are fewer than two generators, or nothing is common to all.
     """
     own = checked(judgements, (*CELL[1:], "generator"))
@@ -85,7 +86,7 @@ def crossed(judgements: pd.DataFrame, question: str) -> Crossed:
     whole = wide.dropna()
     if whole.empty:
         raise ValueError(f"no judgement of {question!r} is common to all {len(generators)} generators")
-    return Crossed(whole, len(wide) - len(whole), {str(name): int(n) for name, n in wide.isna().sum().items()})
+    return CrossJudgements(whole, len(wide) - len(whole), {str(name): int(n) for name, n in wide.isna().sum().items()})
 
 
 def enough_resamples(comparisons: int, smallest: float = SMALLEST) -> int:
@@ -152,7 +153,7 @@ def not_told_apart(ranked: pd.DataFrame) -> list[str]:
     return [str(row["generator"]) for row in others if set(row["letters"]) & set(best["letters"])]
 
 
-def table_six(found: Crossed, ranked: pd.DataFrame) -> pd.DataFrame:
+def table_six(found: CrossJudgements, ranked: pd.DataFrame) -> pd.DataFrame:
     """Judges by generators, then the average with its interval and letters (HTEB, Table 6).
 
     Columns: judge, then a generator each, in the order of their names. The last rows are called average (the plain
@@ -164,7 +165,7 @@ def table_six(found: Crossed, ranked: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([cells.astype(object), below]).rename_axis("judge").reset_index()
 
 
-def table_seven(found: Crossed) -> pd.DataFrame:
+def table_seven(found: CrossJudgements) -> pd.DataFrame:
     """Transformations by generators, means over judges, with totals of both before rounding (HTEB, Table 7)."""
     cells = found.cells.groupby("transformation").mean()
     total = found.cells.mean().to_frame("total").T
@@ -173,7 +174,7 @@ def table_seven(found: Crossed) -> pd.DataFrame:
     return table.rename_axis("transformation").reset_index()
 
 
-def self_preference(found: Crossed, seed: int, resamples: int = 10_000) -> pd.DataFrame:
+def self_preference(found: CrossJudgements, seed: int, resamples: int = 10_000) -> pd.DataFrame:
     """How much better a model judges its own outputs than the additive fit expects, with a 95% interval.
 
     The fit (`annotation.judges.effects.additive_fit`) is linear in the cells, so that its mean over source samples is
@@ -216,3 +217,56 @@ def by_language(judgements: pd.DataFrame, question: str) -> pd.DataFrame:
 def _best_first(observations: pd.DataFrame) -> list[str]:
     means = observations.mean()
     return sorted(map(str, observations.columns), key=lambda name: (-means[name], name))
+
+
+def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
+    """Generators beside each other, by one judge each: similarity, edit distance, seconds a text (PTEB, Table 4).
+
+    `judgements` are of one question and also have `generator`; `texts` have a row an output: pair_id, generator,
+    original, transformed and, where they are known, seconds (NaN or no column elsewhere). Columns: judge, generator, n
+    (outputs with a score), failed (judgements), similarity, edit_distance (over all outputs; from 0 to 1, though the
+    paper's caption says percent), seconds.
+    """
+    filled(texts, ("pair_id", "generator", "original", "transformed"), "texts")
+    pairs = zip(texts["original"].astype(str), texts["transformed"].astype(str), strict=True)
+    seconds = numbers(texts["seconds"], "texts") if "seconds" in texts else np.full(len(texts), np.nan)
+    frame = texts.assign(edit_distance=[edit_distance(*pair) for pair in pairs], seconds=seconds)
+    made = frame.groupby("generator")[["edit_distance", "seconds"]].mean()
+    scores = over_orders(judgements, ("generator",))
+    if scores["question"].nunique() > 1:
+        raise ValueError("judgements answer more than one question; similarity is one")
+    rows = []
+    for (judge, generator), own in scores.groupby(["judge", "generator"]):
+        there = own["score"].dropna()
+        apart, took = (made[name].get(generator, np.nan) for name in ("edit_distance", "seconds"))
+        rows.append((judge, generator, len(there), len(own) - len(there), there.mean(), apart, took))
+    names = ["judge", "generator", "n", "failed", "similarity", "edit_distance", "seconds"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def cross_checked(
+    judgements: pd.DataFrame, seed: int, unit: Sequence[str] = ("pair_id",), resamples: int = 1000
+) -> pd.DataFrame:
+    """What several judges say of one generator's outputs: mean, Hodges-Lehmann's centre, interval (PTEB, Table 5).
+
+    `unit` are the columns within which scores are averaged first; the paper does not say over what its centre is, and
+    (dataset,) is another reading. The centre is the median of all means of two units, the interval a percentile
+    bootstrap with 1,000 resamples, as in the paper; the time grows with the square of the units. Only units that every
+    judge scored count, for all judges alike. Columns: judge, n, left_out, mean, centre, low, high, reason.
+    """
+    more = [name for name in unit if name != "pair_id"]
+    scores = over_orders(judgements, more)
+    wide = scores.pivot(index=list(dict.fromkeys(["question", "pair_id", *more])), columns="judge", values="score")
+    whole = wide.dropna()
+    units = whole.groupby(level=list(unit)).mean()
+    rows = []
+    for judge in units.columns:
+        values = units[judge].to_numpy(np.float64)
+        found = hodges_lehmann_bootstrap(
+            values, np.zeros(len(values)), n_resamples=resamples, rng=stream(seed, "cross-check", str(judge))
+        )
+        mean = values.mean() if len(values) else np.nan
+        rows.append(
+            (judge, len(values), len(wide) - len(whole), mean, found.value, found.low, found.high, found.reason)
+        )
+    return pd.DataFrame(rows, columns=["judge", "n", "left_out", "mean", "centre", "low", "high", "reason"])

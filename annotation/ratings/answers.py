@@ -25,7 +25,7 @@ from annotation.questions import Value
 from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import read_all_ratings, read_ratings, write_ratings
 from annotation.rubric import Rubric
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import read_shown
 from plumbline.errors import DataError
 from plumbline.reading import parse_json
 from plumbline.records import SANDBOX, SOURCES, Pair, Rating
@@ -61,7 +61,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Part:
+class SourcePart:
     """A part of a source, a dataset or a file: its answers, and in which state it was when they were read."""
 
     state: str
@@ -107,7 +107,7 @@ def source_of_file(path: Path) -> str:
 
 
 def keep(
-    study: Study, source: str, parts: Mapping[str, Part], *, replace: bool, instead_of: Collection[str] = ()
+    study: Study, source: str, parts: Mapping[str, SourcePart], *, replace: bool, instead_of: Collection[str] = ()
 ) -> pd.DataFrame:
     """Make checked answers the ratings of their source; returns the sample's ratings, of all sources.
 
@@ -115,8 +115,8 @@ def keep(
     ratings that the source gave before, unless `replace` says so, and two answers of a rater to a pair. The ratings of
     the sources `instead_of` go. Raises DataError.
     """
-    pairs = {pair.pair_id: pair for pair in shown(study)}
-    parts = {name: Part(part.state, tuple(map(_readable, part.answers))) for name, part in parts.items()}
+    pairs = {pair.pair_id: pair for pair in read_shown(study)}
+    parts = {name: SourcePart(part.state, tuple(map(_readable, part.answers))) for name, part in parts.items()}
     before = read_all_ratings(study)
     before = before[~before["source"].isin(list(instead_of))]
     now = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
@@ -132,7 +132,7 @@ def keep(
     return read_ratings(study)
 
 
-def last_snapshot(study: Study, source: str) -> dict[str, Part]:
+def last_snapshot(study: Study, source: str) -> dict[str, SourcePart]:
     """The parts of a source as they were when they last changed; {} if they never did."""
     files = _snapshots(study, source)
     if not files:
@@ -141,7 +141,7 @@ def last_snapshot(study: Study, source: str) -> dict[str, Part]:
         with files[-1].open("rb") as file:
             content = parse_json(gzip.decompress(file.read()))
         return {
-            name: Part(part["state"], tuple(Answer(**answer) for answer in part["answers"]))
+            name: SourcePart(part["state"], tuple(Answer(**answer) for answer in part["answers"]))
             for name, part in content["parts"].items()
         }
     except (DataError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
@@ -242,7 +242,7 @@ def _plain(source: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")[:180]  # a file's name has 255 at most
 
 
-def _add_snapshot(study: Study, source: str, parts: Mapping[str, Part]) -> None:
+def _add_snapshot(study: Study, source: str, parts: Mapping[str, SourcePart]) -> None:
     """Write the answers down if they are others than in the source's last snapshot."""
     answers = {name: [_said(answer) for answer in parts[name].answers] for name in sorted(parts)}
     digest = sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:12]

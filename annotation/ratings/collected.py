@@ -34,7 +34,7 @@ _OF_RATINGS = (
 
 
 @dataclass(frozen=True)
-class Collected:
+class CampaignData:
     """The pairs before raters and their ratings, which nobody may change."""
 
     pairs: pd.DataFrame  #: rows of `Pair`: the sample, then controls and repeats; empty before there is a sample
@@ -42,7 +42,7 @@ class Collected:
     withdrawn: Mapping[str, str] = field(default_factory=dict)  #: why pairs were withdrawn, by id, repeats of them too
 
     @classmethod
-    def read(cls, study: Study) -> Collected:
+    def read(cls, study: Study) -> CampaignData:
         """What lies in the study's folder. Raises DataError for damaged files."""
         names = ("pairs.parquet", "controls.parquet") if (study.folder / "pairs.parquet").exists() else ()
         tables = (read_table(study.folder / name, Pair, study.command(SAMPLE), words=_OF_PAIRS) for name in names)
@@ -52,7 +52,7 @@ class Collected:
     @classmethod
     def of_tables(
         cls, pairs: Iterable[pa.Table], ratings: Iterable[pa.Table], withdrawn: Mapping[str, str]
-    ) -> Collected:
+    ) -> CampaignData:
         """What somebody has read already: tables of `Pair` and of `Rating`."""
 
         def frame(tables: Iterable[pa.Table], record: type[Record], words: Sequence[str]) -> pd.DataFrame:

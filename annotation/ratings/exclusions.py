@@ -35,7 +35,7 @@ def read_decisions(study: Study) -> list[Decision]:
     return read_kept(study, FILE, Decision, study.command(COMMAND))
 
 
-def said(decision: Decision) -> str:
+def decision_words(decision: Decision) -> str:
     """A decision in a word or two."""
     if decision.pair_id:
         return "withdrawn" if decision.exclude else "taken back"

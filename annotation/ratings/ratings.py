@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
-from annotation.records import Decision, OfferedAgain
+from annotation.records import Decision, OfferedAgain, Review
 from annotation.sampling.controls import read_controls
 from plumbline.errors import DataError
 from plumbline.manifest import is_kept, read_kept, refuse_replaced_table, write_kept, write_kept_table
@@ -199,3 +199,14 @@ def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: boo
     turns["turn"] = turns.groupby("pair").cumcount()
     turn = numbers.merge(turns[[*keys, "turn"]], on=keys, how="left")["turn"]
     return submitted[(turn < per_pair).to_numpy()]
+
+
+def saw_scores(reviews: Sequence[Review], ratings: pd.DataFrame) -> list[str]:
+    """Pseudonyms of those whose submitted ratings came in after they had been given judges' scores to adjudicate by."""
+    first: dict[str, pd.Timestamp] = {}
+    for review in reviews:
+        for rater in review.adjudicators:
+            first.setdefault(rater, pd.Timestamp(review.at))
+    own = ratings[(ratings["status"] == "submitted") & ratings["rater_id"].isin(list(first))]
+    late = own["submitted_at"] > own["rater_id"].astype(str).map(first)
+    return sorted(own.loc[late, "rater_id"].astype(str).unique()) if len(own) else []

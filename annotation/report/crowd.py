@@ -7,16 +7,16 @@ from datetime import datetime
 
 import pandas as pd
 
-from annotation.crowd import pay
-from annotation.crowd.summary import Summary
-from annotation.report.material import Material
+from annotation.crowd import platform as pay
+from annotation.crowd.summary import CrowdSummary
+from annotation.report.material import CampaignMaterial
 from plumbline.exhibits.table import Exhibit
 from plumbline.study.crowd import FAIR_WAGE
 
 _NAMES = {"mturk": "Amazon Mechanical Turk", "prolific": "Prolific"}
 
 
-def campaigns_exhibit(material: Material) -> Exhibit:
+def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a campaign: batches, submissions, money and pay; dollars."""
     rows = [
         {
@@ -59,7 +59,7 @@ def campaigns_exhibit(material: Material) -> Exhibit:
     return Exhibit("crowd_campaigns", caption, pd.DataFrame(rows), pd.DataFrame(printed))
 
 
-def crowd_decisions_exhibit(material: Material) -> Exhibit:
+def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a decision about a submission: by a rule that was fixed beforehand or not, with results seen or not."""
     first = material.looks[0].at if material.looks else None
     columns = ["platform", "mode", "decided_at", "by_rule", "results_seen", "rater_id", "batch", "decision", "reason",
@@ -82,12 +82,12 @@ def crowd_decisions_exhibit(material: Material) -> Exhibit:
     return Exhibit("crowd_decisions", caption, frame, printed.set_axis(titles, axis=1))
 
 
-def paragraphs(material: Material) -> list[str]:
+def paragraphs(material: CampaignMaterial) -> list[str]:
     """What a paper says about the crowd: a sentence or two for each campaign."""
     return [_paragraph(material, one) for one in material.crowd]
 
 
-def _paragraph(material: Material, one: Summary) -> str:
+def _paragraph(material: CampaignMaterial, one: CrowdSummary) -> str:
     crowd = material.study.crowd
     if one.mode == "sandbox":
         return f"A rehearsal ran on {_NAMES[one.platform]}'s {one.mode}; its ratings count as simulated."

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import pandas as pd
 
-from annotation.ratings.exclusions import said
+from annotation.questions import worded
+from annotation.ratings.exclusions import decision_words
 from annotation.records import Estimate, Group, Verdict
-from annotation.report.material import Material
+from annotation.report.material import CampaignMaterial
 from annotation.statistics.agreement import at_least
 from annotation.training import by_trained
 from annotation.verdicts.by_task import does_tasks, groups_by_task, verdicts_by_task
-from annotation.verdicts.rules import in_own_words
+from annotation.verdicts.preregistration import amendments
+from annotation.verdicts.rules import in_own_words, in_words
 from annotation.verdicts.tables import (
     AT_LEAST,
     COEFFICIENTS,
@@ -31,9 +34,12 @@ from annotation.verdicts.tables import (
 )
 from plumbline.exhibits.table import Exhibit
 from plumbline.languages import language_name
+from plumbline.manifest import study_hash
+from plumbline.study.base import StudyPart
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, RuleSpec
 
 
-def verdicts_exhibit(material: Material) -> Exhibit:
+def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a verdict: the decision, how close it was, what was left out, and why."""
     where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
     (judged, item), rows = material.study.called, []
@@ -62,7 +68,7 @@ def verdicts_exhibit(material: Material) -> Exhibit:
     return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))
 
 
-def table_two_exhibit(material: Material) -> Exhibit:
+def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
     """HTEB's Table 2: a row an axis, pool and language, and all."""
     rows = []
     for group in material.groups:
@@ -77,7 +83,7 @@ def table_two_exhibit(material: Material) -> Exhibit:
     return Exhibit("table_2", caption, agreement_table(material.groups), pd.DataFrame(rows).fillna("–"))
 
 
-def agreement_exhibit(material: Material) -> Exhibit:
+def agreement_exhibit(material: CampaignMaterial) -> Exhibit:
     """Every coefficient of agreement with its interval, and why one is missing."""
     full, printed = [], []
     for group in material.groups:
@@ -93,7 +99,7 @@ def agreement_exhibit(material: Material) -> Exhibit:
     return Exhibit("agreement", "Agreement with 95% intervals", pd.DataFrame(full), pd.DataFrame(printed))
 
 
-def labels_exhibit(material: Material) -> Exhibit:
+def labels_exhibit(material: CampaignMaterial) -> Exhibit:
     """Shares and ranks of labels, and agreement; of texts that they are not compared. Empty where all have scales."""
     full = label_table(groups_by_task(material.study, material.groups))
     if does_tasks(material.study):
@@ -151,7 +157,7 @@ def missing_agreement(groups: Sequence[Group]) -> list[str]:
     ]
 
 
-def shares_frame(material: Material) -> pd.DataFrame:
+def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
     """How often each point was given: a row a question, transformation and point, of the ratings that count."""
     counting = material.counting
     own = counting[counting["value"].notna()].astype({"value": int})
@@ -187,7 +193,7 @@ def _limit(verdict: Verdict, question: str) -> float:
     return own[0] if own else verdict.threshold
 
 
-def raters_exhibit(material: Material) -> Exhibit:
+def raters_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a rater, by pseudonym: single ratings and how many count, signs, the last decision."""
     own = material.ratings
     every = pd.concat([own, material.control_ratings])
@@ -210,7 +216,7 @@ def raters_exhibit(material: Material) -> Exhibit:
     for sign in material.signs:
         signs.setdefault(sign.rater_id, []).append(sign.rule)
     frame["signs"] = ["; ".join(dict.fromkeys(signs.get(rater, []))) for rater in raters]
-    decided = {one.rater_id: said(one) for one in material.decisions}
+    decided = {one.rater_id: decision_words(one) for one in material.decisions}
     frame["decision"] = [decided.get(rater, "") for rater in raters]
     titles = [
         "Rater",
@@ -230,7 +236,7 @@ def raters_exhibit(material: Material) -> Exhibit:
     return Exhibit("raters", "Raters, with counts of single ratings", frame, printed)
 
 
-def training_exhibit(material: Material) -> Exhibit:
+def training_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a rater: how many known pairs were answered, and how many answers to them are right."""
     frame = by_trained(material.trained)
     titles = ["Rater", "Who", "Known pairs", "Answered", "Answers with a right one", "Right"]
@@ -239,7 +245,7 @@ def training_exhibit(material: Material) -> Exhibit:
     return Exhibit("training", "Raters' training on known pairs, which never count", frame, printed)
 
 
-def signs_exhibit(material: Material) -> Exhibit:
+def signs_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a sign, with its evidence."""
     rows = [(sign.rater_id, sign.rule, sign.n, sign.evidence) for sign in material.signs]
     frame = pd.DataFrame(rows, columns=["rater_id", "rule", "n", "evidence"])
@@ -247,13 +253,21 @@ def signs_exhibit(material: Material) -> Exhibit:
     return Exhibit("signs", "Signs of careless answers; they decide nothing", frame, printed)
 
 
-def decisions_exhibit(material: Material) -> Exhibit:
+def decisions_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a decision about a rater or a pair, the oldest first."""
     first = material.looks[0].at if material.looks else None
     decisions = sorted([*material.decisions, *material.withdrawals], key=lambda one: one.decided_at)
     seen = ["yes" if first and one.decided_at > first else "no" for one in decisions]
     rows = [
-        (one.decided_at.isoformat(), after, one.rater_id, one.pair_id, said(one), one.reason, "; ".join(one.signs))
+        (
+            one.decided_at.isoformat(),
+            after,
+            one.rater_id,
+            one.pair_id,
+            decision_words(one),
+            one.reason,
+            "; ".join(one.signs),
+        )
         for one, after in zip(decisions, seen, strict=True)
     ]
     names = ["decided_at", "results_seen", "rater_id", "pair_id", "decision", "reason", "signs"]
@@ -266,7 +280,7 @@ def decisions_exhibit(material: Material) -> Exhibit:
     return Exhibit("decisions", "Decisions about raters and pairs", frame, printed)
 
 
-def exclusions_exhibit(material: Material) -> Exhibit:
+def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
     """How many single ratings count, and how many do not, by reason; together all that were collected."""
     status, excluded = material.ratings["status"], material.excluded.groupby("excluded", sort=True)
     withdrawn, item = material.withdrawn.groupby("withdrawn", sort=True), material.study.called.item
@@ -298,3 +312,113 @@ def group_name(group: Group) -> str:
 
 def _place(verdict: Verdict) -> str:
     return f"{verdict.language} {verdict.task_type}".strip()
+
+
+_RULES: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec, "raters": RatersSpec}
+_DIGITS = 16  # of a hash, as printed
+
+
+def rules_exhibit(material: CampaignMaterial) -> Exhibit:
+    """A row a rule, as it is fixed; of studies that fixed none, no row."""
+    rules = material.holds.rules if material.holds else {}
+    rows = []
+    for part, own in rules.items():
+        if part == "rubric":  # `wording_exhibit` has its words
+            continue
+        fields = _RULES[part].model_fields if part in _RULES else {}
+        for name, value in own.items():
+            meaning = fields[name].description if name in fields else ""
+            rows.append((f"{part}.{name}", _worded(name, value), meaning or ""))
+    frame = pd.DataFrame(rows, columns=["rule", "value", "meaning"])
+    return Exhibit("rules", "Rules as they are fixed", frame, frame.set_axis(["Rule", "Value", "Meaning"], axis=1))
+
+
+def _worded(name: str, value: Any) -> str:
+    if name != "rules":
+        return "none" if value is None else str(value)
+    rules = [RuleSpec.model_validate(one) for one in value]
+    return "; ".join(f"{in_words(one)} (by {one.by})" for one in rules)
+
+
+def wording_exhibit(material: CampaignMaterial) -> Exhibit:
+    """What raters read, in their languages: a row a pool, language and part (guidelines or question)."""
+    rubric, rows = material.asked, []
+    shown = dict.fromkeys(
+        (pair.pool, rubric.language_for(pair.language, pair.output_language)) for pair in material.pairs
+    )
+    for pool, language in shown:
+        text = rubric.pool(pool)
+        rows.append(
+            (pool, language, "guidelines", f"{worded(text.asked, language)} {worded(rubric.guidelines, language)}")
+        )
+        for question in rubric.asked_questions(pool):
+            words = f"{worded(question.title, language)} {rubric.description(pool, question, language)}"
+            rows.append((pool, language, question.name, words))
+    frame = pd.DataFrame(rows, columns=["pool", "language", "part", "words"])
+    judged = material.study.called.judged.capitalize()
+    printed = frame.set_axis([judged, "Language", "Part", "Words"], axis=1)
+    return Exhibit("wording", "What raters were asked, in the words that they saw", frame, printed)
+
+
+def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
+    """A row a change of the rules after the first rating."""
+    rows = [(one.fixed_at, one.reason, "; ".join(what)) for one, what in amendments(material.rules, material.first)]
+    frame = pd.DataFrame([(at.isoformat(), *rest) for at, *rest in rows], columns=["fixed_at", "reason", "changes"])
+    printed = frame.assign(fixed_at=[stamp(at) for at, *_ in rows]).set_axis(["When", "Reason", "Changed"], axis=1)
+    return Exhibit("amendments", "Changes of the rules after the first rating", frame, printed)
+
+
+def stages_exhibit(material: CampaignMaterial) -> Exhibit:
+    """A row a stage: when it ran, and whether the study file is still the one that it read."""
+    now = study_hash(material.study)
+    rows = [
+        (name, entry.get("finished_at", ""), entry.get("study_sha256", ""), entry.get("study_sha256") == now)
+        for name, entry in _stages(material).items()
+    ]
+    frame = pd.DataFrame(rows, columns=["stage", "finished_at", "study_sha256", "study_unchanged"])
+    printed = frame.assign(
+        finished_at=frame["finished_at"].str.replace("T", " ").str.replace("+00:00", " UTC"),
+        study_sha256=frame["study_sha256"].str[:_DIGITS],
+        study_unchanged=["the same now" if same else "another now" for same in frame["study_unchanged"]],
+    ).set_axis(["Stage", "Ended", "Study file", "It is"], axis=1)
+    return Exhibit("stages", "Stages, each with the hash of the study file that it read", frame, printed)
+
+
+def hashes_exhibit(material: CampaignMaterial) -> Exhibit:
+    """A row a hash: what verdicts rest on, and what each stage took and left."""
+    rows = []
+    for verdict in material.verdicts:
+        rows += [
+            ("verdicts", "pairs.parquet", verdict.pairs_sha256),
+            ("verdicts", "ratings.parquet", verdict.ratings_sha256),
+            ("verdicts", "the rule", verdict.rule_id),
+            ("verdicts", f"{_maker(verdict)} {verdict.model}", verdict.generator_hash),
+        ]
+    rows += [
+        ("verdicts", f"prompts of {one.transformation}", one.prompt_hash)
+        for one in material.verdicts
+        if one.prompt_hash
+    ]
+    for name, entry in _stages(material).items():
+        for part, verb in (("inputs", "took"), ("outputs", "left")):
+            rows += [(f"{name} {verb}", path, digest) for path, digest in entry.get(part, {}).items()]
+    frame = pd.DataFrame(list(dict.fromkeys(rows)), columns=["by", "what", "hash"])
+    printed = frame.assign(hash=frame["hash"].str[:_DIGITS]).set_axis(["By", "What", "Hash"], axis=1)
+    return Exhibit("hashes", f"Hashes, the first {_DIGITS} digits", frame, printed)
+
+
+def _maker(verdict: Verdict) -> str:
+    """What `verdict.model` is."""
+    return "generator" if verdict.prompt_hash else verdict.generator_kind
+
+
+def versions_exhibit(material: CampaignMaterial) -> Exhibit:
+    """A row a package, as of the last stage that ran."""
+    frame = pd.DataFrame(list(material.manifest.get("versions", {}).items()), columns=["package", "version"])
+    printed = frame.set_axis(["Package", "Version"], axis=1)
+    return Exhibit("versions", "Versions of the last stage that ran", frame, printed)
+
+
+def _stages(material: CampaignMaterial) -> dict[str, dict[str, Any]]:
+    """The manifest's stages without the report's own."""
+    return {name: entry for name, entry in material.manifest.get("stages", {}).items() if name != "report"}

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.judges.beside import Beside
-from annotation.judges.check import length_effects
-from annotation.judges.check_text import saved_lines, who_decides
+from annotation.judges.check import length_effects, saved_lines, who_decides
+from annotation.judges.decisions import JudgedOutcome
 from annotation.judges.effects import order_effects
-from annotation.judges.judgements import over_orders
-from annotation.judges.names import family
 from annotation.judges.people import AGAINST, against_people
+from annotation.judges.records import over_orders
+from annotation.judges.select_generator import family
 from annotation.records import Estimate
-from annotation.report.material import Material
+from annotation.report.material import CampaignMaterial
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import SIMULATED, display, number, with_interval
 from plumbline.exhibits.page import Section, Table
@@ -27,7 +26,7 @@ _ABOUT = (
 )
 
 
-def judge_exhibits(material: Material) -> list[Exhibit]:
+def judge_exhibits(material: CampaignMaterial) -> list[Exhibit]:
     """The section's tables; none where no judge stands beside the verdicts."""
     if material.beside is None:
         return []
@@ -36,7 +35,7 @@ def judge_exhibits(material: Material) -> list[Exhibit]:
     return [decisions_exhibit(material, made), *(one for one in more if len(one.frame))]
 
 
-def judges_section(material: Material, tables: Sequence[Exhibit]) -> list[Section]:
+def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> list[Section]:
     """The section; none without judges, and a line where their records cannot be read."""
     made = material.beside
     if made is None:
@@ -55,7 +54,7 @@ def judges_section(material: Material, tables: Sequence[Exhibit]) -> list[Sectio
     return [Section("Judges beside people", parts)]
 
 
-def made_up(made: Beside) -> list[str]:
+def made_up(made: JudgedOutcome) -> list[str]:
     """Who the judges are, and what of judges and ratings is no model's and no person's: a line each."""
     models = made.judging.judgements.drop_duplicates("judge").sort_values("judge")
     named = [f"{one['judge']} ({one['model']})" for one in models.to_dict("records")]
@@ -70,11 +69,11 @@ def made_up(made: Beside) -> list[str]:
     return [f"Judges: {', '.join(named)}.{recorded}", *(doubtful if related else []), *_simulated(made)]
 
 
-def _simulated(made: Beside) -> list[str]:
+def _simulated(made: JudgedOutcome) -> list[str]:
     return [SIMULATED] if made.simulated else []
 
 
-def decisions_exhibit(material: Material, made: Beside) -> Exhibit:
+def decisions_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
     """A row a verdict: people's decision first, then that of people and judges, and what it rests on."""
     judged = material.study.called.judged.capitalize()
     rows = [
@@ -98,7 +97,7 @@ def decisions_exhibit(material: Material, made: Beside) -> Exhibit:
     return Exhibit("judges_decisions", caption, frame, pd.DataFrame(rows))
 
 
-def agreement_exhibit(material: Material, made: Beside) -> Exhibit:
+def agreement_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
     """A row for each judge, question and transformation: how far its scores are from people's ratings."""
     design = Design.of(material.study, material.rubric)
     scaled = material.counting[material.counting["question"].isin(material.questions)]
@@ -128,7 +127,7 @@ def agreement_exhibit(material: Material, made: Beside) -> Exhibit:
     return Exhibit("judges_agreement", caption, frame, printed)
 
 
-def order_exhibit(material: Material, made: Beside) -> Exhibit:
+def order_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
     """A row for each judge and question: how far scores move with the order in which the scale was read."""
     said = made.judging.judgements
     parts = [
@@ -152,7 +151,7 @@ def order_exhibit(material: Material, made: Beside) -> Exhibit:
     return Exhibit("judges_order", "How far judges' scores move with the order of the scale", frame, printed)
 
 
-def length_exhibit(material: Material, made: Beside) -> Exhibit:
+def length_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
     """A row for each judge and question: how the gap to people rises with the length of the output."""
     scores = over_orders(made.judging.judgements)
     scaled = material.counting[material.counting["question"].isin(material.questions)]

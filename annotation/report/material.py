@@ -9,14 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.crowd.summary import Summary, read_summaries
-from annotation.judges.beside import Beside, different, read_beside
-from annotation.judges.deciding import refuse_other_judgements
+from annotation.crowd.summary import CrowdSummary, read_summaries
+from annotation.judges.decisions import JudgedOutcome, different, read_beside, refuse_other_judgements
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.sampling.candidates import Supply
-from annotation.training import Trained, read_trained
+from annotation.training import TrainingResult, read_trained
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
@@ -28,7 +27,7 @@ from plumbline.study import Study
 
 
 @dataclass(frozen=True)
-class Material:
+class CampaignMaterial:
     """A study's records from the sample to the verdicts, and when they were read (UTC)."""
 
     study: Study
@@ -46,13 +45,13 @@ class Material:
     rules: Sequence[RuleSet]
     looks: Sequence[Look]
     waves: Sequence[Wave]
-    crowd: Sequence[Summary]
+    crowd: Sequence[CrowdSummary]
     manifest: dict[str, Any]
     read_at: datetime
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
-    trained: Sequence[Trained] = ()  #: how raters did on known pairs, which never count
-    beside: Beside | None = None  #: what LLM judges would make of the verdicts; None without them
+    trained: Sequence[TrainingResult] = ()  #: how raters did on known pairs, which never count
+    beside: JudgedOutcome | None = None  #: what LLM judges would make of the verdicts; None without them
     judges_left_out: str = ""  #: why nothing stands beside the verdicts though judges were asked
     unlooked: Sequence[str] = ()  #: by which rules some raters could not be looked at
     late: int = 0  #: pairs that were withdrawn when ratings of them had come in
@@ -116,7 +115,9 @@ class Material:
         return binding(self.rules, self.first)
 
 
-def read_material(study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None) -> Material:
+def read_material(
+    study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None
+) -> CampaignMaterial:
     """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk.
 
     `signs` are those of `annotation.ratings.review.signs_of`, for who has them at hand: they take most of the time.
@@ -139,14 +140,16 @@ def read_material(study: Study, read_at: datetime | None = None, signs: Sequence
     )
 
 
-def campaign_material(study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None) -> Material:
+def campaign_material(
+    study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None
+) -> CampaignMaterial:
     """The same before there are verdicts: what is known of pairs, ratings and raters."""
     return _material(Evidence.whole(study), read_at, signs)
 
 
-def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign] | None) -> Material:
+def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign] | None) -> CampaignMaterial:
     study, collected = evidence.study, evidence.collected
-    return Material(
+    return CampaignMaterial(
         study=study,
         rubric=evidence.rubric,
         pairs=collected.sample_pairs,

@@ -3,20 +3,127 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
 
 from annotation.addressed import addressed_lines
-from annotation.report.controls import careless_told, controls_told, looked_at
-from annotation.report.items import items_sampled
-from annotation.report.makers import listed, made_by
-from annotation.report.material import Material
-from annotation.report.said import LABELS, OF_TASKS, RANKINGS, dated_words, many, other_questions, several_rules, verb
+from annotation.ratings.missed import controls_missed
+from annotation.records import Verdict
+from annotation.report.material import CampaignMaterial
+from annotation.report.wording import (
+    LABELS,
+    OF_TASKS,
+    RANKINGS,
+    dated_words,
+    listed,
+    made_by,
+    many,
+    other_questions,
+    several_rules,
+    verb,
+)
+from annotation.rubric import CHECKS
 from annotation.sampling.near_duplicates import NEAR
-from annotation.statistics.intervals import RESAMPLES
 from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.preregistration import amendments, fixed_text
-from annotation.verdicts.tables import display
+from annotation.verdicts.rules import unchecked
+from annotation.verdicts.tables import display, wrong
 from plumbline.languages import language_name
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.statistics.intervals import RESAMPLES
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from plumbline.study.subject import OF_TEXTS, InstructionsSubject
+
+
+def controls_told(material: CampaignMaterial) -> str:
+    """Which stood beside the sample, and how many were answered wrongly."""
+    counts = Counter[str](pair.control for pair in material.controls)
+    kinds = {
+        "positive": ("positive control", "almost identical texts"),
+        "negative": ("negative control", "unrelated texts"),
+        "known": ("known item", "whose right answers its file names"),
+        "suggested": (f"{material.study.called.item} with judges' scores in sight", "the other half of an experiment"),
+        "repeat": ("repeat", f"{material.study.called.item}s of the sample, shown a second time"),
+    }
+    checks = _checks(material)
+    told = [f"{many(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
+    if not told:
+        return f"There were no {checks} and no repeats."
+    given = int((material.control_ratings["status"] == "submitted").sum())
+    beside = f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and"
+    text = f"{beside} {'counts' if given == 1 else 'count'} in no result."
+    controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
+    off, answered = controls_missed(
+        material.control_ratings, controls, material.study.quality, material.rubric.expected
+    )
+    how = wrong(material.study.quality.within, {one.kind for one in material.rubric.asked()})
+    missed = f" Of {many(answered, 'rating')} of {checks} {off:,} {'was' if off == 1 else 'were'} {how}."
+    return text + (missed if answered else "")
+
+
+def careless_told(material: CampaignMaterial) -> list[str]:
+    """Which answers to controls and repeats are signs."""
+    within, asked = material.study.quality.within, {one.kind for one in material.rubric.asked()}
+    kinds = {pair.control for pair in material.controls}
+    checks = [_checks(material)] if kinds & set(CHECKS) else []
+    repeats = ["repeats"] if "repeat" in kinds else []
+    off = wrong(within, asked)
+    if off.startswith("wrong"):  # of a repeat no answer is the right one
+        labels = [f"answers to {one} that are {off}" for one in checks]
+        return labels + [f"answers to {one} that are not those of the first time" for one in repeats]
+    return [f"answers to {' or '.join([*checks, *repeats])} that are {off}"] if checks or repeats else []
+
+
+def _checks(material: CampaignMaterial) -> str:
+    """What tells about raters, and is no repeat."""
+    return material.study.called.known
+
+
+def looked_at(verdicts: Sequence[Verdict], rules: QualitySpec) -> str:
+    """When a verdict waited for a look at its raters, or that none did."""
+    if note := unchecked(verdicts):
+        return note
+    return (
+        f"A verdict was left undecided, until a person had looked at its raters, where more than {rules.failing:.0%} of"
+        f" its ratings were of raters who missed more controls than {rules.attentive:.0%}, or all together did so"
+        " (one-sided binomial tests at 5%), or where on no question whose ratings vary raters told one"
+        " item from another better than chance (F tests at 5%)."
+    )
+
+
+def items_sampled(material: CampaignMaterial) -> list[str]:
+    """What was drawn, of what, and how."""
+    counts, subject = Counter(pair.transformation for pair in material.pairs), material.study.subject
+    if not counts:
+        return []
+    names = [display(name, pooled=False).lower() for name in counts]
+    low, high = min(counts.values()), max(counts.values())
+    each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    texts = isinstance(subject, OF_TEXTS)
+    context = subject.context if isinstance(subject, OF_TEXTS) else {}
+    what, groups = material.study.called.item, "groups" if texts else "data sets"
+    spread = f"{each} for each of {len(names)} {groups} ({listed(names)})" if names[1:] else f"all of {names[0]}"
+    there = sum(one.ok for one in material.supply)
+    languages = listed(sorted({language_name(code) for codes in material.texts for code in codes}))
+    blind = [f"Raters were not told of which group a {what} is."] if texts and names[1:] else []
+    beside = f"what stands beside the {what}" if texts else "language of the second text"
+    return [
+        f"The sample is {many(len(material.pairs), what)}, drawn at random (seed {material.study.sample.seed}) of"
+        f" {there:,}: {spread}, in {languages}.",
+        *blind,
+        f"Strata were, one within another, language, {beside} and thirds by length; each gives equally many as far as"
+        " it reaches.",
+        _near_duplicates(material, f"No two {what}s of one group are near-duplicates", bool(context)),
+    ]
+
+
+def _near_duplicates(material: CampaignMaterial, none: str, context: bool) -> str:
+    subject = material.study.subject
+    if isinstance(subject, InstructionsSubject):
+        return f"{none}: of those that differ in {subject.near:g} of their characters or less one is kept."
+    beside = ", but where something else stands beside them" if context else ""
+    return f"{none} (Jaccard index of their words of at least {NEAR}){beside}."
+
 
 ALIKE = "where most have one mean, at least as far as Clopper and Pearson's of what was not seen"
 # What the means' intervals are, by `Summary.interval`.
@@ -36,14 +143,14 @@ _SCOPES = {
 }
 
 
-def methods(material: Material) -> list[str]:
+def methods(material: CampaignMaterial) -> list[str]:
     """The methods section, a string a paragraph."""
     parts = (_sample, _raters, _quality, _acceptance, _agreement, made_by)
     paragraphs = (" ".join(filter(None, part(material))) for part in parts)
     return [paragraph for paragraph in paragraphs if paragraph]
 
 
-def _sample(material: Material) -> list[str]:
+def _sample(material: CampaignMaterial) -> list[str]:
     if material.study.subject:
         return [*items_sampled(material), _waves(material), controls_told(material)]
     counts = Counter(pair.transformation for pair in material.pairs)
@@ -66,14 +173,14 @@ def _sample(material: Material) -> list[str]:
     ]
 
 
-def _waves(material: Material) -> str:
+def _waves(material: CampaignMaterial) -> str:
     item = material.study.called.item
     told = [f"{many(wave.pairs, item)} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
     kept = f"It was extended after raters had been asked, and earlier {item}s stayed as they were"
     return f"{kept}: {listed(told)}." if told else ""
 
 
-def _supply(material: Material) -> str:
+def _supply(material: CampaignMaterial) -> str:
     if not material.supply:
         return ""
     ok, failed = sum(one.ok for one in material.supply), sum(one.failed for one in material.supply)
@@ -90,13 +197,13 @@ def _supply(material: Material) -> str:
     return f"Outputs that failed could not be drawn: {share}{later}.{kept}"
 
 
-def _languages(material: Material) -> str:
+def _languages(material: CampaignMaterial) -> str:
     originals, outputs = (sorted(set(map(language_name, codes))) for codes in zip(*material.texts, strict=True))
     lines = [f"The originals are in {listed(originals)}, the transformed texts in {listed(outputs)}"]
     return " ".join(f"{one}." for one in lines + addressed_lines(material.study, material.asked, material.texts))
 
 
-def _raters(material: Material) -> list[str]:
+def _raters(material: CampaignMaterial) -> list[str]:
     rubric = material.asked
     plain = {one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale}
     questions = [f"{one.name} (“{one.title['en']}”)" for one in rubric.questions if one.name in plain]
@@ -128,7 +235,7 @@ def _raters(material: Material) -> list[str]:
     ]
 
 
-def _who(material: Material) -> str:
+def _who(material: CampaignMaterial) -> str:
     """How many raters, and whether they are people."""
     made_up = material.counting.groupby("rater_id")["simulated"].any()
     simulated = int(made_up.sum())
@@ -137,7 +244,7 @@ def _who(material: Material) -> str:
     return listed([*told, *([many(simulated, "simulated rater")] if simulated else [])])
 
 
-def _sources(material: Material) -> str:
+def _sources(material: CampaignMaterial) -> str:
     """Where ratings were given; files are not named, since their names may be a rater's."""
     sources = set(material.counting["source"])
     files = len(sources - {"argilla"})
@@ -145,7 +252,7 @@ def _sources(material: Material) -> str:
     return listed([*told, *(["a CSV file"] if files == 1 else [f"{files} CSV files"] if files else [])])
 
 
-def _quality(material: Material) -> list[str]:
+def _quality(material: CampaignMaterial) -> list[str]:
     rules, item = material.study.quality, material.study.called.item
     same = f"the same answer on at least {rules.same_answer:.0%} of {item}s"
     apart = (
@@ -171,7 +278,7 @@ def _quality(material: Material) -> list[str]:
     ]
 
 
-def _exclusions(material: Material) -> str:
+def _exclusions(material: CampaignMaterial) -> str:
     last = {decision.rater_id: decision.exclude for decision in material.decisions}
     raters, ratings = sum(last.values()), len(material.excluded)
     if not raters:
@@ -182,7 +289,7 @@ def _exclusions(material: Material) -> str:
     return f"{verb(raters, 'rater', 'was', 'were')} excluded, with {many(ratings, 'rating')} of the sample{counted}."
 
 
-def _withdrawals(material: Material) -> list[str]:
+def _withdrawals(material: CampaignMaterial) -> list[str]:
     """What of pairs that people withdrew; nothing where there are none."""
     out = len(material.pairs) - len(material.staying)
     if not out:
@@ -195,7 +302,7 @@ def _withdrawals(material: Material) -> list[str]:
     return [f"{verb(out, material.study.called.item, 'was', 'were')} withdrawn from the sample{late}.{stayed}"]
 
 
-def _acceptance(material: Material) -> list[str]:
+def _acceptance(material: CampaignMaterial) -> list[str]:
     rule = material.study.acceptance
     several = len(material.questions) > 1
     every, some = ("on every question", " on any") if several else ("", "")
@@ -245,7 +352,7 @@ def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
     return " ".join(told) + shown
 
 
-def _looks(material: Material) -> str:
+def _looks(material: CampaignMaterial) -> str:
     """How often verdicts were reached on other ratings or by other rules than the time before."""
     if len(material.looks) < 2:
         return ""
@@ -258,7 +365,7 @@ def _looks(material: Material) -> str:
     return text if kept else f"{text} The error rates of a rule for one look do not hold for several."
 
 
-def _minimums(material: Material) -> str:
+def _minimums(material: CampaignMaterial) -> str:
     rule = material.study.acceptance
     on_any = " on any question" if len(material.questions) > 1 else ""
     item = material.study.called.item
@@ -274,7 +381,7 @@ def _minimums(material: Material) -> str:
     return f"What has {' or '.join(few)} is undecided.{left_out}"
 
 
-def _fixed(material: Material) -> str:
+def _fixed(material: CampaignMaterial) -> str:
     if not material.rules:
         return ""
     number = len(amendments(material.rules, material.first))
@@ -282,7 +389,7 @@ def _fixed(material: Material) -> str:
     return fixed_text(material.rules, material.first) + amended
 
 
-def _agreement(material: Material) -> list[str]:
+def _agreement(material: CampaignMaterial) -> list[str]:
     if not material.groups or does_tasks(material.study):
         return [OF_TASKS] if material.groups else []
     kinds = {one.kind for group in material.groups for one in group.questions if one.coefficients}

@@ -6,38 +6,141 @@ Raters are in it by pseudonym. Their comments are not: people write names into t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
 
-from annotation.records import P_IS
-from annotation.report import crowd, exhibits, provenance
-from annotation.report.anchoring import NAME as ANCHORING
-from annotation.report.anchoring import anchoring_exhibits, anchoring_section
+from annotation.anchoring import ABOUT, ANCHORING_INTERVALS, read_anchoring
+from annotation.ratings.collected import CampaignData
+from annotation.records import P_IS, Estimate
+from annotation.report import crowd, exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
-from annotation.report.examples import examples_exhibit
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.judges import judge_exhibits, judges_section
-from annotation.report.makers import listed
-from annotation.report.material import Material, read_material
+from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, methods
-from annotation.report.said import many
-from annotation.status.headline import headline
+from annotation.report.wording import listed, many
 from annotation.status.status import read_status
+from annotation.status.text import headline
 from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.marks import late_lines
 from annotation.verdicts.preregistration import amendments, fixed_text
-from annotation.verdicts.tables import SIMULATED, rule_chances
+from annotation.verdicts.tables import SIMULATED, display, number, rule_chances, with_interval
 from plumbline.commands import as_called
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit
+from plumbline.fields import fields_of
 from plumbline.study import Study
+
+NAME = "anchoring"
+
+
+def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
+    """The table; none where the study makes no such experiment, or nobody has rated yet."""
+    if material.study.raters.suggestions == "none":
+        return []
+    frame = read_anchoring(material.study, CampaignData.read(material.study)).assign(simulated=material.simulated)
+    if frame.empty:
+        return []
+    printed = pd.DataFrame(
+        {
+            "Question": frame["question"],
+            "Of a pair": frame["measure"],
+            "Scores in sight": frame["shown"].map(number),
+            "Not in sight": frame["hidden"].map(number),
+            "Difference [95%]": [
+                with_interval(Estimate(value=row["difference"], low=row["low"], high=row["high"]))
+                for row in frame.to_dict("records")
+            ],
+            "Pairs": [f"{one:,} and {other:,}" for one, other in zip(frame["n_shown"], frame["n_hidden"], strict=True)],
+        }
+    )
+    return [
+        Exhibit(NAME, "Ratings with and without judges' scores in sight, which no verdict rests on", frame, printed)
+    ]
+
+
+def anchoring_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> list[Section]:
+    """The section; none without the experiment."""
+    if not tables:
+        return []
+    made_up = [SIMULATED] if material.simulated else []
+    return [
+        Section("Anchoring: an experiment", [ABOUT, *made_up, *(one.table() for one in tables), ANCHORING_INTERVALS])
+    ]
+
+
+EACH = 3  # pairs of each kind
+_LONGEST = 300  # characters of a text on the page; the CSV file has all
+_COLUMNS = ["why", "pair_id", "transformation", "language", "question", "mean", "sd", "n_ratings", "texts"]
+
+
+def examples_exhibit(material: CampaignMaterial) -> Exhibit:
+    """The pairs with the highest and the lowest mean, and those whose ratings differ most; a row each.
+
+    By the first question that is rated on a scale, of pairs with as many ratings as `acceptance.min_raters`; of equal
+    ones the first by id. A pair stands under one heading alone.
+    """
+    caption = f"Examples: the best, the worst and the most disputed {material.study.called.item}s"
+    frame = examples(material)
+    printed = pd.DataFrame(
+        {
+            "": frame["why"],
+            material.study.called.judged.capitalize(): [
+                display(name, pooled=False) for name in frame["transformation"]
+            ],
+            "Mean": frame["mean"].map("{:.2f}".format),
+            "SD": frame["sd"].map("{:.2f}".format),
+            "Ratings": frame["n_ratings"].map(str),
+            "Texts": [_cut(text) for text in frame["texts"]],
+        }
+    )
+    return Exhibit("examples", caption, frame, printed)
+
+
+def examples(material: CampaignMaterial) -> pd.DataFrame:
+    """The same with all digits and whole texts: why, pair_id, transformation, language, question, mean, sd, ...
+
+    `sd` is the sample standard deviation of the pair's ratings; `texts` what raters read, field by field.
+    """
+    if not material.questions:
+        return pd.DataFrame(columns=_COLUMNS)
+    question = material.questions[0]
+    own = material.counting[(material.counting["question"] == question) & material.counting["value"].notna()]
+    rated = own.groupby("pair_id", observed=True)["value"].agg(["mean", "std", "size"]).astype(float).reset_index()
+    rated = rated[rated["size"] >= max(2, material.study.acceptance.min_raters)]
+    rated.columns = pd.Index(["pair_id", "mean", "sd", "n_ratings"])
+    kinds = (
+        ("most disputed", ["sd", "pair_id"], [False, True]),
+        ("best", ["mean", "pair_id"], [False, True]),
+        ("worst", ["mean", "pair_id"], [True, True]),
+    )
+    parts = {}
+    for why, by, ascending in kinds:
+        some = rated[rated["sd"] > 0] if why == "most disputed" else rated
+        parts[why] = some.sort_values(by, ascending=ascending).head(EACH).assign(why=why)
+        rated = rated[~rated["pair_id"].isin(parts[why]["pair_id"])]
+    found = pd.concat([parts["best"], parts["worst"], parts["most disputed"]])
+    pairs = {pair.pair_id: pair for pair in material.pairs}
+    shown = [pairs[pair_id] for pair_id in found["pair_id"]]
+    return found.assign(
+        question=question,
+        n_ratings=found["n_ratings"].astype(int),
+        transformation=[pair.transformation for pair in shown],
+        language=[pair.language for pair in shown],
+        texts=["\n".join(f"{one.name}: {one.text}" for one in fields_of(pair)) for pair in shown],
+    )[_COLUMNS].reset_index(drop=True)
+
+
+def _cut(text: str) -> str:
+    return "\n".join(line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..." for line in text.splitlines())
+
 
 FOLDER = "report"
 _P_BY = "Of a mean it is by its t distribution, of a share by the score test of the effective number of answers."
@@ -61,12 +164,12 @@ _MAKERS = (
     exhibits.signs_exhibit,
     exhibits.decisions_exhibit,
     exhibits.exclusions_exhibit,
-    provenance.rules_exhibit,
-    provenance.wording_exhibit,
-    provenance.amendments_exhibit,
-    provenance.stages_exhibit,
-    provenance.hashes_exhibit,
-    provenance.versions_exhibit,
+    exhibits.rules_exhibit,
+    exhibits.wording_exhibit,
+    exhibits.amendments_exhibit,
+    exhibits.stages_exhibit,
+    exhibits.hashes_exhibit,
+    exhibits.versions_exhibit,
 )
 _CROWD_MAKERS = (crowd.campaigns_exhibit, crowd.crowd_decisions_exhibit)  # where there is a crowd
 
@@ -90,7 +193,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     return page
 
 
-def all_tables(material: Material) -> dict[str, Exhibit]:
+def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; some may be empty."""
     training = (exhibits.training_exhibit,) if material.trained else ()
     makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
@@ -102,21 +205,23 @@ def all_tables(material: Material) -> dict[str, Exhibit]:
     return {name: one for name, one in made.items() if name not in out}
 
 
-def figure_frames(material: Material) -> dict[str, pd.DataFrame]:
+def figure_frames(material: CampaignMaterial) -> dict[str, pd.DataFrame]:
     """What the figures show, by file; nothing where nothing is rated on a scale."""
     if not material.questions:
         return {}
     return {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
 
 
-def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]) -> list[Section]:
+def sections(
+    material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]
+) -> list[Section]:
     """What the page says, in order."""
     return [
         _about(material),
         _doubtful(material),
         _decided(material, tables),
         *judges_section(material, [one for name, one in tables.items() if name.startswith("judges_")]),
-        *anchoring_section(material, [one for name, one in tables.items() if name == ANCHORING]),
+        *anchoring_section(material, [one for name, one in tables.items() if name == NAME]),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),
@@ -131,7 +236,7 @@ def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[s
     ]
 
 
-def _about(material: Material) -> Section:
+def _about(material: CampaignMaterial) -> Section:
     parts = [
         material.study.description,
         f"Made on {stamp(material.read_at)} by Plumbline. Each table is a CSV file beside this"
@@ -141,7 +246,7 @@ def _about(material: Material) -> Section:
     return Section("This report", [part for part in parts if part])
 
 
-def _doubtful(material: Material) -> Section:
+def _doubtful(material: CampaignMaterial) -> Section:
     """Before the verdicts, so that nobody reads these without it."""
     parts = (
         ["\n".join(f"– {line}." for line in material.doubts)]
@@ -151,7 +256,7 @@ def _doubtful(material: Material) -> Section:
     return Section("What is doubtful", parts)
 
 
-def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
     counts = Counter(verdict.decision for verdict in material.verdicts)
     told = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
     parts: list[str] = [f"{many(len(material.verdicts), 'verdict')}: {listed(told)}."] if told else []
@@ -176,7 +281,7 @@ def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     return Section("What was decided", [*parts, tables["verdicts"].table()])
 
 
-def _no_chances(material: Material) -> list[str]:
+def _no_chances(material: CampaignMaterial) -> list[str]:
     """Why rules have no P, a line a reason."""
     missing: dict[str, None] = {}
     for verdict in material.verdicts:
@@ -184,7 +289,7 @@ def _no_chances(material: Material) -> list[str]:
     return list(missing)
 
 
-def _table_two(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
     if not material.groups:
         return Section("Ratings and agreement", ["There are no ratings that count."])
     missing = missing_agreement(material.groups)
@@ -196,13 +301,13 @@ def _table_two(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     return Section("Ratings and agreement", [*rated, *parts, *labels])
 
 
-def _figures(material: Material, drawn: Mapping[str, pd.DataFrame]) -> list[Section]:
+def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> list[Section]:
     if not drawn:
         return []
     return [Section("Figures", [*_share_figures(material, drawn[SHARES]), *_mean_figures(material, drawn[MEANS])])]
 
 
-def _share_figures(material: Material, shares: pd.DataFrame) -> list[Figure]:
+def _share_figures(material: CampaignMaterial, shares: pd.DataFrame) -> list[Figure]:
     """How often each point was given: a figure a question."""
     scales = {question: material.rubric.scale_of(question) for question in material.questions}
     return [
@@ -218,7 +323,7 @@ def _share_figures(material: Material, shares: pd.DataFrame) -> list[Figure]:
     ]
 
 
-def _mean_figures(material: Material, means: pd.DataFrame) -> list[Figure]:
+def _mean_figures(material: CampaignMaterial, means: pd.DataFrame) -> list[Figure]:
     """Means against the threshold: a figure a question."""
     return [
         Figure(
@@ -232,7 +337,7 @@ def _mean_figures(material: Material, means: pd.DataFrame) -> list[Figure]:
     ]
 
 
-def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+def _raters(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
     signs = [tables["signs"].table() if material.signs else "There is no sign in any rater's answers."]
     over = f"{material.study.called.item}s"
     about = f"Seconds are the time since the rater's previous answer, where known; the median is over {over}."
@@ -242,21 +347,21 @@ def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     return Section("Raters", [about, tables["raters"].table(), *training, *signs])
 
 
-def _exclusions(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+def _exclusions(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
     about = "“Results seen” says whether verdicts had been reached before a decision was made."
     some = material.decisions or material.withdrawals
     decided = [about, tables["decisions"].table()] if some else ["Nothing was decided about any rater."]
     return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
 
 
-def _crowd(material: Material, tables: Mapping[str, Exhibit]) -> list[Section]:
+def _crowd(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
     if not material.crowd:
         return []
     about = "A rejection is by a rule fixed before the first rating where controls were failed; any other came later."
     return [Section("Crowd work", [about, tables["crowd_campaigns"].table(), tables["crowd_decisions"].table()])]
 
 
-def _rules(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
     if material.holds is None:
         return Section("Rules", ["The study fixed no rules before these verdicts."])
     parts = [fixed_text(material.rules, material.first)]

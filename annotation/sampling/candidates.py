@@ -10,24 +10,103 @@ from __future__ import annotations
 import functools
 import hashlib
 import heapq
+import math
+import unicodedata
+from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from annotation.sampling.strata import Lengths, Strata, Stratum
-from generation.flagged import Flagged
+from annotation.rubric import Rubric
+from annotation.subjects import SubjectItem, read_items
+from generation.flag_counts import FlagCount
 from generation.jobs import Plan
 from generation.unit import COMMAND, refuse_other_outputs
 from plumbline.errors import DataError, StudyError
-from plumbline.hashes import packed
+from plumbline.fields import plain
+from plumbline.hashes import Hashes, Packed, packed
 from plumbline.identity import identity
 from plumbline.records import Number, Pair, Record, Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
+from plumbline.study.subject import InstructionsSubject
 from plumbline.study.transformations import Transformation
+from plumbline.words import count_words
+
+Stratum = tuple[str, ...]  # language, task type, data set, output language, third by length
+
+
+class Lengths:
+    """Thirds by length, in words, of each data set's texts in each language.
+
+    They are the texts' and not the outputs', so that no output that comes later moves a text to another third.
+    """
+
+    def __init__(self, texts: Iterable[Text]) -> None:
+        counts: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+        for text in texts:
+            counts[text.dataset, text.language][count_words(text.text)] += 1
+        self._bounds = {place: (share_of(count, 1), share_of(count, 2)) for place, count in counts.items()}
+
+    def third(self, text: Text) -> int:
+        """0 for the shortest texts, 2 for the longest."""
+        words = count_words(text.text)
+        return sum(words > bound for bound in self._bounds[text.dataset, text.language])
+
+
+def share_of(counts: Counter[int], thirds: int) -> int:
+    """The length that at least so many thirds of the texts do not exceed."""
+    reached = 0
+    for words in sorted(counts):
+        reached += counts[words]
+        if 3 * reached >= thirds * counts.total():
+            break
+    return words
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The stratum of each output that a study wants: that of the first text that it serves.
+
+    `keys` are the outputs', sorted; `numbers` say which of the `strata` each has.
+    """
+
+    keys: Packed
+    numbers: NDArray[np.int32]
+    strata: list[Stratum]
+
+    @classmethod
+    def of(cls, plan: Plan, texts: Iterable[Text], lengths: Lengths, transformation: str, seed: int) -> Strata:
+        """Those of a unit."""
+        known: dict[Stratum, int] = {}
+        numbers = array("i")
+
+        def keys() -> Iterator[str]:
+            for text in texts:
+                job = plan.job(text, transformation, seed)
+                place = text.language, text.task_type, text.dataset
+                stratum = *place, job.languages[-1], str(lengths.third(text))
+                numbers.append(known.setdefault(stratum, len(known)))
+                yield job.key
+
+        wanted, firsts = np.unique(Hashes.of(keys(), "texts.parquet").packed, return_index=True)
+        return cls(wanted, np.asarray(numbers, np.int32)[firsts], list(known))
+
+    def find(self, keys: Packed) -> Iterator[Stratum | None]:
+        """Those of some outputs; None for one that is not wanted."""
+        if not len(self.keys):
+            yield from [None] * len(keys)
+            return
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        there = self.keys[at] == keys
+        for place, known in zip(at.tolist(), there.tolist(), strict=True):
+            yield self.strata[self.numbers[place]] if known else None
+
 
 _ROW = tuple(name for name in TransformedText.model_fields if name not in ("intermediate", "raw", "first_flags"))
 
@@ -55,10 +134,10 @@ class Supply(Record):
         return self.kept_out / (self.ok + self.kept_out) if self.kept_out else 0.0
 
 
-def flagged_supply(supplies: Iterable[Supply]) -> list[Flagged]:
+def flagged_supply(supplies: Iterable[Supply]) -> list[FlagCount]:
     """The shares of usable outputs with each error type, by transformation and language, as the sample was drawn."""
     return [
-        Flagged(one.transformation, one.language, flag, n, one.ok + one.kept_out, flag in one.without)
+        FlagCount(one.transformation, one.language, flag, n, one.ok + one.kept_out, flag in one.without)
         for one in supplies
         for flag, n in one.flagged.items()
     ]
@@ -82,7 +161,7 @@ class Candidate:
         return self.made()
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """What a sample is drawn from; `supply` grows with each that was read."""
 
     @property
@@ -254,3 +333,78 @@ def _supply(
         flagged=dict(sorted(flagged.items())),
         without=tuple(without),
     )
+
+
+class Groups:
+    """Reads a study's items; `supply` grows with each group that was read."""
+
+    def __init__(self, study: Study, rubric: Rubric) -> None:
+        self.study, self.supply = study, list[Supply]()
+        items, self._lacking = read_items(study, rubric)
+        self._known = [item for item in items if item.expected]
+        self._open = [item for item in items if not item.expected]
+        known, self._twice = set(map(_seen, self._known)), Counter[tuple[str, str]]()
+        self._items = defaultdict[str, list[SubjectItem]](list)
+        lengths = defaultdict[tuple[str, str], Counter[int]](Counter)
+        for item in self._open:
+            if _seen(item) in known:
+                self._twice[item.group, item.language] += 1
+            else:
+                self._items[item.group].append(item)
+                lengths[item.dataset, item.language][count_words(item.text)] += 1
+        self._bounds = {place: (share_of(found, 1), share_of(found, 2)) for place, found in lengths.items()}
+
+    def of(self, name: str) -> list[Candidate]:
+        """A group's items, without those whose right answers are known, whatever row says so."""
+        items, kind = self._items[name], self.study.kinds[name]
+        if isinstance(self.study.subject, InstructionsSubject) and len(items) > self.study.sample.pairs:
+            raise StudyError(
+                f"{self.study.file}: sample.pairs is {self.study.sample.pairs}, and people label every wording:"
+                f" {name} has {len(items)}; write {len(items)} or more"
+            )
+        twice = {language: number for (group, language), number in self._twice.items() if group == name}
+        if twice and not items:
+            raise DataError(f"{self.study.file}: every text of {name} is a known item too; add others, or take it out")
+        if not items:
+            raise DataError(f"{self.study.file}: {name} has no item with all that raters are to see; take it out")
+        lacking = self._lacking[name]  # their language is not known, so they stand with the first
+        numbers = Counter(item.language for item in items)
+        for language in sorted({*numbers, *twice}):
+            number, all_told = numbers[language], numbers[language] + lacking
+            self.supply.append(
+                Supply(
+                    transformation=name, language=language, ok=number, failed=lacking, unanswered=0,
+                    failed_share=lacking / all_told if all_told else math.nan, known=twice.get(language, 0),
+                )
+            )  # fmt: skip
+            lacking = 0
+        return [
+            Candidate(
+                rank_of(self.study.sample.seed, item.key),
+                self._stratum(item),
+                item.key,
+                functools.partial(item.pair, kind),
+            )
+            for item in items
+        ]
+
+    def known(self, had: Sequence[Pair]) -> list[Pair]:
+        """The items whose right answers are known, but those that raters had, in an order that the seed decides."""
+        there, seed = {pair.pair_id for pair in had}, self.study.sample.seed
+        drawn = {pair.key for pair in had if pair.drawn}
+        shown = {_seen(item) for item in self._open if item.key in drawn}  # a file may name its answers later
+        pairs = [item.pair(self.study.kinds[item.group]) for item in self._known if _seen(item) not in shown]
+        fresh = [pair for pair in pairs if pair.pair_id not in there]
+        return sorted(fresh, key=lambda pair: rank_of(seed, pair.pair_id))
+
+    def _stratum(self, item: SubjectItem) -> tuple[str, ...]:
+        words = count_words(item.text)
+        third = sum(words > bound for bound in self._bounds[item.dataset, item.language])
+        beside = "\n".join(plain(item.fields[name]) for name in item.apart)
+        return item.language, item.task_type, item.dataset, beside, item.output_language, str(third)
+
+
+def _seen(item: SubjectItem) -> Hashable:
+    """What raters read of an item, by which it is the same to them: without capitals and the width of blanks."""
+    texts = (unicodedata.normalize("NFKC", plain(value)).casefold().split() for value in item.fields.values())
+    return item.language, item.output_language, tuple(" ".join(words) for words in texts)

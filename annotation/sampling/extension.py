@@ -17,8 +17,7 @@ from annotation.offering import WAVES, alone, is_complete, offered, read_waves, 
 from annotation.records import Wave
 from annotation.sampling.controls import read_controls
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.sample import COMMAND, SUPPLY, Drawn, all_settings, draw, read_pairs
-from annotation.sampling.suggested import refuse_other_half
+from annotation.sampling.sample import COMMAND, SUPPLY, SampleDrawing, all_settings, draw, read_pairs, refuse_other_half
 from plumbline.errors import StudyError
 from plumbline.manifest import read_manifest, write_kept
 from plumbline.records import Pair
@@ -93,7 +92,12 @@ def _refuse_other_draw(study: Study, waves: Sequence[Wave]) -> None:
 
 
 def _write(
-    study: Study, reason: str, number: int, waves: Sequence[Wave], before: Sequence[Sequence[Pair]], drawn: Drawn
+    study: Study,
+    reason: str,
+    number: int,
+    waves: Sequence[Wave],
+    before: Sequence[Sequence[Pair]],
+    drawn: SampleDrawing,
 ) -> Wave:
     """Note the wave, then write what it makes of the files: the same rows give the same bytes wherever they are."""
     new = {"pairs": drawn.pairs, "controls": drawn.controls}

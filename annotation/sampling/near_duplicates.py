@@ -41,7 +41,7 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other)
 
 
-class Seen:
+class DuplicateIndex:
     """Texts by group, asked whether a near-duplicate of a text is among a group's."""
 
     def __init__(self) -> None:

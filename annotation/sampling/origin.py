@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from annotation.rubric import load_rubric
-from annotation.subjects.items import read_items
+from annotation.subjects import read_items
 from generation.jobs import Plan
 from generation.unit import COMMAND
 from plumbline.errors import DataError, StudyError

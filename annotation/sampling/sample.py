@@ -11,29 +11,59 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from annotation.human.outdated import drop_answers
+from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
 from annotation.offering import alone, offered, read_waves, refuse_other_sample
 from annotation.records import Wave
 from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.candidates import Candidate, Candidates, Source, Supply, Turns
+from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource, Supply, Turns
 from annotation.sampling.controls import make_controls, read_controls, spares_needed
-from annotation.sampling.groups import Groups
-from annotation.sampling.near_duplicates import Seen, words_of
+from annotation.sampling.near_duplicates import DuplicateIndex, words_of
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.suggested import suggested_half
-from annotation.subjects.human import shown
+from annotation.subjects import shown
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import fields_of
+from plumbline.identity import identity
 from plumbline.manifest import read_kept, refuse_replaced_table, write_kept, write_kept_table
-from plumbline.records import Pair
+from plumbline.records import SUGGESTED, Pair
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
 from plumbline.study.human import HumanSubject
 from plumbline.study.reach import refuse_unreachable
 from plumbline.study.subject import OF_TEXTS, InstructionsSubject
+
+
+def suggested_half(study: Study, pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs that show judges' scores: of each transformation and language every second one by a hash of the seed.
+
+    Where a number is odd, one more counts. None where the study makes no such experiment.
+    """
+    if study.raters.suggestions == "none":
+        return []
+    order = sorted(pairs, key=lambda pair: identity("suggested-v1", study.sample.seed, pair.pair_id))
+    turns: dict[tuple[str, str], int] = {}
+    found = []
+    for pair in order:
+        stratum = (pair.transformation, pair.language)
+        turns[stratum] = turns.get(stratum, 0) + 1
+        if turns[stratum] % 2 == 0:
+            found.append(pair.model_copy(update={"control": SUGGESTED}))
+    return sorted(found, key=lambda pair: pair.pair_id)
+
+
+def refuse_other_half(study: Study, pairs: Iterable[Pair]) -> None:
+    """Raise StudyError where `raters.suggestions` is not what the sample was drawn for."""
+    there = any(pair.control == SUGGESTED for pair in pairs)
+    if there == (study.raters.suggestions == "half"):
+        return
+    how = "has a half that shows judges' scores" if there else "was drawn to show none of judges' scores"
+    raise StudyError(
+        f"{study.file}: raters.suggestions is {study.raters.suggestions!r}, and the sample {how}; undo the change, run"
+        f" `{study.command('annotation sample')}` again where nobody was asked yet, or give the new study another name"
+    )
+
 
 COMMAND = "annotation sample"
 SUPPLY, PAIRS = "sample.json", "pairs.parquet"
@@ -81,7 +111,7 @@ def _draw(study: Study) -> list[Pair]:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampleDrawing:
     """What was drawn, and of what."""
 
     pairs: Sequence[Pair]
@@ -91,7 +121,7 @@ class Drawn:
     items: Sequence[HumanItem] = ()  #: of these tasks
 
 
-def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
+def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     """What a study's sample should be; with `before`, the pairs and controls that there are, what it lacks."""
     if isinstance(study.subject, HumanSubject):
         return _of_tasks(study)
@@ -99,13 +129,13 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
     for kind in study.kinds.values():
         rubric.pool(kind.pool)
     groups = Groups(study, rubric) if study.subject else None
-    candidates: Source = groups or Candidates(Plan(study))
+    candidates: SampleSource = groups or Candidates(Plan(study))
     pairs: list[Pair] = []
     spares: list[Pair] = []
     texts: dict[str, set[tuple[str, str]]] = {}
     for pool in dict.fromkeys(kind.pool for kind in study.kinds.values()):
         members = [name for name, kind in study.kinds.items() if kind.pool == pool]
-        drawing = Drawing(candidates, members, [pair for pair in before if pair.pool == pool])
+        drawing = PoolDrawing(candidates, members, [pair for pair in before if pair.pool == pool])
         texts |= drawing.texts
         drawn = drawing.sample()
         pairs += drawn
@@ -117,10 +147,10 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
     controls = make_controls(study, rubric, pairs, spares, known)
     halved = suggested_half(study, pairs)
     told = {pair.pair_id for pair in halved}
-    return Drawn([pair for pair in pairs if pair.pair_id not in told], [*controls, *halved], candidates.supply)
+    return SampleDrawing([pair for pair in pairs if pair.pair_id not in told], [*controls, *halved], candidates.supply)
 
 
-def _of_tasks(study: Study) -> Drawn:
+def _of_tasks(study: Study) -> SampleDrawing:
     """The items of tasks that people do, as the tasks draw them."""
     every = list(prepared(study))
     rubric = load_rubric(study, tasks=[one.task for one in every])
@@ -132,7 +162,7 @@ def _of_tasks(study: Study) -> Drawn:
         Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0, failed_share=0.0)
         for (task, language), number in counts.items()
     ]
-    return Drawn(pairs, make_controls(study, rubric, pairs, [], []), supply, [one.task for one in every], items)
+    return SampleDrawing(pairs, make_controls(study, rubric, pairs, [], []), supply, [one.task for one in every], items)
 
 
 def sample_settings(study: Study) -> dict[str, Any]:
@@ -172,10 +202,10 @@ def known_supply(study: Study) -> list[Supply]:
     return read_kept(study, SUPPLY, Supply, study.command(COMMAND))
 
 
-class Drawing:
+class PoolDrawing:
     """The transformations of one pool, drawn from in turn: a larger sample goes on where a smaller one ends."""
 
-    def __init__(self, candidates: Source, transformations: Sequence[str], before: Sequence[Pair]) -> None:
+    def __init__(self, candidates: SampleSource, transformations: Sequence[str], before: Sequence[Pair]) -> None:
         self._study = candidates.study
         had = {pair.key: pair.transformation for pair in before if pair.drawn}
         there, sample = Counter(had.values()), self._study.sample
@@ -183,7 +213,7 @@ class Drawing:
         sources = {name: candidates.of(name) for name in transformations}
         self.texts = {name: {(one.stratum[0], one.stratum[1]) for one in own} for name, own in sources.items()}
         self._turns = {name: Turns(own, sample.seed, had) for name, own in sources.items()}
-        self._seen = Seen()
+        self._seen = DuplicateIndex()
         for pair in before:
             self._seen.add(*compared(self._study, pair))
 
@@ -276,3 +306,8 @@ def _refuse_other_settings(study: Study, last: Wave) -> None:
 def _texts(pairs: Iterable[Pair]) -> set[tuple[str, ...]]:
     """What raters see of pairs, by id: an output may be another under the same key."""
     return {(pair.pair_id, pair.control, *(one.text for one in fields_of(pair))) for pair in pairs}
+
+
+def read_shown(study: Study) -> list[Pair]:
+    """All that raters see: the sample, and what tells about raters."""
+    return [*read_pairs(study), *read_controls(study)]

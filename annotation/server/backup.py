@@ -15,22 +15,23 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import tarfile
 import tempfile
+import time
 import zlib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from plumbline.disk import is_full
+from annotation.server import postgres, snapshots
+from annotation.server.home import PRIVATE_FOLDER, Home, changing, make_folder, private
 from plumbline.errors import DataError, PlumblineError, ServiceError
 from plumbline.reading import parse_json
-
-from . import postgres, snapshots
-from .home import PRIVATE_FOLDER, Home, changing, make_folder, private
+from plumbline.store import is_full
 
 Reason = Literal["manual", "scheduled", "upgrade"]
 FORMAT = 1
@@ -51,7 +52,7 @@ _MISFITS = (ValueError, KeyError, TypeError, AttributeError)  # a manifest that 
 
 
 @dataclass(frozen=True)
-class Manifest:
+class BackupManifest:
     """What a backup says of itself."""
 
     format: int  #: of the file; this code reads FORMAT
@@ -65,7 +66,7 @@ class Manifest:
         return f"{counts}; taken {self.made}"
 
 
-def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") -> tuple[Path, Manifest]:
+def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") -> tuple[Path, BackupManifest]:
     """Write a checked backup of `home` into `folder` (default: the home's); running or not. Returns where and what.
 
     Raises DataError when there is nothing to back up or the database is damaged, ServiceError when it cannot be
@@ -90,7 +91,7 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
                     elif (home.path / place).exists():
                         shutil.copyfile(home.path / place, work / name)
             files = {file.name: digest(file) for file in sorted(work.iterdir())}
-            manifest = Manifest(FORMAT, now.isoformat(timespec="seconds"), kind, counts, files)
+            manifest = BackupManifest(FORMAT, now.isoformat(timespec="seconds"), kind, counts, files)
             (work / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
             packed = work / target.name
             pack(packed, [work / MANIFEST, *(work / name for name in files)])
@@ -102,7 +103,7 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
     return target, manifest
 
 
-def restore(home: Home, file: Path) -> tuple[Manifest, str]:
+def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
     """Put a backup in the place of what `home` has; returns what came and where what was there is kept.
 
     The backup is checked before anything changes and the database once more after. Nothing is ever deleted. Raises
@@ -171,7 +172,7 @@ def pack(target: Path, files: list[Path]) -> None:
 
 
 @contextlib.contextmanager
-def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, Manifest]]:
+def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, BackupManifest]]:
     """A temporary folder beside `near` with a backup's files, each checked against its sum. Raises DataError."""
     with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=near) as scratch:
         work = Path(scratch)
@@ -190,14 +191,14 @@ def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, Manifest]]:
         yield work, manifest
 
 
-def unpack(file: Path, work: Path) -> Manifest:
+def unpack(file: Path, work: Path) -> BackupManifest:
     """Write the files that the manifest names into `work`; ValueError or KeyError where they do not fit it."""
     with tarfile.open(file, mode="r:gz") as archive:
         members = {member.name: member for member in archive.getmembers() if member.isfile()}
         content: Any = parse_json(stream_of(archive, members[MANIFEST]).read(CHUNK))
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}, this platform reads {FORMAT}")
-        manifest = Manifest(**content)
+        manifest = BackupManifest(**content)
         allowed = {DATABASES[manifest.kind], *BESIDE}
         if not {DATABASES[manifest.kind], "credentials.json", "secret"} <= manifest.files.keys() <= allowed:
             raise ValueError("it does not hold what a backup holds")
@@ -221,3 +222,92 @@ def digest(file: Path) -> str:
     """A file's SHA-256, in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+EVERY = timedelta(hours=6)
+KEEP = 28  #: scheduled backups kept whole: a week at six hours; of older ones one for each week
+LOOK_SECONDS = 60.0
+WARN_AGAIN = timedelta(hours=1)
+LEAST_FREE = 500_000_000  #: bytes
+SCHEDULED = re.compile(rf"argilla-(\d{{8}}T\d{{6}}Z)-scheduled{re.escape(SUFFIX)}")
+
+
+@dataclass
+class Keeper:
+    """Looks after one home while its server runs; `look` is called often and does what is due."""
+
+    home: Home
+    every: timedelta | None = EVERY  #: between scheduled backups; None: none
+    keep: int = KEEP
+    say: Callable[[str], None] = print
+    next_look: float = field(default=0.0, init=False)  # by time.monotonic
+    tried: datetime | None = field(default=None, init=False)  # the last attempt at a backup, done or failed
+    warned: datetime | None = field(default=None, init=False)
+
+    def look(self) -> None:
+        """Once a minute: warn about the disk, and take the backup that is due. Troubles are told, not raised."""
+        if time.monotonic() < self.next_look:
+            return
+        self.next_look = time.monotonic() + LOOK_SECONDS
+        now = datetime.now(UTC)
+        trouble = disk_trouble(self.home)
+        if trouble and (self.warned is None or not timedelta() <= now - self.warned < WARN_AGAIN):
+            self.warned = now
+            self.tell(f"Warning: {trouble}")
+        if self.every is not None and self.due(now, self.every):
+            self.tried = now
+            try:
+                backup(self.home, reason="scheduled")
+                thin(self.home.backups, self.keep, datetime.now(UTC))
+            except (PlumblineError, OSError) as error:
+                self.tell(f"Warning: the scheduled backup failed: {error}")
+
+    def due(self, now: datetime, every: timedelta) -> bool:
+        """Whether the last scheduled backup (of an earlier start, too) is older than the schedule allows.
+
+        Times that are yet to come are those of a clock that was wrong: nobody waits for them.
+        """
+        times = [made for made, _ in scheduled(self.home.backups)] + ([self.tried] if self.tried else [])
+        last = max((made for made in times if made <= now), default=None)
+        return last is None or now - last >= every
+
+    def tell(self, line: str) -> None:
+        """Say a line on the console and leave it in the log, if there is room for it."""
+        self.say(line)
+        with contextlib.suppress(OSError), open(self.home.log, "a", encoding="utf-8", opener=private) as log:
+            log.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
+
+
+def disk_trouble(home: Home) -> str | None:
+    """What is wrong with the room on the home's disk, or None; a backup needs a copy and a packed one."""
+    size = home.database.stat().st_size if home.database.exists() else 0
+    free = shutil.disk_usage(home.path).free
+    least = max(LEAST_FREE, 2 * size)
+    if free >= least:
+        return None
+    return (
+        f"{home.path}: only {free / 1e6:,.0f} MB are free on this disk and the database has {size / 1e6:,.0f} MB; "
+        f"make room for at least {least / 1e6:,.0f} MB, or answers cannot be stored once it is full"
+    )
+
+
+def scheduled(folder: Path) -> list[tuple[datetime, Path]]:
+    """The scheduled backups in a folder with their times, newest first."""
+    if not folder.is_dir():
+        return []
+    found = [(match[1], file) for file in folder.iterdir() if (match := SCHEDULED.fullmatch(file.name))]
+    return sorted(((datetime.strptime(made, "%Y%m%dT%H%M%S%z"), file) for made, file in found), reverse=True)
+
+
+def thin(folder: Path, keep: int, now: datetime) -> None:
+    """Remove scheduled backups that are not among the `keep` newest nor the newest of a week; others stay.
+
+    Those of a time that is yet to come (the clock was wrong) stay as well, and take no newer one's place.
+    """
+    newest: dict[tuple[int, int], Path] = {}
+    files = [(made, file) for made, file in scheduled(folder) if made <= now]
+    for made, file in files:
+        newest.setdefault(made.isocalendar()[:2], file)
+    for _, file in files[keep:]:
+        if file not in newest.values():
+            file.unlink()

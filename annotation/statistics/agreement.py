@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.records import Estimate, Summary
-from annotation.statistics.intervals import Floats, bca, quantile
+from plumbline.statistics.intervals import Floats, bca, quantile
 
 # Bands of kappa in words (HUME, appendix on agreement): above each limit.
 BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))

@@ -102,7 +102,7 @@ def mean_interval(
 
     `over` says of what the ratings are a sample: of pairs, with the raters as they are; or of pairs and of people who
     could have rated, which is wide with few raters. Where most pairs have the same mean it reaches as far as that of a
-    bounded mean (`annotation.statistics.intervals.bounded`). One pair has no interval (the reason says so).
+    bounded mean (`plumbline.statistics.intervals.bounded`). One pair has no interval (the reason says so).
 
     Source: a ratio of sums over pairs: Cochran, Sampling Techniques, 3rd ed., section 6.4; with raters: the t quantiles
     weighted as by Cochran and Cox, Experimental Designs, 2nd ed., section 4.14. The example's pairs have means 2, 3

@@ -10,7 +10,7 @@ import pandas as pd
 
 from annotation.records import Estimate
 from annotation.statistics.agreement import ALIKE, Answers, Integers, all_agree, nothing_to_tell, undefined
-from annotation.statistics.intervals import Floats, jackknife
+from plumbline.statistics.intervals import Floats, jackknife
 
 LEAST_SHARED = 5  # pairs that two raters must share, for a kappa of theirs: below, it is drawn towards 0
 _CONSTANT = "of each two raters one gives every pair the same point, so that kappa is 0 whatever the other says"

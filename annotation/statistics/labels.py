@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.questions import Asked, has_label, labels_of
+from annotation.questions import QuestionScale, has_label, labels_of
 from annotation.records import Coefficient, Estimate, Share
 from annotation.statistics.agreement import (
     ALIKE,
@@ -25,7 +25,7 @@ from annotation.statistics.agreement import (
     nothing_to_tell,
     undefined,
 )
-from annotation.statistics.intervals import (
+from plumbline.statistics.intervals import (
     CHANGED,
     Floats,
     bca,
@@ -42,7 +42,7 @@ LEFT_OUT = undefined("not computed: no decision rests on it")
 _SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds the other, and of those that only overlap
 
 
-def answers_to(asked: Asked, ratings: pd.DataFrame) -> Answers:
+def answers_to(asked: QuestionScale, ratings: pd.DataFrame) -> Answers:
     """The answers to a question with labels, of a frame with pair_id, rater_id and answer; points are labels' places.
 
     Of several labels each set that was given is a point, and of rankings each one, in the order of its text.
@@ -54,7 +54,7 @@ def answers_to(asked: Asked, ratings: pd.DataFrame) -> Answers:
     return Answers(pair, rater, place.astype(np.int64), tuple(range(len(points))))
 
 
-def with_label(asked: Asked, ratings: pd.DataFrame, label: str) -> Answers:
+def with_label(asked: QuestionScale, ratings: pd.DataFrame, label: str) -> Answers:
     """For each answer whether it has a label, or ranks it first: 1 where it does."""
     found = answers_to(asked, ratings)
     has = np.array([has_label(asked.kind, answer, label) for answer in ratings["answer"].astype(str)], np.int64)
@@ -145,7 +145,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> float:
     return weight * len(both) / len(one | other)
 
 
-def coefficients(asked: Asked, ratings: pd.DataFrame, seed: int | None) -> tuple[Coefficient, ...]:
+def coefficients(asked: QuestionScale, ratings: pd.DataFrame, seed: int | None) -> tuple[Coefficient, ...]:
     """Agreement on one question's answers, by its kind; without a seed what needs no resampling."""
     if asked.kind not in ("label", "multi_label") or ratings.empty:
         return ()
@@ -168,7 +168,7 @@ def _of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coe
 
 
 def shares(
-    asked: Asked, ratings: pd.DataFrame, interval: str, *, anytime: bool, within_bounds: bool = True
+    asked: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool, within_bounds: bool = True
 ) -> tuple[Share, ...]:
     """How often each label was given, or ranked first, with the interval of the rule; none of texts.
 
@@ -178,7 +178,7 @@ def shares(
     return tuple(Share(label=label, share=_share(asked, ratings, label, rule)) for label in asked.labels)
 
 
-def _share(asked: Asked, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, bool]) -> Estimate:
+def _share(asked: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, bool]) -> Estimate:
     interval, anytime, within_bounds = rule
     if ratings.empty:
         return undefined("no ratings")

@@ -13,10 +13,10 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from annotation.questions import Asked, ranks_of
+from annotation.questions import QuestionScale, ranks_of
 from annotation.records import Coefficient, Estimate, MeanRank
 from annotation.statistics.agreement import Integers, undefined
-from annotation.statistics.intervals import (
+from plumbline.statistics.intervals import (
     CHANGED,
     Floats,
     Mean,
@@ -41,7 +41,7 @@ class Rankings:
     ranks: Floats
 
     @classmethod
-    def of(cls, asked: Asked, ratings: pd.DataFrame) -> Rankings:
+    def of(cls, asked: QuestionScale, ratings: pd.DataFrame) -> Rankings:
         """From a frame with the columns pair_id, rater_id and answer, whose answers are whole rankings."""
         from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
 
@@ -57,7 +57,7 @@ class Rankings:
         return found
 
 
-def coefficients(asked: Asked, ratings: pd.DataFrame) -> tuple[Coefficient, ...]:
+def coefficients(asked: QuestionScale, ratings: pd.DataFrame) -> tuple[Coefficient, ...]:
     """Agreement on one question's rankings; nothing where nobody ranked."""
     if ratings.empty:
         return ()
@@ -123,7 +123,7 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
     return Estimate(value=float(found.value), low=low, high=high)
 
 
-def mean_ranks(asked: Asked, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[MeanRank, ...]:
+def mean_ranks(asked: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[MeanRank, ...]:
     """The mean rank of each label (equal ones share the mean of their places), with the interval of the rule."""
     if ratings.empty:
         return tuple(MeanRank(label=label, rank=undefined("no ratings")) for label in asked.labels)

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.records import Estimate, Group, Summary
 from annotation.rubric import Rubric
 from annotation.statistics import labels, rankings
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, raw_agreement, undefined
-from annotation.statistics.intervals import (
+from annotation.statistics.kappas import mean_kappa
+from plumbline.statistics.intervals import (
     CHANGED,
     Mean,
     bounded,
@@ -30,7 +31,6 @@ from annotation.statistics.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
-from annotation.statistics.kappas import mean_kappa
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
@@ -48,7 +48,9 @@ class Design:
     per_pair: int = 3  #: raters of a pair that count, the first by time
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
     seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
-    others: Mapping[str, Asked] = field(default_factory=dict)  #: questions that are no required ratings on `scale`
+    others: Mapping[str, QuestionScale] = field(
+        default_factory=dict
+    )  #: questions that are no required ratings on `scale`
     pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
     bounded: bool = True  #: means that hardly vary have a bounded interval; rules of earlier versions know none
 
@@ -69,13 +71,13 @@ class Design:
         """The study's, with its rubric's questions and scale."""
         asked, per_pair = rubric.asked(), study.raters.per_pair
         names = tuple(one.name for one in asked)
-        others = {one.name: one for one in asked if one != Asked(one.name, scale=rubric.scale)}
+        others = {one.name: one for one in asked if one != QuestionScale(one.name, scale=rubric.scale)}
         pools = {name: kind.pool for name, kind in study.kinds.items()}
         return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools)
 
-    def asked(self, question: str) -> Asked:
+    def asked(self, question: str) -> QuestionScale:
         """What there is to know of a question."""
-        return self.others.get(question) or Asked(question, scale=self.scale)
+        return self.others.get(question) or QuestionScale(question, scale=self.scale)
 
     def pool_of(self, transformation: str) -> str:
         """The pool of a transformation; of one that nobody named a pool for, its own name."""
@@ -165,7 +167,7 @@ def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
     return Estimate(value=value, low=low, high=high, reason=few)
 
 
-def _of_labels(asked: Asked, own: pd.DataFrame, design: Design, seed: int | None, *, anytime: bool) -> Summary:
+def _of_labels(asked: QuestionScale, own: pd.DataFrame, design: Design, seed: int | None, *, anytime: bool) -> Summary:
     """The same of answers that are no points of a scale: labels, and where they are ranked; texts are but counted."""
     what = "texts are read, not counted" if asked.kind == "text" else f"a {asked.kind.replace('_', '-')} has none"
     none, interval, ranking = undefined(what), design.rule.interval, asked.kind == "ranking"

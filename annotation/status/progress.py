@@ -27,7 +27,7 @@ _RATER = ["rater_id", "simulated", "answers", "open", *_STATES]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Workload:
     """What was asked of whom."""
 
     datasets: Mapping[str, str]  #: of each pair that raters see, by id: controls and repeats too
@@ -96,7 +96,7 @@ def by_transformation(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs.groupby(_UNIT, sort=False)[names].sum().reset_index()
 
 
-def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.DataFrame:
+def by_rater(ratings: pd.DataFrame, asked: Workload, signs: Sequence[Sign]) -> pd.DataFrame:
     """A row for each rater who answered or is asked to, those with the most answers first; `ratings` are all.
 
     Columns: rater_id, simulated, `answers` (submitted), `open` (pairs of the rater's datasets that want answers and
@@ -141,7 +141,7 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
     return frame.sort_values(["answers", "rater_id"], ascending=[False, True], ignore_index=True)
 
 
-def _left(answers: pd.DataFrame, asked: Asked) -> dict[str, Counter[str]]:
+def _left(answers: pd.DataFrame, asked: Workload) -> dict[str, Counter[str]]:
     """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
     got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
     wanted = [asked.fewer.get(asked.datasets.get(one, ""), asked.per_pair) for one in got.index]
@@ -158,7 +158,7 @@ def _left(answers: pd.DataFrame, asked: Asked) -> dict[str, Counter[str]]:
 
 
 def _behind(
-    submitted: pd.DataFrame, excluded: Collection[str], left: Mapping[str, Counter[str]], asked: Asked
+    submitted: pd.DataFrame, excluded: Collection[str], left: Mapping[str, Counter[str]], asked: Workload
 ) -> dict[str, list[str]]:
     """Why members are behind, in words: of those who have something left to rate, who gave few answers or is idle.
 

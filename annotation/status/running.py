@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from annotation import server
 from annotation.argilla.answered import answered_now
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import asked_again
 from annotation.sampling.queues import frames_by_queue
 from annotation.status.status import Status, read_status
@@ -24,7 +24,7 @@ def status_now(study: Study, home: server.Home) -> Status:
     return with_server(read_status(study, datetime.now(UTC), evidence=evidence), evidence.collected, home)
 
 
-def with_server(status: Status, collected: Collected, home: server.Home) -> Status:
+def with_server(status: Status, collected: CampaignData, home: server.Home) -> Status:
     """The status, and how many answers the study's server has; as it is where nothing was published in Argilla."""
     if status.stages["published"].asked is None and ARGILLA not in status.sources:
         return status

@@ -18,7 +18,7 @@ import pandas as pd
 from annotation.offering import LEDGER, is_complete, ledgers, read_waves
 from annotation.sampling.origin import refuse_other_makers
 from annotation.sampling.sample import sample_settings
-from annotation.verdicts.rule_changes import changes
+from annotation.verdicts.preregistration import changes
 from generation.shards import journal_files
 from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
@@ -45,7 +45,7 @@ class Stage:
     asked: int | None = None  #: how many annotators could see what was published then; None if unknown
 
 
-class _Noted:
+class _StageHistory:
     """A study and what the manifest notes of its stages; its files are hashed once, whatever stages rest on them."""
 
     def __init__(self, study: Study, entries: Mapping[str, dict[str, Any]]) -> None:
@@ -75,7 +75,7 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: st
     `mismatched` is what `mismatch` says, `outdated` why the verdicts no longer hold, empty where they do. Raises
     DataError for damaged files.
     """
-    noted = _Noted(study, read_manifest(study).get("stages", {}))
+    noted = _StageHistory(study, read_manifest(study).get("stages", {}))
     found = [
         *_generated(noted),
         _sampled(noted, mismatched),
@@ -108,7 +108,7 @@ def mismatch(study: Study, pairs: pd.DataFrame) -> str:
     return ""
 
 
-def _stage(name: str, path: Path, command: str, noted: _Noted) -> Stage:
+def _stage(name: str, path: Path, command: str, noted: _StageHistory) -> Stage:
     """The stage whose `command` made `path`."""
     if not path.exists():
         return Stage(name, "not yet")
@@ -117,7 +117,7 @@ def _stage(name: str, path: Path, command: str, noted: _Noted) -> Stage:
     return Stage(name, "stale" if changed else "done", noted.ended(command), note)
 
 
-def _generated(noted: _Noted) -> tuple[Stage, Stage]:
+def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
     """Texts and transformations; these are done when every transformation with every seed has its table."""
     entry = noted.entries.get("generation", {})
     if noted.study.subject:
@@ -139,7 +139,7 @@ def _generated(noted: _Noted) -> tuple[Stage, Stage]:
     return texts, Stage("transformations", "done", at)
 
 
-def _given(noted: _Noted) -> Stage:
+def _given(noted: _StageHistory) -> Stage:
     """The texts of a subject, which its files are: the sample was drawn of them, or of others."""
     data, entry = noted.study.data_files(), noted.entries.get("sample", {})
     if missing := [path for path in data if not path.exists()]:
@@ -148,7 +148,7 @@ def _given(noted: _Noted) -> Stage:
     return Stage("texts", "stale" if changed else "done", None, "changed since the sample was drawn" if changed else "")
 
 
-def _sampled(noted: _Noted, mismatched: str) -> Stage:
+def _sampled(noted: _StageHistory, mismatched: str) -> Stage:
     stage = _stage("sample", noted.study.folder / "pairs.parquet", "sample", noted)
     if cut_off := [wave for wave in read_waves(noted.study)[-1:] if not is_complete(noted.study, wave)]:
         return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
@@ -168,7 +168,7 @@ def _drawn_by(settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "subject": {name: value for name, value in subject.items() if name != "models"}}
 
 
-def _published(noted: _Noted, ratings: pd.DataFrame) -> Stage:
+def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
     """Argilla is not asked: the manifest knows that pairs were published, and so do ratings that came from there.
 
     What was offered to crowd workers stands in the ledger.
@@ -185,13 +185,13 @@ def _published(noted: _Noted, ratings: pd.DataFrame) -> Stage:
     return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
 
 
-def _judged(noted: _Noted, outdated: str) -> Stage:
+def _judged(noted: _StageHistory, outdated: str) -> Stage:
     if not (noted.study.folder / "verdicts.json").exists():
         return Stage("verdicts", "not yet")
     return Stage("verdicts", "stale" if outdated else "done", noted.ended("accept"), outdated)
 
 
-def _scored(noted: _Noted) -> Stage:
+def _scored(noted: _StageHistory) -> Stage:
     subject = noted.study.subject
     if isinstance(subject, HumanSubject):
         table, command = "human/scores.parquet", "evaluation"

@@ -15,14 +15,14 @@ from itertools import chain
 import pandas as pd
 
 from annotation.addressed import addressed_lines
-from annotation.argilla.answered import Answered
-from annotation.human.reworded import reworded_lines
-from annotation.ratings.collected import Collected
+from annotation.argilla.answered import ServerAnswers
+from annotation.human.tasks import reworded_lines
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import frames_by_queue
-from annotation.status.progress import Asked, by_pair, by_rater, by_transformation
+from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.training import by_trained, read_trained
 from annotation.verdicts.counted import SCOPES
@@ -34,7 +34,7 @@ from annotation.verdicts.reachable import Ahead, ahead, never_lines
 from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale, verdicts
 from annotation.verdicts.verification import refuse_other_file
-from generation.flagged import flagged_lines, flagged_outputs
+from generation.flag_counts import flagged_lines, flagged_outputs
 from plumbline.errors import DataError
 from plumbline.store import read_models
 from plumbline.study import Study
@@ -66,7 +66,9 @@ class Status:
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
     languages: tuple[str, ...] = ()  #: of what raters read
-    server: Answered | None = None  #: what the running server has, where it was looked at (`annotation.status.running`)
+    server: ServerAnswers | None = (
+        None  #: what the running server has, where it was looked at (`annotation.status.running`)
+    )
     on_record: int = 0  #: answers that were collected of what it has
     aside: int = 0  #: answers on record that it has no more: of excluded raters, whose pairs were offered again
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
@@ -80,7 +82,7 @@ class Status:
 def read_status(
     study: Study,
     now: datetime,
-    collected: Collected | None = None,
+    collected: CampaignData | None = None,
     signs: Callable[[], Sequence[Sign]] | None = None,
     evidence: Evidence | None = None,
     reached: Sequence[Verdict] | None = None,
@@ -90,7 +92,7 @@ def read_status(
     `collected` is what raters saw and answered, and `signs` gives the signs in it, for who has them at hand: both take
     most of the time. `evidence` has both, and more; `reached` are verdicts that hold, of who has just reached them.
     """
-    read = collected or (evidence.collected if evidence else Collected.read(study))
+    read = collected or (evidence.collected if evidence else CampaignData.read(study))
     evidence = evidence or Evidence.read(study, read)
     mismatched = mismatch(study, read.pairs)
     held, outdated = _reached(evidence) if reached is None else (reached, "")
@@ -265,7 +267,7 @@ def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool,
     return f"{word}; {count(missing, 'answer')} open" if missing else word
 
 
-def _asked(study: Study, stages: dict[str, Stage], read: Collected, now: datetime) -> Asked:
+def _asked(study: Study, stages: dict[str, Stage], read: CampaignData, now: datetime) -> Workload:
     datasets, wanted = dict[str, str](), dict[str, int]()
     for queue, own in frames_by_queue(read.pairs):
         wanted[queue.dataset(study)] = study.raters_of(queue.pool)
@@ -274,4 +276,4 @@ def _asked(study: Study, stages: dict[str, Stage], read: Collected, now: datetim
     members = [member for member in read_members(study) if member.dataset in names]
     collected = stages["collected"].at
     since, at = stages["published"].at, collected or now
-    return Asked(datasets, members, study.raters.per_pair, since, at, read.withdrawn, wanted)
+    return Workload(datasets, members, study.raters.per_pair, since, at, read.withdrawn, wanted)

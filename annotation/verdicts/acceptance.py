@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from annotation.judged_mean import JudgedMean
+import pandas as pd
+
+from annotation.human.asking import answered, lines_of
+from annotation.human.records import ANSWERS, HumanAnswer, HumanTask
+from annotation.human.simulated import read_items
+from annotation.human.tasks import read_tasks
 from annotation.offering import refuse_other_sample
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.exclusions import is_marked, kept_hash, read_decisions, withdrawn_hash
-from annotation.ratings.ratings import SAMPLE, counting_ratings, write_ratings
-from annotation.records import Group, Look, PairMean, Verdict
+from annotation.ratings.ratings import SAMPLE, counting_ratings, stays, write_ratings
+from annotation.records import Group, JudgedMean, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
@@ -20,7 +26,7 @@ from annotation.verdicts.marks import with_rules_fixed
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.verdicts import LOOKS, conclude, rule_id, with_supply
 from plumbline.errors import DataError
-from plumbline.manifest import write_kept
+from plumbline.manifest import write_kept, write_kept_table
 from plumbline.store import write_json, write_table
 from plumbline.study import Study, file_hash
 
@@ -28,7 +34,7 @@ Judged = Callable[[Evidence, Sequence[Verdict]], Mapping[Unit, Sequence[JudgedMe
 
 
 @dataclass(frozen=True)
-class Accepted:
+class Acceptance:
     """What accepting found, as it was written."""
 
     groups: Sequence[Group]  #: Table 2
@@ -38,11 +44,11 @@ class Accepted:
     evidence: Evidence = field(repr=False)  #: what they rest on, with the rules and looks that were written
 
 
-def accept(study: Study, amend: str | None = None, judged: Judged | None = None) -> Accepted:
+def accept(study: Study, amend: str | None = None, judged: Judged | None = None) -> Acceptance:
     """Compute Table 2, verdicts and pairs' means from what was collected.
 
     Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. `judged` tells what people and judges say
-    together, for rules that let them decide (`annotation.judges.deciding`). Raises StudyError where the study's rules
+    together, for rules that let them decide (`annotation.judges.decisions`). Raises StudyError where the study's rules
     changed after the first rating and `amend` does not say why, DataError where nobody has answered yet.
     """
     evidence = _evidence(study)
@@ -67,7 +73,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
     written = evidence.with_rules(rules, seen)
     doubts = doubts_of(written, found, written.signs)
-    told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts, written)
+    told = Acceptance(groups, found, amendment_lines(rules, evidence.first), doubts, written)
     write_rules(study, evidence.rules, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results
         write_kept(study, LOOKS, seen)
@@ -120,3 +126,57 @@ def _look(looks: Sequence[Look], found: Sequence[Verdict], n_ratings: int, rests
         if last == look.model_dump(include=set(last)):
             return list(looks)
     return [*looks, look]
+
+
+FLAGGED = 0.4  # HUME's bound of Fleiss' kappa, below which it calls a task problematic (section 5.3)
+_NOMINAL = ("label", "same", "choice")  # answers that are alike or not
+
+
+def write_answers(study: Study, collected: CampaignData) -> list[str]:
+    """Write the answers that count to `human/answers.parquet`; lines that say what counts and what does not."""
+    tasks, items, every = read_tasks(study), read_items(study), collected.sample_ratings
+    ratings, left = dict[str, pd.DataFrame](), dict[str, Counter[str]]()
+    for task in tasks:
+        own = every[every["transformation"] == task.task]
+        ratings[task.task] = counting_ratings(own, task.raters)
+        left[task.task] = Counter(dict(_left(own, ratings[task.task])))
+    found = answered(tasks, items, ratings)
+    for name, more in found.left_out.items():
+        left[name].update(more)
+    write_kept_table(study, ANSWERS, found.answers, HumanAnswer)
+    return lines_of(tasks, found.answers, left)
+
+
+def answers_lines(study: Study, done: Acceptance) -> list[str]:
+    """Write what people answered, and say what counts and where they agree too little to say anything."""
+    lines = write_answers(study, done.evidence.collected)
+    return [*lines, f"-> {study.folder / ANSWERS}", *flagged(read_tasks(study), done.groups)]
+
+
+def _left(own: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, int]]:
+    """How many raters' answers to a record do not count, by reason."""
+
+    def number(frame: pd.DataFrame) -> int:
+        return len(frame.drop_duplicates(["pair_id", "rater_id"]))
+
+    submitted = own[own["status"] == "submitted"]
+    out = (submitted["excluded"] != "") | ~stays(submitted)
+    yield "drafts", number(own[own["status"] == "draft"])
+    yield "discarded", number(own[own["status"] == "discarded"])
+    yield "excluded or withdrawn", number(submitted[out])
+    yield "beyond the raters that were asked for", number(submitted[~out]) - number(counting)
+
+
+def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str]:
+    """A line for each task on which people agree less than HUME's bound, and for those whose kappa says nothing."""
+    summaries = {one.question: one for group in groups if group.level == "pool" for one in group.questions}
+    for task in tasks:
+        if task.asked == "cluster":
+            yield f"{task.task}: each rater numbers clusters anew, so that kappa and AC1 of the numbers say nothing"
+        for one in summaries[task.task].coefficients if task.asked in _NOMINAL and task.task in summaries else ():
+            value = one.estimate.value
+            if one.name == "Fleiss' kappa" and value < FLAGGED:
+                yield (
+                    f"{task.task}: Fleiss' kappa {value:.2f} is below {FLAGGED}, HUME's bound: where people do not"
+                    " agree, a score against the labels says little"
+                )

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.ratings.ratings import Dealt
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import count
@@ -26,7 +26,7 @@ Place = tuple[str, ...]  # the key of one group that is judged apart
 
 
 @dataclass(frozen=True)
-class Standing:
+class SequenceProgress:
     """How far the sequence of an anytime rule has come, in one group that is judged apart."""
 
     complete: int  #: pairs that have all their ratings, wherever they stand in the order
@@ -59,7 +59,7 @@ class Basis:
     """What verdicts rest on."""
 
     ratings: pd.DataFrame  #: of the pairs that count; with `stop: anytime` also `turn`, the pairs' place in the order
-    standings: Mapping[Place, Standing]  #: by group; empty with `stop: fixed`
+    standings: Mapping[Place, SequenceProgress]  #: by group; empty with `stop: fixed`
 
 
 def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Dealt | None = None) -> Basis:
@@ -73,7 +73,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
         return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions), {})
     order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
     turns = pd.Series(range(len(order)), index=order)
-    standings, kept = dict[Place, Standing](), list[str]()
+    standings, kept = dict[Place, SequenceProgress](), list[str]()
     settled = dealt or Dealt()
     numbers = dict(zip(answered.index, answered.tolist(), strict=True))
     for key, own in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
@@ -88,7 +88,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
 
 def sequence(
     order: Sequence[str], answered: Mapping[str, int], design: Design, dealt: Mapping[str, int]
-) -> tuple[Standing, list[str]]:
+) -> tuple[SequenceProgress, list[str]]:
     """(how far it is, the pairs that count so far) of pairs in their `order`.
 
     `answered` are the ratings of each pair that count, on its question with the fewest. Up to the first pair that still
@@ -110,7 +110,7 @@ def sequence(
     waits = order[end] if end < len(order) else ""
     missing = design.per_pair - heard(waits) if waits else 0
     complete = sum(done(pair_id) and enough(pair_id) for pair_id in order)
-    return Standing(complete, len(counting), end - len(counting), waits, missing), counting
+    return SequenceProgress(complete, len(counting), end - len(counting), waits, missing), counting
 
 
 def in_order(pair_ids: Iterable[str], seed: int, waves: Mapping[str, int] | None = None) -> list[str]:
@@ -138,7 +138,7 @@ def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
     return pd.Series(least, index=names)
 
 
-def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, asked: Asked, design: Design) -> NDArray[np.bool_]:
+def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, asked: QuestionScale, design: Design) -> NDArray[np.bool_]:
     """Of which pairs a question is asked."""
     if not asked.pools:
         return np.ones(len(pair_ids), np.bool_)

@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from annotation.offering import read_reviews
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.missed import controls_missed
-from annotation.ratings.ratings import stays
-from annotation.ratings.reviewed import saw_scores
+from annotation.ratings.ratings import saw_scores, stays
 from annotation.ratings.signs import COMMENTS
 from annotation.records import Decision, Sign, Verdict
 from annotation.sampling.candidates import Supply
@@ -76,7 +75,9 @@ def doubts_text(doubts: Sequence[str], study: Study, *, judged: bool) -> str:
     return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)])
 
 
-def _signs(study: Study, collected: Collected, signs: Sequence[Sign], decisions: Sequence[Decision]) -> Iterator[str]:
+def _signs(
+    study: Study, collected: CampaignData, signs: Sequence[Sign], decisions: Sequence[Decision]
+) -> Iterator[str]:
     """Raters with signs whose answers count, and how much of what counts is theirs."""
     sampled = collected.of_sample
     counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & stays(sampled) & ~sampled["surplus"]
@@ -158,7 +159,7 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
         yield f"{line}; had the withdrawn {item}s stayed: {other}"
 
 
-def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _open(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Answers that verdicts did not wait for."""
     if not verdicts:
         return
@@ -172,7 +173,7 @@ def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> It
         yield f"{left} of the {count(int(wanted.sum()), 'answer')} that the sample wants are still open"
 
 
-def _thin(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _thin(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Decided on few pairs, or on less than half of those that were drawn."""
     drawn: Counter[tuple[str, ...]] = Counter()
     groups = collected.sample.groupby(["pool", "language", "task_type"], observed=True).size()

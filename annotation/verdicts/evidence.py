@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from annotation.offering import offered_to_raters, read_waves
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import SAMPLE, read_ratings
 from annotation.ratings.review import signs_of, unlooked_signs
@@ -36,7 +36,7 @@ class Evidence:
 
     study: Study
     rubric: Rubric
-    collected: Collected  #: the pairs before raters, and all ratings
+    collected: CampaignData  #: the pairs before raters, and all ratings
     decisions: Sequence[Decision]  #: about raters, the oldest first
     withdrawals: Sequence[Decision]  #: about pairs, the oldest first
     rules: Sequence[RuleSet]  #: as they were fixed, the oldest first
@@ -46,12 +46,12 @@ class Evidence:
     offered: bool  #: whether this campaign offered the sample to raters; taken for granted where nothing is imported
 
     @classmethod
-    def read(cls, study: Study, collected: Collected | None = None) -> Evidence:
+    def read(cls, study: Study, collected: CampaignData | None = None) -> Evidence:
         """What lies in the study's folder, or is not there yet. Raises DataError for damaged and replaced files.
 
         `collected` is for who has it at hand.
         """
-        decisions, ratings = read_decisions(study), collected or Collected.read(study)
+        decisions, ratings = read_decisions(study), collected or CampaignData.read(study)
         return cls(
             study=study,
             rubric=load_rubric(study),
@@ -66,7 +66,7 @@ class Evidence:
         )
 
     @classmethod
-    def whole(cls, study: Study, collected: Collected | None = None) -> Evidence:
+    def whole(cls, study: Study, collected: CampaignData | None = None) -> Evidence:
         """The same, all of it there: where a file is missing, the error names the command that makes it."""
         found = cls.read(study, collected)
         for name, read in (("pairs.parquet", read_pairs), (SAMPLE, read_ratings), (SUPPLY, read_supply)):

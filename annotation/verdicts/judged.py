@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from annotation.judged_mean import JudgedMean
-from annotation.records import Outcome, Summary, Verdict
-from annotation.statistics.intervals import CHANGED
+from annotation.records import JudgedMean, Outcome, Summary, Verdict
 from annotation.verdicts.rules import decide, rules_for, unchecked
 from annotation.verdicts.tables import scoped
+from plumbline.statistics.intervals import CHANGED
 from plumbline.study.campaign import AcceptanceSpec
 
 Unit = tuple[str, str, str]

@@ -7,21 +7,178 @@ raters are asked is among the rules, word for word (`changes` tells what differs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pydantic import Field
 
 from annotation.ratings.ratings import read_all_ratings, untimed
 from annotation.records import Fixed, RuleSet
 from annotation.rubric import Rubric, load_rubric
-from annotation.verdicts.fixed_judges import fixed_judges, refuse_undrawn
-from annotation.verdicts.rule_changes import changes
-from plumbline.errors import DataError, StudyError
+from annotation.sampling.sample import known_pairs
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.file_hashes import cached_file_hash
+from plumbline.identity import identity
 from plumbline.manifest import read_kept, refuse_unnoted, write_kept
-from plumbline.records import SANDBOX, SOURCES
+from plumbline.prompts import prompt_folders
+from plumbline.records import SANDBOX, SOURCES, Record
+from plumbline.store import read_batches
 from plumbline.study import Study
+from plumbline.study.base import StudyPart
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from plumbline.study.judges import JudgeSpec, RecordedJudge
+
+_LONGEST = 80  # characters of a wording that are quoted
+_BEFORE = 20  # of them, those before the first that differs
+_SPECS: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec}
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What differs: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`.
+
+    What the earlier set does not know at all (the rubric, which earlier versions did not fix; a rule that they did not
+    have, where it has its default) is no change.
+    """
+    found: list[str] = []
+    for part in before:
+        old = {**_defaults(part), **before[part]} if isinstance(before[part], dict) else before[part]
+        found += _differences(part, _named(old), _named(after.get(part, {})))
+    return found
+
+
+def _defaults(part: str) -> dict[str, Any]:
+    return _SPECS[part]().model_dump(mode="json") if part in _SPECS else {}
+
+
+def _named(value: Any) -> Any:
+    """The value with lists of things that have names as mappings by name, in their order."""
+    if isinstance(value, Mapping):
+        return {str(key): _named(one) for key, one in value.items()}
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "name" in one for one in value):
+        return {str(one["name"]): _named(one) for one in value}
+    return value
+
+
+def _differences(place: str, old: Any, new: Any) -> Iterator[str]:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        if old != new:
+            yield f"{place} {from_to(old, new)}"
+        return
+    for name in [*old, *(name for name in new if name not in old)]:
+        if name not in new:
+            yield f"{place}.{name} is gone"
+        elif name not in old:
+            yield f"{place}.{name} is new"
+        else:
+            yield from _differences(f"{place}.{name}", old[name], new[name])
+    if place == "rubric.questions" and list(old) != list(new) and set(old) == set(new):
+        yield f"{place} {from_to(list(old), list(new))}"
+
+
+def from_to(old: Any, new: Any) -> str:
+    """Both values in a line, `3.0, now 2.5`; of long wordings the part in which they differ."""
+    before, after = _plain(old), _plain(new)
+    start = 0
+    if max(len(before), len(after)) > _LONGEST:
+        pairs = itertools.takewhile(lambda both: both[0] == both[1], zip(before, after, strict=False))
+        same = sum(1 for _ in pairs)
+        start = before.rfind(" ", 0, max(0, same - _BEFORE)) + 1
+    return f"{_part(before, start)}, now {_part(after, start)}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "none"
+    return str(value).replace("\n", " ") or "none"
+
+
+def _part(text: str, start: int) -> str:
+    """A long wording's part from a place on."""
+    end = start + _LONGEST
+    return f"{'...' if start else ''}{text[start:end]}{'...' if len(text) > end else ''}"
+
+
+JUDGE_COMMAND = "annotation judge run"
+#: what of a judge the rules have as the study says it
+SAID = ("name", "kind", "model", "revision", "questions", "orders", "score", "least_mass", "attempts", "temperature",
+        "seed")  # fmt: skip
+
+
+class _OutputIdentity(Record):
+    """What of an output that judges rate tells which it is, and where it was drawn."""
+
+    pair_id: str = Field(description="which output")
+    stratum: str = Field(description="where it was drawn from")
+
+
+def fixed_judges(study: Study) -> dict[str, Any]:
+    """Judges and the outputs that they rate, as the rules have them: `each` by name, and the judged `pool`."""
+    each = [
+        {
+            **spec.model_dump(mode="json", include=set(SAID)),
+            "settings": identity(*spec.identity()),
+            "prompt": _hash(prompt_file(study, spec)),
+            **({"file": _hash(study.resolve(spec.path))} if isinstance(spec, RecordedJudge) else {}),
+        }
+        for spec in study.judges
+    ]
+    return {"each": each, "pool": pool_identity(study)}
+
+
+def pool_identity(study: Study) -> str:
+    """Hash of the outputs that judges rate, with their strata; empty before they were drawn."""
+    drawn = _drawn(study)
+    return pool_hash(drawn) if drawn else ""
+
+
+def pool_hash(drawn: Mapping[str, str]) -> str:
+    """Hash of the strata of outputs that judges rate, by pair."""
+    return identity("judged-v1", sorted(drawn.items()))
+
+
+def refuse_undrawn(study: Study) -> None:
+    """Raise StudyError where judges are to decide, and the outputs that they rate, the sample's among them, must stand.
+
+    They are fixed with the other rules, before raters begin.
+    """
+    if study.acceptance.judges.use != "decide":
+        return
+    drawn = _drawn(study)
+    if not drawn or any(pair.pair_id not in drawn for pair in known_pairs(study)):
+        lack = "lack pairs of the sample" if drawn else "are not drawn"
+        raise StudyError(
+            f"{study.file}: acceptance.judges decide, and the outputs that they rate {lack}, which must stand before"
+            f" raters begin; run `{study.command(JUDGE_COMMAND)}` first"
+        )
+
+
+def _drawn(study: Study) -> dict[str, str]:
+    """The strata of the outputs that judges rate, by pair; none before they were drawn."""
+    path = study.judgements / "judged.parquet"
+    if not path.exists():
+        return {}
+    tables = read_batches(path, _OutputIdentity, study.command(JUDGE_COMMAND))
+    return {row["pair_id"]: row["stratum"] for one in tables for row in one.to_pylist()}
+
+
+def prompt_file(study: Study, spec: JudgeSpec) -> Path:
+    """The file of a judge's prompt. Raises StudyError where there is none of the name."""
+    if spec.prompt.endswith((".yaml", ".yml")):
+        return study.resolve(spec.prompt)
+    folders = [folder / "judges" for folder in prompt_folders()]
+    if found := [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]:
+        return found[0]
+    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    raise StudyError(f"{study.file}: judge {spec.name!r}: no prompt {spec.prompt!r}; {nearest(spec.prompt, known)}")
+
+
+def _hash(path: Path) -> str:
+    return cached_file_hash(path) if path.exists() else ""
+
 
 FILE = "rules.json"
 COMMAND = "annotation publish"

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotation.records import Summary, Verdict
-from annotation.statistics.intervals import Floats
+from plumbline.statistics.intervals import Floats
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from plumbline.study.subject import Called
+from plumbline.study.subject import ItemNames
 
 _ROUNDING = 1e-9
 _SURE = 0.975  # P of a mean whose ordinary 95% interval ends at the limit
@@ -183,7 +183,7 @@ def unchecked(verdicts: Iterable[Verdict]) -> str:
     return "" if all(one.checked for one in verdicts) else _UNCHECKED
 
 
-def in_own_words(reasons: Sequence[str], called: Called) -> list[str]:
+def in_own_words(reasons: Sequence[str], called: ItemNames) -> list[str]:
     """Reasons with what the study calls its items: records say pairs, whatever is judged."""
     return [f"{called.item}s{one.removeprefix('pairs')}" if one.startswith("pairs ") else one for one in reasons]
 

@@ -13,7 +13,7 @@ from annotation.verdicts.marks import late_lines
 from annotation.verdicts.rules import in_own_words, in_words, unchecked
 from plumbline.cli import columns
 from plumbline.languages import language_name
-from plumbline.study.subject import PAIRS, Called
+from plumbline.study.subject import PAIRS, ItemNames
 
 AT_LEAST = "AC2 and alpha at least"
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
@@ -148,7 +148,7 @@ def _cells(summary: Summary) -> dict[str, object]:
     return cells | {f"{summary.question}_probability": summary.probability}
 
 
-def agreement_text(groups: Sequence[Group], called: Called = PAIRS) -> str:
+def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
     """Table 2 in the paper's form (mean ± SD and AC2; pools are indented below their axis), then agreement in full.
 
     `called` are the study's words for what is judged.
@@ -200,7 +200,7 @@ def _row_name(group: Group) -> str:
     return f"  {display(group.name)}" if group.level == "pool" else display(group.name)
 
 
-def verdict_text(verdicts: Sequence[Verdict], called: Called = PAIRS) -> str:
+def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
     """The verdicts with their reasons, one a line, in the study's words for what is judged."""
     tasks = any(verdict.task_type for verdict in verdicts)
     rows = [

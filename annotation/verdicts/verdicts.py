@@ -10,25 +10,118 @@ import operator
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
+from annotation.questions import labels_of
 from annotation.ratings.exclusions import kept_hash, read_decisions, refuse_unmarked, withdrawn_hash, withdrawn_pairs
 from annotation.ratings.ratings import Dealt, counting_ratings, dealt_with, stays
-from annotation.records import Group, Look, PairMean, Verdict
+from annotation.records import Chance, Group, Look, PairMean, Summary, Verdict
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
-from annotation.statistics.summaries import Design, compact, summarise, table_two
-from annotation.verdicts.chances import chances, overall
-from annotation.verdicts.counted import SCOPES, Basis, Place, basis, with_enough
-from annotation.verdicts.pair_means import pair_means
+from annotation.statistics.agreement import Answers
+from annotation.statistics.labels import with_label
+from annotation.statistics.summaries import Design, compact, mean_of, summarise, table_two
+from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
 from annotation.verdicts.preregistration import FILE as RULES
 from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.manifest import read_kept
 from plumbline.records import Pair
+from plumbline.statistics.intervals import score_at_least
 from plumbline.store import read_frame, read_models
 from plumbline.study import Study, file_hash
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec
+
+
+def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) -> tuple[Chance, ...]:
+    """P of each rule, of one group's ratings that count, in the rules' order.
+
+    Of a mean it is P(mean >= threshold) as for one threshold (`Mean.at_least`), or its rest for `at_most`; of a share
+    that of the score test which Wilson's interval inverts, of the same effective number of answers (`score_at_least`),
+    so that P is 0.975 where the interval's end is at the limit. A median's interval has no distribution to tell it by.
+    """
+    return tuple(_chance(ratings[ratings["question"] == one.question], one, design) for one in rules)
+
+
+def overall(summaries: Sequence[Summary], found: Sequence[Chance], rule: AcceptanceSpec) -> float:
+    """How close a verdict was: the least P of what must hold together, the greatest of what may hold alone.
+
+    Without rules of their own that is the least P(mean >= threshold) of the questions. NaN if any is, or none is there.
+    """
+    own = [one.probability for one in found if rule.rules]
+    if not rule.rules:
+        own = [one.probability for one in summaries if one.kind == "rating"]
+    if not own:
+        return math.nan
+    return float(np.min(own) if rule.combine == "all" else np.max(own))
+
+
+def _chance(own: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
+    if rule.statistic == "median":
+        return Chance(probability=math.nan, reason="the interval of a median is of order statistics, without a P")
+    if own.empty:
+        return Chance(probability=math.nan, reason="no ratings")
+    asked = design.asked(rule.question)
+    answers = with_label(asked, own, rule.label) if rule.label else Answers.of(own, asked.scale)
+    mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
+    if rule.label and not 0 < rule.limit < 1:
+        return Chance(probability=math.nan, reason="no share lies beyond 0 or 1, so that a limit there has no P")
+    reached = score_at_least(mean, answers.pairs, rule.limit) if rule.label else mean.at_least(rule.limit)
+    probability = float(reached if rule.at_least is not None else 1 - reached)
+    return Chance(probability=probability, reason=reason if math.isnan(probability) else "")
+
+
+def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
+    """Each rated pair's own mean on each question, and whether it reaches the threshold: columns of `PairMean`.
+
+    `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided. Of texts there are
+    no rows. With rules of their own each row says whether the pair's own ratings meet them together.
+    """
+    own = ratings[ratings["question"].isin([name for name in design.questions if design.asked(name).kind != "text"])]
+    keys = ["pair_id", "transformation", "language", "question"]
+    means = own.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
+    means["mean"] = means["mean"].astype(float)
+    if design.rule.rules:
+        reached = means["pair_id"].map(_own_decisions(own, design))
+    else:
+        unjudged = [name for name in design.questions if design.asked(name).kind != "rating"]
+        kept = (means["mean"] >= design.rule.threshold) | means["question"].isin(unjudged)
+        reached = pd.Series(np.where(kept, "accepted", "rejected"), index=means.index)
+    enough = means["pair_id"].map(answers(ratings, design)) >= design.rule.min_raters
+    means["decision"] = np.where(enough, reached, "undecided")
+    return means
+
+
+def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
+    """Of each pair whether its own mean or share keeps to each rule of its pool (or to any of them, as combined)."""
+    pools = ratings["transformation"].astype(str).map(design.pool_of)
+    decided: dict[str, str] = {}
+    for pool, of_pool in ratings.groupby(pools):
+        pairs = pd.Index(of_pool["pair_id"].unique())
+        kept = [_keeps(of_pool, rule).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)]
+        together = np.logical_and if design.rule.combine == "all" else np.logical_or
+        met = together.reduce([one.to_numpy(np.bool_) for one in kept])
+        decided |= dict(zip(pairs, np.where(met, "accepted", "rejected"), strict=True))
+    return pd.Series(decided)
+
+
+def _keeps(ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
+    """Which pairs keep to a rule by their own number: the mean of their ratings, or the share of a label."""
+    own = ratings[ratings["question"] == rule.question]
+    value = own["value"].astype(float)
+    if rule.label:
+        value = own["answer"].astype(str).map(lambda answer: float(rule.label in labels_of(answer)))
+    numbers = value.groupby(own["pair_id"]).mean()
+    return numbers >= rule.limit if rule.at_least is not None else numbers <= rule.limit
+
+
+def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset[str]:
+    """Ids of the pairs that every question accepts that they were asked; `means` are those of `pair_means`."""
+    own = means[means["question"].isin(questions)]
+    return frozenset(own["pair_id"]) - frozenset(own.loc[own["decision"] != "accepted", "pair_id"])
+
 
 LOOKS = "looks.json"
 COMMAND = "annotation accept"

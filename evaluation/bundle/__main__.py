@@ -212,7 +212,7 @@ def _study(options: argparse.Namespace) -> int:
 
 def _evaluate(options: argparse.Namespace) -> int:
     from evaluation.bundle import words  # noqa: PLC0415
-    from evaluation.bundle.evaluate import Wanted, evaluate_bundle, scores_in, specs  # noqa: PLC0415
+    from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, scores_in, specs  # noqa: PLC0415
     from evaluation.work import quiet  # noqa: PLC0415
 
     if not (options.model or options.study):
@@ -222,7 +222,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     models = specs(bundle, options.model, options.study)
     exports = place(options.exports, "--exports") if options.exports else working("exports")
     beside = [(folder.name, scores_in(folder)) for folder in options.beside]
-    wanted = Wanted(_files(options.data), beside, options.include_rejected, options.simulated)
+    wanted = EvaluationRequest(_files(options.data), beside, options.include_rejected, options.simulated)
     with quiet(bundle.study(models), bundle.study(models).evaluation.models):
         made = evaluate_bundle(bundle, models, exports, wanted)
     print(words.evaluation(bundle, made))
@@ -271,7 +271,7 @@ def _looked_through(path: Path) -> tuple[Any, list[tuple[str, str]]]:
 
 def _signed(options: argparse.Namespace) -> str:
     """What there is to say of the signature; empty where nobody gave a key. Raises as `check_signature`."""
-    from evaluation.bundle.signature import check_signature  # noqa: PLC0415
+    from evaluation.bundle.archive import check_signature  # noqa: PLC0415
 
     return f"signature: {check_signature(options.bundle, options.key)}".strip() if options.key else ""
 

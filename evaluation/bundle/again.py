@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from annotation.comparison import Campaign, campaigns_text
+from annotation.comparison import CampaignRatings, campaigns_text
 from annotation.rubric import load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import SUPPLY, sample_settings
@@ -93,8 +93,8 @@ def _unasked(study: Study) -> bool:
 
 def compared(bundle: Bundle, study: Study) -> str:
     """A bundle's ratings beside a study's on the pairs of both, for a terminal. Raises as `campaigns_text` does."""
-    first = Campaign.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
-    return f"Ratings of the pairs that both have\n{campaigns_text(first, Campaign.of(study))}"
+    first = CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
+    return f"Ratings of the pairs that both have\n{campaigns_text(first, CampaignRatings.of(study))}"
 
 
 def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:

@@ -14,25 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ValidationError
 
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import withdrawals
 from annotation.records import Decision, Group, Look, PairMean, RuleSet, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.marks import with_rules_fixed
-from evaluation.bundle import members, tables
+from evaluation.bundle import tables
 from evaluation.bundle.archive import MANIFEST, Archive
-from evaluation.bundle.manifest import Manifest, read_manifest
-from evaluation.bundle.members import BundledOutput, BundledTransformation
+from evaluation.bundle.manifest import BundleManifest, read_manifest
+from evaluation.bundle.tables import BundledOutput, BundledTransformation
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import MalformedError, parse_json
 from plumbline.records import Pair, Rating, Record, Score, Text
 from plumbline.store import as_models, as_record, joined
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
-from plumbline.study.own_transformations import refuse_mixed_up
-from plumbline.study.transformations import EIGHT, Transformation
+from plumbline.study.transformations import EIGHT, Transformation, refuse_mixed_up
 
 _AGAIN = "get it again from where it came from"
 _OF_GENERATOR = ("model", "revision", "sampling")
@@ -44,7 +43,7 @@ class Bundle:
     """One bundle. What is read of it is of the right form; whether it is what was exported, `check` says."""
 
     archive: Archive
-    manifest: Manifest
+    manifest: BundleManifest
     identity: str  #: hash of the manifest, and by it of everything
 
     @classmethod
@@ -90,7 +89,7 @@ class Bundle:
     @functools.cached_property
     def transformations(self) -> dict[str, BundledTransformation]:
         """How each transformation was made, in the study's order."""
-        found = self.models(members.TRANSFORMATIONS, BundledTransformation)
+        found = self.models(tables.TRANSFORMATIONS, BundledTransformation)
         return {str(one.definition.get("name", "")): one for one in found}
 
     @functools.cached_property
@@ -102,40 +101,40 @@ class Bundle:
 
     @functools.cached_property
     def _verdicts(self) -> list[Verdict]:
-        return self.models(members.VERDICTS, Verdict)
+        return self.models(tables.VERDICTS, Verdict)
 
     @functools.cached_property
     def groups(self) -> list[Group]:
         """Agreement: HTEB's Table 2."""
-        return self.models(members.AGREEMENT, Group)
+        return self.models(tables.AGREEMENT, Group)
 
     @functools.cached_property
     def means(self) -> pd.DataFrame:
         """The pairs' own means."""
-        frame: pd.DataFrame = self.table(members.MEANS, PairMean).to_pandas()
+        frame: pd.DataFrame = self.table(tables.MEANS, PairMean).to_pandas()
         return frame
 
     @functools.cached_property
     def scores(self) -> pd.DataFrame:
         """The maker's scores; no rows where there are none."""
-        found = [self.table(members.SCORES, Score)] if self.has(members.SCORES) else []
+        found = [self.table(tables.SCORES, Score)] if self.has(tables.SCORES) else []
         return joined(found, Score)
 
     @functools.cached_property
     def rubric(self) -> Rubric:
         """What raters were asked, word for word."""
-        return self._model(members.RUBRIC, Rubric)
+        return self._model(tables.RUBRIC, Rubric)
 
     @functools.cached_property
     def evidence(self) -> Evidence:
         """All that verdicts rest on, from the sample to the rules."""
         decisions = self.models("decisions.json", Decision)
-        controls = self.table(members.CONTROLS, Pair)
+        controls = self.table(tables.CONTROLS, Pair)
         told = [as_record(row, Pair) for row in controls.to_pylist()]
-        rated = [self.table(name, Rating) for name in (members.RATINGS, members.CONTROL_RATINGS)]
+        rated = [self.table(name, Rating) for name in (tables.RATINGS, tables.CONTROL_RATINGS)]
         self._refuse_off_scale(rated[0])
-        collected = Collected.of_tables(
-            [self.table(members.PAIRS, Pair), controls],
+        collected = CampaignData.of_tables(
+            [self.table(tables.PAIRS, Pair), controls],
             rated,
             withdrawals([one for one in decisions if one.pair_id], told),
         )
@@ -154,18 +153,18 @@ class Bundle:
 
     def texts(self, dataset: str) -> pa.Table:
         """The places and hashes of a data set's texts; their words are empty where they may not be handed on."""
-        return self.table(members.texts_of(dataset), Text)
+        return self.table(tables.texts_of(dataset), Text)
 
     def outputs(self, transformation: str, seed: int, columns: Sequence[str] = ()) -> pa.Table:
         """A unit's outputs (rows of `BundledOutput`)."""
-        return self.table(members.outputs_of(transformation, seed), BundledOutput, columns)
+        return self.table(tables.outputs_of(transformation, seed), BundledOutput, columns)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The study's settings as they stand in the bundle."""
-        said: dict[str, Any] = self._json(members.STUDY)
+        said: dict[str, Any] = self._json(tables.STUDY)
         if not _of_a_study(said):
-            raise DataError(f"{self._where(members.STUDY)} holds no study; {_AGAIN}")
+            raise DataError(f"{self._where(tables.STUDY)} holds no study; {_AGAIN}")
         return said
 
     def study(self, models: Sequence[Any] = (), exports: Path | None = None, name: str = "") -> Study:
@@ -188,7 +187,7 @@ class Bundle:
             refuse_mixed_up(own)
             study = Study.model_validate(said, context=own)
         except ValidationError as error:
-            raise DataError(f"{self._where(members.STUDY)}: {first_complaint(error)}; {_AGAIN}") from None
+            raise DataError(f"{self._where(tables.STUDY)}: {first_complaint(error)}; {_AGAIN}") from None
         except StudyError as error:
             raise DataError(f"{self.path}: {error}; {_AGAIN}") from None
         study._own, study._file = own, self.path.resolve()
@@ -203,7 +202,7 @@ class Bundle:
             given = [value for value in pc.unique(own).to_pylist() if not math.isnan(value)]
             if off := sorted(set(given) - set(self.rubric.scale_of(question))):
                 raise DataError(
-                    f"{self._where(members.RATINGS)} holds {off[0]:g} for {question!r}, which is no point of its scale;"
+                    f"{self._where(tables.RATINGS)} holds {off[0]:g} for {question!r}, which is no point of its scale;"
                     f" {_AGAIN}"
                 )
 

@@ -14,20 +14,20 @@ import pyarrow.parquet as pq
 
 from annotation.records import Group, PairMean, Summary, Verdict
 from annotation.verdicts.tables import COEFFICIENTS
-from evaluation.bundle import members, tables
+from evaluation.bundle import tables
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.members import BundledJudged, BundledJudgement, BundledOutput
+from evaluation.bundle.tables import BundledJudged, BundledJudgement, BundledOutput
 from plumbline.records import Pair, Rating, Record, Score, Text
 
 _COPIED: dict[str, tuple[str, type[Record], str]] = {
-    "pairs": (members.PAIRS, Pair, "what people rated: a sample of the outputs beside their originals"),
-    "ratings": (members.RATINGS, Rating, "one answer of one rater to one question on one pair, under pseudonyms"),
-    "pair_means": (members.MEANS, PairMean, "each pair's own mean, and whether it reaches the threshold"),
-    "controls": (members.CONTROLS, Pair, "pairs that check raters; no verdict counts them"),
-    "control_ratings": (members.CONTROL_RATINGS, Rating, "the answers to these"),
-    "judged": (members.JUDGED, BundledJudged, "the outputs that judges rate, who decide with people"),
-    "judgements": (members.JUDGEMENTS, BundledJudgement, "one answer of one judge to one question on one output"),
-    "scores": (members.SCORES, Score, "what the maker's own embedding models scored"),
+    "pairs": (tables.PAIRS, Pair, "what people rated: a sample of the outputs beside their originals"),
+    "ratings": (tables.RATINGS, Rating, "one answer of one rater to one question on one pair, under pseudonyms"),
+    "pair_means": (tables.MEANS, PairMean, "each pair's own mean, and whether it reaches the threshold"),
+    "controls": (tables.CONTROLS, Pair, "pairs that check raters; no verdict counts them"),
+    "control_ratings": (tables.CONTROL_RATINGS, Rating, "the answers to these"),
+    "judged": (tables.JUDGED, BundledJudged, "the outputs that judges rate, who decide with people"),
+    "judgements": (tables.JUDGEMENTS, BundledJudgement, "one answer of one judge to one question on one output"),
+    "scores": (tables.SCORES, Score, "what the maker's own embedding models scored"),
 }
 _OF_OUTPUTS = {
     "transformation": "its name",

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.comparison import Campaign, campaigns_text
+from annotation.comparison import CampaignRatings, campaigns_text
 from annotation.records import Verdict
 from annotation.verdicts.marks import late_lines
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.withheld import COPY
+from evaluation.bundle.portable import COPY
 from evaluation.bundle.words import SIMULATED
 from plumbline.cli import columns
 from plumbline.errors import StudyError
@@ -27,7 +27,7 @@ def difference(first: Bundle, second: Bundle) -> str:
         return f"The same bundle, {first.identity}."
     parts = [_facts(first, second), _verdicts(first, second), _outputs(first, second)]
     try:
-        both = [Campaign.of(one.evidence.study, one.evidence.collected, one.rubric) for one in (first, second)]
+        both = [CampaignRatings.of(one.evidence.study, one.evidence.collected, one.rubric) for one in (first, second)]
         parts.append(f"Ratings of the pairs that both have\n{campaigns_text(*both)}")
     except StudyError as error:
         parts.append(f"Ratings are not compared: {error}")

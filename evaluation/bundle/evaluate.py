@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.pair_means import accepted_pairs
 from annotation.verdicts.tables import count
+from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.portable import KINDS, OF_MODELS
 from evaluation.bundle.source import BundleSource
 from evaluation.display import short_names
-from evaluation.measures.accepted_pairs import AcceptedPairs
-from evaluation.measures.text_drift import AllTexts
+from evaluation.measures.accepted_pairs import AcceptedPairs, AllTexts
 from evaluation.models import encoder
 from evaluation.planner import plan_units
 from evaluation.results import read_scores
-from evaluation.run import Outcome, evaluate_units
+from evaluation.run import RunOutcome, evaluate_units
 from evaluation.work import Loader
 from plumbline.errors import StudyError
 from plumbline.records import Score
@@ -37,7 +36,7 @@ _ALIKE = (
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EvaluationRequest:
     """What a user wants of an evaluation."""
 
     files: Mapping[str, Path] = field(default_factory=dict)  #: copies of texts that may not be handed on, by data set
@@ -47,11 +46,11 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class BundleEvaluation:
     """What came out: the study whose folder holds the records, what the run did, its scores, and those beside them."""
 
     study: Study
-    outcome: Outcome
+    outcome: RunOutcome
     scores: pd.DataFrame  #: of the models that were asked for (`plumbline.records.Score`)
     beside: pd.DataFrame  #: the maker's and others', like for like
     notes: tuple[str, ...]  #: what of these is left out, and why
@@ -61,9 +60,9 @@ def evaluate_bundle(
     bundle: Bundle,
     models: Sequence[Mapping[str, Any]],
     exports: Path,
-    wanted: Wanted,
+    wanted: EvaluationRequest,
     load: Loader = encoder.load,
-) -> Evaluated:
+) -> BundleEvaluation:
     """Score models on a bundle that was checked; records go to `exports/<study>-<identity>/`.
 
     `models` are as a study file has them (`specs`). Raises StudyError for simulated ratings that are not wanted, and as
@@ -92,7 +91,7 @@ def evaluate_bundle(
         notes += [f"{name.strip(' ()')}: {count(left, 'score')} left out, of other items, texts or settings"] * (
             left > 0
         )
-    return Evaluated(study, outcome, scores, pd.concat(found, ignore_index=True), tuple(notes))
+    return BundleEvaluation(study, outcome, scores, pd.concat(found, ignore_index=True), tuple(notes))
 
 
 def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, int]:

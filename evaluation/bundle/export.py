@@ -18,18 +18,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotation.judges.deciding import refuse_other_judgements
+from annotation.judges.decisions import refuse_other_judgements
 from annotation.pseudonyms import is_pseudonym
 from annotation.ratings.exclusions import read_decisions
 from annotation.records import PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.bundle import judged, members, portable, tables, withheld
+from evaluation.bundle import judged, portable, tables
 from evaluation.bundle.archive import MANIFEST, Writer
-from evaluation.bundle.manifest import Manifest, Member, Source
-from evaluation.bundle.sources import portable as of_dataset
-from evaluation.bundle.sources import referenced, refuse_unknown_names, source_of
+from evaluation.bundle.manifest import ArchiveMember, BundleManifest, DatasetSource
+from evaluation.bundle.portable import portable as of_dataset
+from evaluation.bundle.portable import referenced, refuse_unknown_names, source_of
 from evaluation.results import read_scores
 from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
@@ -54,7 +54,7 @@ def export(
     comments: bool = False,
     check: Callable[[Path], object] = lambda _: None,
     step: Callable[[], object] = lambda: None,
-) -> Manifest:
+) -> BundleManifest:
     """Write a study's bundle to `out`; returns its manifest.
 
     `comments` lets raters' free words travel. `check` is given the file before it gets its name, `step` is called for
@@ -77,7 +77,7 @@ def export(
     with atomic(out, whole, public=True) as file, contextlib.closing(Writer(file)) as writer:
         for name, made in content.members(step):
             writer.add(name, made)
-        manifest = content.manifest({name: Member(sha256=h, size=n) for name, (h, n) in writer.members.items()})
+        manifest = content.manifest({name: ArchiveMember(sha256=h, size=n) for name, (h, n) in writer.members.items()})
         writer.add(MANIFEST, manifest.to_bytes())
     return manifest
 
@@ -113,7 +113,7 @@ class _Content:
     evidence: Evidence
     verdicts: list[Verdict]
     comments: bool
-    _sources: list[Source] = field(default_factory=list)
+    _sources: list[DatasetSource] = field(default_factory=list)
     _settings: list[dict[str, Any]] = field(default_factory=list)
     _texts: list[Text] = field(default_factory=list)  #: the distinct ones of each data set, in order
 
@@ -128,19 +128,19 @@ class _Content:
             self._texts += distinct.values()
             kept = source.texts == "include"
             rows = (text if kept else text.model_copy(update={"text": ""}) for text in dataset.texts())
-            yield members.texts_of(spec.name), tables.to_parquet(tables.of_records(rows, Text))
+            yield tables.texts_of(spec.name), tables.to_parquet(tables.of_records(rows, Text))
             if kept and isinstance(dataset, TableDataset):
                 yield from tables.dataset_members(dataset)
         for name in self.study.transformations:
             for seed in self.study.seeds:
-                yield members.outputs_of(name, seed), tables.to_parquet(self._outputs(plan, name, seed))
+                yield tables.outputs_of(name, seed), tables.to_parquet(self._outputs(plan, name, seed))
                 step()
         made = portable.transformations(self.study, plan)
-        yield members.TRANSFORMATIONS, tables.models_to_json(made)
-        yield members.STUDY, tables.to_json(portable.settings(self.study, self._settings))
+        yield tables.TRANSFORMATIONS, tables.models_to_json(made)
+        yield tables.STUDY, tables.to_json(portable.settings(self.study, self._settings))
         yield from self._evidence()
         if not self._hidden:  # both reports show texts: examples, and what a chart says of a point
-            for name, there in members.REPORTS.items():
+            for name, there in tables.REPORTS.items():
                 if (self.study.folder / there).exists():
                     yield name, read_bytes(self.study.folder / there)
 
@@ -153,7 +153,7 @@ class _Content:
     def _withheld(self) -> dict[str, str]:
         """The hashes of their texts by words, once all data sets were gone through."""
         open_ = {text.text for text in self._texts if text.dataset not in self._hidden} if self._hidden else ()
-        return withheld.hashes_of((text for text in self._texts if text.dataset in self._hidden), open_)
+        return portable.hashes_of((text for text in self._texts if text.dataset in self._hidden), open_)
 
     def _evidence(self) -> Made:
         """What people were shown and said, the rules, and what followed."""
@@ -171,25 +171,25 @@ class _Content:
         spoken = self.comments & ~ratings["pair_id"].isin(pairs.loc[words, "pair_id"])
         rated = portable.ratings(ratings, seen.rubric, spoken)
         of_controls = rated["pair_id"].isin(pairs.loc[told, "pair_id"])
-        for name, frame in ((members.PAIRS, pairs[~told]), (members.CONTROLS, pairs[told])):
+        for name, frame in ((tables.PAIRS, pairs[~told]), (tables.CONTROLS, pairs[told])):
             yield name, tables.to_parquet(tables.of_frame(frame, Pair))
-        for name, frame in ((members.RATINGS, rated[~of_controls]), (members.CONTROL_RATINGS, rated[of_controls])):
+        for name, frame in ((tables.RATINGS, rated[~of_controls]), (tables.CONTROL_RATINGS, rated[of_controls])):
             yield name, tables.to_parquet(tables.of_frame(frame, Rating))
-        yield members.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
+        yield tables.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
         rules = portable.rules(seen.rules)
         kept: dict[str, Sequence[Any]] = {"decisions": read_decisions(study), "rules": rules, "looks": seen.looks}
         kept |= {"waves": seen.waves}
         verdicts = [one.model_copy(update={"model": portable.named(one.model)}) for one in self.verdicts]
         for file, rows in {**kept, "sample": seen.supply, "verdicts": verdicts}.items():
             yield f"{file}.json", tables.models_to_json(rows)
-        yield members.AGREEMENT, tables.models_to_json(read_agreement(study))
+        yield tables.AGREEMENT, tables.models_to_json(read_agreement(study))
         yield from judged.members_of(seen, self._hidden, comments=self.comments)
-        yield members.MEANS, tables.to_parquet(tables.of_frame(read_pair_means(study), PairMean))
+        yield tables.MEANS, tables.to_parquet(tables.of_frame(read_pair_means(study), PairMean))
         if (study.folder / "scores.parquet").exists():
             scores = read_scores(study)
             failed = scores["status"] == "failed"  # what is said of it may name folders and servers
             scores = scores.assign(reason=scores["reason"].mask(failed, portable.WITHHELD))
-            yield members.SCORES, tables.to_parquet(tables.of_frame(scores, Score))
+            yield tables.SCORES, tables.to_parquet(tables.of_frame(scores, Score))
 
     def _outputs(self, plan: Plan, name: str, seed: int) -> pa.Table:
         """A unit's outputs in the order of the data sets' texts. Raises DataError where some are still to come."""
@@ -210,11 +210,11 @@ class _Content:
         if places.null_count:
             raise DataError(f"{file}: {places.null_count} of {len(wanted)} outputs are still to come; run `{command}`")
         table = table.take(places)
-        schema = arrow_schema(members.BundledOutput)
-        outputs, copies = withheld.without(table["output"].combine_chunks(), self._withheld)
+        schema = arrow_schema(tables.BundledOutput)
+        outputs, copies = portable.without(table["output"].combine_chunks(), self._withheld)
         said = pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0)
         more = {"datasets": list(wanted.values()), "language": languages}
-        more |= {"output": outputs, withheld.COPY: copies, "reason": said}
+        more |= {"output": outputs, portable.COPY: copies, "reason": said}
         columns = [more[one.name] if one.name in more else table[one.name] for one in schema]
         return pa.table(
             [
@@ -224,12 +224,12 @@ class _Content:
             schema=schema,
         )
 
-    def manifest(self, found: dict[str, Member]) -> Manifest:
+    def manifest(self, found: dict[str, ArchiveMember]) -> BundleManifest:
         """The manifest over members."""
         study, said = self.study, self.study.bundle
         ratings: pd.DataFrame = self.evidence.collected.plain_ratings
         times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
-        return Manifest(
+        return BundleManifest(
             made_with=importlib.metadata.version("plumbline"),
             study=study.name,
             description=study.description,

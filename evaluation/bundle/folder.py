@@ -9,14 +9,12 @@ from pathlib import Path
 
 from evaluation.bundle import configurations
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.card import card
+from evaluation.bundle.card import card, croissant
 from evaluation.bundle.check import open_checked
-from evaluation.bundle.croissant import croissant
 from evaluation.bundle.export import export
-from plumbline.disk import clear_left, make_folder
 from plumbline.errors import StudyError
 from plumbline.file_hashes import sha256_of
-from plumbline.store import json_bytes
+from plumbline.store import clear_left, json_bytes, make_folder
 from plumbline.study import Study
 
 CARD, CROISSANT = "README.md", "croissant.json"

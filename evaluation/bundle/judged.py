@@ -14,20 +14,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotation.judges.beside import beside, judging_of, read_judging
-from annotation.judges.deciding import of_verdicts, other_judged
+from annotation.judges.decisions import beside, judging_of, of_verdicts, other_judged, read_judging
 from annotation.judges.powered import Judging
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.fixed_judges import SAID, pool_hash
-from annotation.verdicts.preregistration import rules_of
-from evaluation.bundle import members, tables
+from annotation.verdicts.preregistration import SAID, pool_hash, rules_of
+from evaluation.bundle import tables
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.members import BundledJudged, BundledJudgement
+from evaluation.bundle.tables import BundledJudged, BundledJudgement
 from plumbline.identity import identity
 
 Fault = tuple[str, str]
 _OF_OUTPUTS = ("transformation", "pool", "task_type", "language", "output_language")
-OF_JUDGES = (members.JUDGED, members.JUDGEMENTS, members.REFUSED)
+OF_JUDGES = (tables.JUDGED, tables.JUDGEMENTS, tables.REFUSED)
 
 
 def decides(bundle: Bundle) -> bool:
@@ -48,30 +46,30 @@ def members_of(
     said = judging.judgements
     spoken = comments & ~said["dataset"].isin(list(hidden))
     said = said.assign(text=said["text"].where(spoken, ""))
-    yield members.JUDGED, tables.to_parquet(tables.of_frame(judging.judged, BundledJudged))
-    yield members.JUDGEMENTS, tables.to_parquet(tables.of_frame(said, BundledJudgement))
-    yield members.REFUSED, tables.to_json({"refused": judging.refused})
+    yield tables.JUDGED, tables.to_parquet(tables.of_frame(judging.judged, BundledJudged))
+    yield tables.JUDGEMENTS, tables.to_parquet(tables.of_frame(said, BundledJudgement))
+    yield tables.REFUSED, tables.to_json({"refused": judging.refused})
 
 
 def judging(bundle: Bundle) -> Judging:
     """What judges were given and said. Raises DataError for members that are damaged."""
-    judged = bundle.table(members.JUDGED, BundledJudged).to_pandas()
-    judgements = bundle.table(members.JUDGEMENTS, BundledJudgement).to_pandas()
+    judged = bundle.table(tables.JUDGED, BundledJudged).to_pandas()
+    judgements = bundle.table(tables.JUDGEMENTS, BundledJudgement).to_pandas()
     judgements = judgements.merge(judged[["pair_id", *_OF_OUTPUTS]], on="pair_id", how="left")
-    refused = bundle.words(members.REFUSED).get("refused", "")
+    refused = bundle.words(tables.REFUSED).get("refused", "")
     return judging_of(judged, judgements, bundle.evidence.collected, str(refused))
 
 
 def rules_in(bundle: Bundle) -> dict[str, Any]:
     """The study's rules, as far as the bundle tells them: of judges' prompts and files it has the hashes alone."""
     seen = bundle.evidence
-    if not decides(bundle) or not bundle.has(members.JUDGED):
+    if not decides(bundle) or not bundle.has(tables.JUDGED):
         return rules_of(seen.study, seen.rubric, {"each": [], "pool": ""})
     fixed: dict[str, Any] = next((one.rules["judges"] for one in reversed(seen.rules) if "judges" in one.rules), {})
     hashes = {one.get("name"): one for one in fixed.get("each", [])}
     said = bundle.settings.get("judges", [])
     each = [{**hashes.get(one["name"], {}), **{name: one[name] for name in SAID if name in one}} for one in said]
-    table = bundle.table(members.JUDGED, BundledJudged, ("pair_id", "stratum"))
+    table = bundle.table(tables.JUDGED, BundledJudged, ("pair_id", "stratum"))
     strata = dict(zip(table["pair_id"].to_pylist(), table["stratum"].to_pylist(), strict=True))
     return rules_of(seen.study, seen.rubric, {"each": each, "pool": pool_hash(strata)})
 
@@ -92,18 +90,18 @@ def other_judgements(bundle: Bundle) -> Iterator[Fault]:
     try:
         made = beside(bundle.evidence, people, found)
     except ValueError as error:  # frames that cannot be judgements: scores off the scale, one twice
-        yield members.JUDGEMENTS, f"cannot be what judges said: {error}"
+        yield tables.JUDGEMENTS, f"cannot be what judges said: {error}"
         return
     for verdict in other_judged(bundle.verdicts, of_verdicts(made, bundle.verdicts)):
         what = f"{verdict.transformation} in {verdict.language}"
-        yield members.VERDICTS, f"does not follow from the judgements: {what} says otherwise of judges"
+        yield tables.VERDICTS, f"does not follow from the judgements: {what} says otherwise of judges"
 
 
 def _other_outputs(bundle: Bundle, judged: pd.DataFrame) -> Iterator[Fault]:
     """Judged outputs that the bundle does not have, or whose texts are others."""
     sampled = {one.pair_id: one.key for one in bundle.evidence.collected.sample_pairs}
     if lost := set(sampled) - set(judged["pair_id"]):
-        yield members.JUDGED, f"lacks pair {min(lost)} of the sample"
+        yield tables.JUDGED, f"lacks pair {min(lost)} of the sample"
     units = judged[["transformation", "seed"]].drop_duplicates().itertuples(index=False, name=None)
     for name, seed in units:
         own = judged[(judged["transformation"] == name) & (judged["seed"] == seed)]
@@ -113,7 +111,7 @@ def _other_outputs(bundle: Bundle, judged: pd.DataFrame) -> Iterator[Fault]:
         for pair_id, key in zip(own["pair_id"], own["key"], strict=True):
             text = texts.get(key)
             if text is None or (text and identity("pair-v1", key, text) != pair_id):  # without words: withheld ones
-                yield members.JUDGED, f"or outputs/{name}/{seed}.parquet was edited: {pair_id} is another output there"
+                yield tables.JUDGED, f"or outputs/{name}/{seed}.parquet was edited: {pair_id} is another output there"
                 break
 
 
@@ -121,14 +119,14 @@ def _other_askings(bundle: Bundle, found: Judging) -> Iterator[Fault]:
     """Judgements of outputs that judges were not given, by judges that the study does not have, or asked otherwise."""
     said = found.judgements
     if strange := set(said["pair_id"]) - set(found.judged["pair_id"]):
-        yield members.JUDGEMENTS, f"has judgements of {min(strange)}, which is not among the judged"
+        yield tables.JUDGEMENTS, f"has judgements of {min(strange)}, which is not among the judged"
     kinds = {one["name"]: one["kind"] for one in bundle.settings.get("judges", [])}
     told = Counter(zip(said["judge"], said["kind"], strict=True))
     if others := [name for name, kind in told if kinds.get(name) != kind]:
-        yield members.JUDGEMENTS, f"has judgements of {others[0]!r}, who is no judge of the study, or of another kind"
+        yield tables.JUDGEMENTS, f"has judgements of {others[0]!r}, who is no judge of the study, or of another kind"
     hashes = said.groupby("judge")["judge_hash"].nunique()
     if (hashes > 1).any():
-        yield members.JUDGEMENTS, f"has judgements of {hashes.idxmax()!r} by several settings"
+        yield tables.JUDGEMENTS, f"has judgements of {hashes.idxmax()!r} by several settings"
 
 
 def in_words(bundle: Bundle) -> str:

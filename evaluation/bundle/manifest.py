@@ -16,18 +16,18 @@ FORMAT: Literal["plumbline bundle"] = "plumbline bundle"
 VERSION = 1
 
 
-class _Said(BaseModel):
+class _Statement(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Member(_Said):
+class ArchiveMember(_Statement):
     """One file in the archive."""
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of its bytes")
     size: int = Field(ge=0, description="its bytes")
 
 
-class Source(_Said):
+class DatasetSource(_Statement):
     """A data set that the bundle's outputs are of."""
 
     name: str = Field(description="its name in every record")
@@ -43,7 +43,7 @@ class Source(_Said):
     domains: tuple[str, ...] = Field(default=(), description="what the texts are, in mteb's words")
 
 
-class Manifest(_Said):
+class BundleManifest(_Statement):
     """The whole of it. Its own hash is the bundle's identity."""
 
     format: Literal["plumbline bundle"] = Field(default=FORMAT, description="what this is")
@@ -60,17 +60,17 @@ class Manifest(_Said):
     published: str = Field(default="", description="the day of its publication")
     simulated: bool = Field(description="true if any rating is a program's and no person's")
     comments: bool = Field(description="whether raters' free words are in it")
-    datasets: tuple[Source, ...] = Field(description="what was transformed")
+    datasets: tuple[DatasetSource, ...] = Field(description="what was transformed")
     generator: dict[str, Any] = Field(description="kind (`recorded`: replayed from files), model, revision, sampling")
     rated: tuple[str, str] = Field(description="days of the first and of the last rating")
-    members: dict[str, Member] = Field(description="every other file in the archive")
+    members: dict[str, ArchiveMember] = Field(description="every other file in the archive")
 
     def to_bytes(self) -> bytes:
         """It as it stands in the archive."""
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=1, sort_keys=True).encode() + b"\n"
 
 
-def read_manifest(content: bytes, where: str) -> tuple[Manifest, str]:
+def read_manifest(content: bytes, where: str) -> tuple[BundleManifest, str]:
     """(a manifest, the bundle's identity). Raises DataError for what is none, and for one of a later format."""
     advice = "get it again from where it came from"
     try:
@@ -84,6 +84,6 @@ def read_manifest(content: bytes, where: str) -> tuple[Manifest, str]:
             f"{where} is of format {said['version']}, and this version reads {VERSION} and earlier: update Plumbline"
         )
     try:
-        return Manifest.model_validate(said), hashlib.sha256(content).hexdigest()
+        return BundleManifest.model_validate(said), hashlib.sha256(content).hexdigest()
     except ValidationError as error:
         raise DataError(f"{where}: its manifest is damaged ({first_complaint(error)}); {advice}") from None

@@ -10,20 +10,20 @@ import pandas as pd
 from annotation.verdicts.tables import display
 from evaluation.bundle import judged, words
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.evaluate import Evaluated
+from evaluation.bundle.evaluate import BundleEvaluation
 from evaluation.report import paper_tables
-from evaluation.report.paper_tables import Results
+from evaluation.report.paper_tables import PaperResults
 from plumbline.exhibits.page import Figure, Section, Table, write_page
 from plumbline.languages import language_name
 
 FILE = "report.html"
 
 
-def write(bundle: Bundle, made: Evaluated) -> Path:
+def write(bundle: Bundle, made: BundleEvaluation) -> Path:
     """Write the page; where it is."""
     said, warnings = bundle.manifest, words.warnings(bundle)
     scores = pd.concat([made.scores, made.beside], ignore_index=True)
-    results = Results(
+    results = PaperResults(
         scores,
         bundle.verdicts,
         (*warnings, *words.gaps(made), *made.notes),

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from annotation.records import RuleSet
 from annotation.rubric import Rubric
-from annotation.verdicts.fixed_judges import SAID
-from evaluation.bundle.members import BundledPrompt, BundledTransformation
+from annotation.verdicts.preregistration import SAID
+from evaluation.bundle.manifest import DatasetSource
+from evaluation.bundle.tables import BundledPrompt, BundledTransformation
+from generation.datasets.dataset import Dataset
+from generation.datasets.mteb_tasks import MtebTask
 from generation.jobs import Plan
-from plumbline.records import SOURCES
+from plumbline.errors import StudyError, nearest
+from plumbline.records import SOURCES, Text, text_id
 from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.evaluation import RightsSpec
+from plumbline.words import trim
 
 WITHHELD = "(not in the bundle)"  # what stands for raters' free words
 #: What of a model a bundle may say: nothing of it reaches into a machine (a folder, a server, a key, code).
@@ -121,3 +130,97 @@ def _models(study: Study) -> list[dict[str, Any]]:
         for spec in study.evaluation.models
         if spec.kind in KINDS and not (spec.path or spec.package)
     ]
+
+
+_UNSAID = ("", "not specified")
+
+
+def source_of(study: Study, spec: DatasetSpec, dataset: Dataset, texts: Mapping[str, Text]) -> DatasetSource:
+    """What the manifest says of a data set; `texts` are its distinct ones by id. StudyError without a licence."""
+    known = _of_mteb(dataset)
+    rights = study.bundle.datasets.get(spec.name)
+    licence = rights.licence if rights else known["licence"]
+    if licence in _UNSAID:
+        raise StudyError(
+            f"{study.file}: nobody says under which licence the texts of {spec.name!r} are; add to the study"
+            f" `bundle: {{datasets: {{{spec.name}: {{licence: cc-by-4.0}}}}}}`, with `texts: reference` where they may"
+            " not be handed on"
+        )
+    said = rights or RightsSpec(licence=licence)
+    return DatasetSource(
+        name=spec.name,
+        kind="local" if isinstance(spec, LocalDataset) else "mteb",
+        task=dataset.task,
+        revision=dataset.revision,
+        texts=said.texts,
+        n_texts=len(texts),
+        languages=tuple(sorted({text.language for text in texts.values()})),
+        licence=licence,
+        citation=said.citation or known["citation"],
+        reference=said.reference or known["reference"],
+        domains=said.domains or known["domains"],
+    )
+
+
+def refuse_unknown_names(study: Study) -> None:
+    """Raise StudyError for rights of a data set that the study does not have."""
+    names = [spec.name for spec in study.datasets]
+    for name in study.bundle.datasets:
+        if name not in names:
+            raise StudyError(f"{study.file}: bundle.datasets: no data set {name!r}; {nearest(name, names)}")
+
+
+def referenced(study: Study, spec: DatasetSpec) -> bool:
+    """Whether the texts of a data set stay out of the bundle."""
+    rights = study.bundle.datasets.get(spec.name)
+    return rights is not None and rights.texts == "reference"
+
+
+def portable(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
+    """A data set's part of the study without the maker's folders; of a task of mteb with its revision."""
+    said = spec.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(spec, LocalDataset):
+        return {**said, "path": spec.path.rstrip("/").rpartition("/")[2]}
+    path, _, revision = dataset.revision.rpartition("@")
+    pinned = {"revision": revision} if len(revision) == 40 else {}
+    return {**said, "name": spec.name, "path": path, **pinned}
+
+
+def _of_mteb(dataset: Dataset) -> dict[str, Any]:
+    """What mteb knows of a task's data."""
+    if not isinstance(dataset, MtebTask):
+        return {"licence": "", "citation": "", "reference": "", "domains": ()}
+    meta = dataset.loaded.task.metadata
+    return {
+        "licence": str(meta.license or ""),
+        "citation": str(meta.bibtex_citation or ""),
+        "reference": str(meta.reference or ""),
+        "domains": tuple(map(str, meta.domains or ())),
+    }
+
+
+COPY = "copy_of"
+
+
+def hashes_of(texts: Iterable[Text], handed_on: Collection[str]) -> dict[str, str]:
+    """The hash of each text's words, as they are and without white space around them, but of those handed on."""
+    return {
+        words: text_id(words, text.language)
+        for text in texts
+        if text.text not in handed_on
+        for words in (text.text, trim(text.text))
+    }
+
+
+def without(outputs: pa.Array, hashes: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
+    """(outputs, empty where they are one of these texts; the hashes of those, empty elsewhere)."""
+    if not hashes:
+        return outputs, pa.array([""] * len(outputs), pa.string())
+    places = pc.index_in(outputs, value_set=pa.array(hashes, pa.string()))
+    copies = pc.fill_null(pa.array(hashes.values(), pa.string()).take(places), "")
+    return pc.if_else(places.is_null(), outputs, ""), copies
+
+
+def words_of(texts: Iterable[Text]) -> dict[str, str]:
+    """The words of texts by the hashes that stand for them."""
+    return {text_id(words, text.language): words for text in texts for words in (text.text, trim(text.text))}

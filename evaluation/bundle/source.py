@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evaluation.bundle import members, tables, withheld
+from evaluation.bundle import portable, tables
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.manifest import Source
-from evaluation.sources import Found, Given
+from evaluation.bundle.manifest import DatasetSource
+from evaluation.sources import Found, MemoryOutputs
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
 from generation.datasets.mteb_tasks import load_mteb
@@ -25,7 +25,7 @@ from plumbline.records import Pair, Text
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, LocalDataset, MtebDataset
 
-_COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", withheld.COPY)
+_COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", portable.COPY)
 _Made = dict[tuple[str, str], tuple[str, str, str]]  # by data set and text: key, its language, the output's
 OTHER = "another revision, or another file"
 
@@ -37,7 +37,7 @@ class BundlePlan:
     bundle: Bundle
     words: Callable[[], Mapping[str, str]]  #: of outputs that are texts which may not be handed on, by hash
     _made: dict[tuple[str, int], _Made] = field(default_factory=dict)
-    _tables: dict[tuple[str, int], Given] = field(default_factory=dict)
+    _tables: dict[tuple[str, int], MemoryOutputs] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)  #: by key
 
     @functools.cached_property
@@ -67,15 +67,15 @@ class BundlePlan:
         self.outputs(pair.transformation, pair.seed)
         return self._texts[pair.key]
 
-    def outputs(self, transformation: str, seed: int) -> Given:
+    def outputs(self, transformation: str, seed: int) -> MemoryOutputs:
         """A unit's outputs by key, read once."""
         unit = transformation, seed
         if unit not in self._tables:
             rows = self.bundle.outputs(*unit, _COLUMNS).to_pylist()
             for row in rows:
-                if row[withheld.COPY]:
-                    row["output"] = self._copied(row[withheld.COPY], members.outputs_of(*unit))
-            self._tables[unit] = Given({row["key"]: _found(row) for row in rows})
+                if row[portable.COPY]:
+                    row["output"] = self._copied(row[portable.COPY], tables.outputs_of(*unit))
+            self._tables[unit] = MemoryOutputs({row["key"]: _found(row) for row in rows})
             self._made[unit] = {
                 (name, row["text_id"]): (row["key"], row["source_language"], row["language"])
                 for row in rows
@@ -126,7 +126,7 @@ class BundleSource:
         """It is not known before a data set was read."""
         return ""
 
-    def outputs(self, transformation: str, seed: int) -> Given:
+    def outputs(self, transformation: str, seed: int) -> MemoryOutputs:
         """A unit's outputs."""
         return self.plan.outputs(transformation, seed)
 
@@ -150,7 +150,7 @@ class BundleSource:
     @functools.cached_property
     def _words(self) -> dict[str, str]:
         """The data sets' texts by hash."""
-        return withheld.words_of(text for dataset in self.loaded for text in dataset.texts())
+        return portable.words_of(text for dataset in self.loaded for text in dataset.texts())
 
     @functools.cached_property
     def loaded(self) -> list[Dataset]:
@@ -158,7 +158,7 @@ class BundleSource:
         both = zip(self.study.datasets, self.bundle.manifest.datasets, strict=True)
         return [self._load(spec, said) for spec, said in both]
 
-    def _load(self, spec: DatasetSpec, said: Source) -> Dataset:
+    def _load(self, spec: DatasetSpec, said: DatasetSource) -> Dataset:
         dataset: Dataset
         if isinstance(spec, MtebDataset):
             dataset = load_mteb(spec)
@@ -178,7 +178,7 @@ class BundleSource:
         self._refuse_others(dataset)
         return dataset
 
-    def _own(self, spec: LocalDataset, said: Source) -> Dataset:
+    def _own(self, spec: LocalDataset, said: DatasetSource) -> Dataset:
         """A local data set from the bundle itself."""
         start = f"data/{spec.name}/"
         there = [name for name in self.bundle.manifest.members if name.startswith(start)]
@@ -199,10 +199,10 @@ class BundleSource:
             if next(due, None) != place:
                 raise DataError(
                     f"data set {dataset.name!r}: {text.split} split, item {text.item}, {text.field} is not the text of"
-                    f" {members.texts_of(dataset.name)}: {OTHER}"
+                    f" {tables.texts_of(dataset.name)}: {OTHER}"
                 )
         if next(due, None) is not None:
-            raise DataError(f"data set {dataset.name!r} lacks texts of {members.texts_of(dataset.name)}: {OTHER}")
+            raise DataError(f"data set {dataset.name!r} lacks texts of {tables.texts_of(dataset.name)}: {OTHER}")
 
 
 def _found(row: Mapping[str, Any]) -> Found:

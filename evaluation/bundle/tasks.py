@@ -22,7 +22,7 @@ from mteb.types import Licenses
 from annotation.verdicts.marks import late_lines
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
-from evaluation.bundle.manifest import Source
+from evaluation.bundle.manifest import DatasetSource
 from evaluation.bundle.source import BundleSource
 from evaluation.bundle.words import warnings
 from evaluation.planner import plan_units
@@ -30,7 +30,7 @@ from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
 from evaluation.tasks.ties import searcher, settle
-from evaluation.units import Unit
+from evaluation.units import ScoreUnit
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import with_script
 from plumbline.study.datasets import SEARCHES
@@ -42,7 +42,7 @@ AXIS, TOTAL = "Axis", "Total"
 class BundleTask(OwnTask):
     """What a bundle has of a data set in one transformation, each seed a subset; `units` are by subset."""
 
-    units: Mapping[str, Unit]
+    units: Mapping[str, ScoreUnit]
     protocol: Protocol
     axis: str
 
@@ -154,7 +154,7 @@ def _opened(path: str | Path, *, simulated: bool) -> Bundle:
     return bundle
 
 
-def task_of(metadata: TaskMetadata, units: Mapping[str, Unit], protocol: Protocol, axis: str) -> BundleTask:
+def task_of(metadata: TaskMetadata, units: Mapping[str, ScoreUnit], protocol: Protocol, axis: str) -> BundleTask:
     """A task, which mteb knows by its name from now on in this process."""
     own = {"metadata": metadata, "units": dict(units), "protocol": protocol, "axis": axis}
     kind: type[BundleTask] = type("BundleTask", (BundleTask,), own)
@@ -178,16 +178,16 @@ def _tasks(bundle: Bundle, files: Mapping[str, str | Path], *, include_rejected:
     return found
 
 
-def _grouped(units: Sequence[Unit]) -> Iterator[tuple[str, str, list[Unit]]]:
+def _grouped(units: Sequence[ScoreUnit]) -> Iterator[tuple[str, str, list[ScoreUnit]]]:
     """The units of each data set and transformation, its seeds."""
-    by_place: dict[tuple[str, str], list[Unit]] = {}
+    by_place: dict[tuple[str, str], list[ScoreUnit]] = {}
     for unit in units:
         by_place.setdefault((unit.name, unit.transformation), []).append(unit)
     yield from ((*place, own) for place, own in by_place.items())
 
 
 def _metadata(
-    bundle: Bundle, source: BundleSource, said: Source, units: Sequence[Unit], subsets: Sequence[str]
+    bundle: Bundle, source: BundleSource, said: DatasetSource, units: Sequence[ScoreUnit], subsets: Sequence[str]
 ) -> TaskMetadata:
     """All that mteb asks to know of a task."""
     unit, manifest = units[0], bundle.manifest
@@ -228,7 +228,7 @@ def _described(bundle: Bundle) -> str:
     )
 
 
-def _languages(source: BundleSource, unit: Unit) -> list[str]:
+def _languages(source: BundleSource, unit: ScoreUnit) -> list[str]:
     """The languages of what is scored: those of the outputs; of searches, those of what is searched too."""
     if unit.transformation == ORIGINAL:
         return [with_script(code) for code in unit.languages]

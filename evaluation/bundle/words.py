@@ -18,9 +18,9 @@ from annotation.verdicts.rules import unchecked
 from evaluation.bundle import judged
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import Fault
-from evaluation.bundle.evaluate import Evaluated
+from evaluation.bundle.evaluate import BundleEvaluation
 from evaluation.display import axis_notes, hundred, other_originals, points, total_notes
-from evaluation.report import board_tables
+from evaluation.report import boards
 from evaluation.tables import axis_table, left_out, ranking_table, transformation_table
 from plumbline.cli import columns
 from plumbline.exhibits.table import reasons
@@ -132,7 +132,7 @@ def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
     return "\n".join(["Checked by this program:", *lines, f"{'holds' if signed else 'open '}  {signature}"])
 
 
-def evaluation(bundle: Bundle, found: Evaluated) -> str:
+def evaluation(bundle: Bundle, found: BundleEvaluation) -> str:
     """The scores of an evaluation, with others beside them."""
     scores = pd.concat([found.scores, found.beside], ignore_index=True)
     named = printable_line(f"{bundle.manifest.study}, edition {bundle.manifest.edition}")
@@ -150,7 +150,7 @@ def evaluation(bundle: Bundle, found: Evaluated) -> str:
     return "\n\n".join(parts)
 
 
-def gaps(found: Evaluated) -> list[str]:
+def gaps(found: BundleEvaluation) -> list[str]:
     """What was left out, dropped or included all the same, and why."""
     rows = left_out(found.scores).to_dict(orient="records")
     return [f"{one['transformation']}, {one['status'].replace('_', ' ')}: {one['reason']}" for one in rows]
@@ -191,9 +191,9 @@ def _ranks(scores: pd.DataFrame, seed: int) -> str:
     """Where models stand on the transformed data sets."""
     table = ranking_table(scores, transformed=True, seed=seed)
     kinds = [name for name in scores["task_type"].unique() if name in table.columns]
-    rows = board_tables.printed(table, kinds, str)
+    rows = boards.printed(table, kinds, str)
     head = list(rows[0]) if rows else ["Model"]
-    says = board_tables.notes(table, int(table["n_datasets"].max()) if len(table) else 0)
+    says = boards.notes(table, int(table["n_datasets"].max()) if len(table) else 0)
     lines = [f"  {note}" for note in (*says, *reasons(table["model"], table["reason"]))]
     shown = columns(head, [list(row.values()) for row in rows])
     return "\n".join(["Ranks on the accepted transformations (axis-balanced scores)", shown, *lines])

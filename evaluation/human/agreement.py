@@ -16,15 +16,14 @@ import pandas as pd
 
 from annotation.records import Estimate as OfPairs
 from annotation.statistics.agreement import BANDS, Answers, krippendorff_alpha, raw_agreement
-from annotation.statistics.intervals import jackknife
 from annotation.statistics.labels import ac1, fleiss_kappa, masi_alpha, nominal_alpha
-from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats, row_correlations
-from annotation.statistics.ranks import average_ranks
-from evaluation.human.answers import Given, Task
+from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
 from evaluation.human.resampled import ALIKE
-from evaluation.statistics.counted import Counted, Measure, rho
-from evaluation.statistics.rankings import kendall_rows
+from plumbline.statistics.intervals import jackknife
+from plumbline.statistics.paired import DEFINED_SHARE, Estimate, Floats, average_ranks, row_correlations
+from plumbline.statistics.rankings import kendall_rows
+from plumbline.statistics.resampled_measures import Counted, Measure, rho
 
 COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
 SHARED = 3  # items that two raters must share, for a measure of theirs
@@ -34,8 +33,8 @@ _BOOTSTRAP, _JACKKNIFE, _T = "bootstrap over items", "jackknife over items", "t 
 
 
 def agreement(
-    task: Task,
-    raters: Sequence[Given],
+    task: TaskItems,
+    raters: Sequence[ScorerAnswers],
     *,
     scale: Sequence[int] = (),
     labels: Sequence[str] = (),
@@ -72,7 +71,12 @@ def agreement(
 
 
 def with_people(
-    task: Task, model: Given, raters: Sequence[Given], *, n_resamples: int = 1000, rng: np.random.Generator
+    task: TaskItems,
+    model: ScorerAnswers,
+    raters: Sequence[ScorerAnswers],
+    *,
+    n_resamples: int = 1000,
+    rng: np.random.Generator,
 ) -> tuple[str, Estimate, str]:
     """(measure, the mean over raters of a model's agreement with each, how its 95% interval was made).
 
@@ -122,7 +126,7 @@ def _family(measure: str) -> str:
 
 
 def _of_labels(
-    task: Task, raters: Sequence[Given], named: Sequence[str], number: int, rng: np.random.Generator
+    task: TaskItems, raters: Sequence[ScorerAnswers], named: Sequence[str], number: int, rng: np.random.Generator
 ) -> dict[str, tuple[Estimate, str]]:
     """Labels, several labels, marks: kappas of equal or not."""
     labels, columns = _codes(task, raters, named)
@@ -139,7 +143,7 @@ def _of_labels(
     return found
 
 
-def _codes(task: Task, raters: Sequence[Given], named: Sequence[str]) -> tuple[list[str], list[Floats]]:
+def _codes(task: TaskItems, raters: Sequence[ScorerAnswers], named: Sequence[str]) -> tuple[list[str], list[Floats]]:
     """All labels, and each rater's by their numbers; NaN where there is none."""
     said = [[_label(task, one) for one in rater.values] for rater in raters]
     labels = list(named) if task.asked == "label" else []
@@ -148,7 +152,7 @@ def _codes(task: Task, raters: Sequence[Given], named: Sequence[str]) -> tuple[l
     return labels, [np.array([math.nan if one is None else place[one] for one in column]) for column in said]
 
 
-def _label(task: Task, answer: Any) -> str | None:
+def _label(task: TaskItems, answer: Any) -> str | None:
     if answer is None:
         return None
     return str(answer) if task.asked == "same" else str(answer[0])
@@ -170,7 +174,7 @@ def _estimate(found: OfPairs, answers: Answers) -> Estimate:
 
 
 def _of_candidates(
-    task: Task, raters: Sequence[Given], number: int, rng: np.random.Generator
+    task: TaskItems, raters: Sequence[ScorerAnswers], number: int, rng: np.random.Generator
 ) -> dict[str, tuple[Estimate, str]]:
     """Marks, grades or ranks of candidates: for each item the mean over raters two by two, then the mean over items.
 
@@ -196,7 +200,7 @@ def _of_candidates(
 
 
 def _alpha_of_candidates(
-    task: Task, raters: Sequence[Given], scale: Sequence[int], rng: np.random.Generator
+    task: TaskItems, raters: Sequence[ScorerAnswers], scale: Sequence[int], rng: np.random.Generator
 ) -> Estimate:
     """Krippendorff's alpha of grades or ranks, each candidate a unit; an item's candidates are resampled together."""
     sizes = [len(one) for one in task.candidates]
@@ -288,7 +292,7 @@ def _pairwise(
     return Estimate(value, float(low), float(high), n, "")
 
 
-def _clusters(raters: Sequence[Given]) -> list[Floats]:
+def _clusters(raters: Sequence[ScorerAnswers]) -> list[Floats]:
     """Each rater's clusters by number, NaN where there is none."""
     codes = [pd.factorize(pd.Series(rater.values, dtype=object))[0].astype(np.float64) for rater in raters]
     return [np.where(one < 0, math.nan, one) for one in codes]

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.alternative import CROWD, AlternativeTest, result_of
-from annotation.statistics.paired import Floats
 from evaluation.human.agreement import with_people
-from evaluation.human.answers import Given, Task
+from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS
 from evaluation.human.standing import pairs_by_scorer, shared_difficulty
+from plumbline.statistics.paired import Floats
 
 COLUMNS = ("task", "language", "model", "measure", "value", "low", "high", "interval", "n", "epsilon",
            "winning_rate", "advantage", "passes", "raters", "reason")  # fmt: skip
@@ -24,9 +24,9 @@ PEOPLE = "raters_mean"
 
 
 def annotators(
-    task: Task,
-    models: Sequence[Given],
-    raters: Sequence[Given],
+    task: TaskItems,
+    models: Sequence[ScorerAnswers],
+    raters: Sequence[ScorerAnswers],
     *,
     otherwise: Mapping[str, str] | None = None,
     n_resamples: int = 1000,
@@ -54,7 +54,9 @@ def annotators(
 _NONE = (math.nan, math.nan)
 
 
-def in_a_raters_place(task: Task, model: Given, raters: Sequence[Given], epsilon: float = CROWD) -> AlternativeTest:
+def in_a_raters_place(
+    task: TaskItems, model: ScorerAnswers, raters: Sequence[ScorerAnswers], epsilon: float = CROWD
+) -> AlternativeTest:
     """The alternative annotator test of a model (`annotation.judges.alternative`), an item a pair.
 
     How close an answer is to the other raters' of the item: of labels, marks and choices the share of others who gave
@@ -86,7 +88,7 @@ def in_a_raters_place(task: Task, model: Given, raters: Sequence[Given], epsilon
     return result_of(found, epsilon)
 
 
-def _apart(task: Task) -> Callable[[Any, Any], float]:
+def _apart(task: TaskItems) -> Callable[[Any, Any], float]:
     """How far apart two answers are."""
     if task.asked in OF_LABELS or task.asked == "same":
         return lambda one, other: float(one != other)

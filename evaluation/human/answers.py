@@ -16,9 +16,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.paired import Floats
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Asked, Metric, metrics_of
 from plumbline.frames import need, once
+from plumbline.statistics.paired import Floats
 
 Kind = Literal["rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"]
 Ties = Literal["expected", "first"]
@@ -27,7 +27,7 @@ _RATERS: dict[str, Kind] = {"person": "rater", "model": "llm"}
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskItems:
     """The items of one task in one language, with what is right.
 
     `right` has, by item, a label (text), a number, or an array over `candidates`; None where there is no gold.
@@ -45,7 +45,7 @@ class Task:
     @classmethod
     def of(
         cls, facts: tuple[str, str, str], asked: Asked, metric: str, gold: pd.DataFrame, items: Sequence[str] = ()
-    ) -> Task:
+    ) -> TaskItems:
         """From gold with the columns item, candidate ("" without), value and label; `facts`: name, type, language.
 
         `items` are all that were asked, in order; those without gold have None (the gold's own where none are named).
@@ -65,7 +65,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Given:
+class ScorerAnswers:
     """What one scorer gave for each item of a task, in the task's order; None where there is nothing.
 
     A label is a tuple of the labels that stand equally (one, of a rater), so that a majority's ties are kept. `made`
@@ -82,7 +82,7 @@ class Given:
     missing: int = 0
 
 
-def given_by(task: Task, answers: pd.DataFrame) -> list[Given]:
+def given_by(task: TaskItems, answers: pd.DataFrame) -> list[ScorerAnswers]:
     """What each rater of a frame of answers gave, raters in the order of their names.
 
     An item with an abstention is abstained from; one with an answer for some candidates alone is missing, as one
@@ -102,7 +102,7 @@ def given_by(task: Task, answers: pd.DataFrame) -> list[Given]:
             values.append(_answer(said, task.asked, named) if said and not unsure else None)
         missing = sum(one is None for one in values) - abstained
         who, whole = (str(rater), _RATERS[str(kind)]), tuple(values)
-        found.append(Given(*who, whole, abstained=abstained, missing=missing))
+        found.append(ScorerAnswers(*who, whole, abstained=abstained, missing=missing))
     return found
 
 
@@ -131,7 +131,9 @@ def _answer(rows: Sequence[_Row], asked: Asked, candidates: tuple[str, ...]) -> 
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def aggregate(raters: Sequence[Given], asked: Asked, name: str = "aggregate", ties: Ties = "expected") -> Given | None:
+def aggregate(
+    raters: Sequence[ScorerAnswers], asked: Asked, name: str = "aggregate", ties: Ties = "expected"
+) -> ScorerAnswers | None:
     """What raters give together: the mean of numbers, candidate by candidate, or the labels with the most votes.
 
     None of clusterings, which have no mean: the numbers of one rater's clusters are not another's. `ties` says what a
@@ -155,10 +157,10 @@ def aggregate(raters: Sequence[Given], asked: Asked, name: str = "aggregate", ti
             values.append(best[:1] if ties == "first" else best)
         else:
             values.append(np.mean(said, axis=0) if isinstance(said[0], np.ndarray) else float(np.mean(said)))
-    return Given(name, "aggregate", tuple(values), missing=sum(one is None for one in values))
+    return ScorerAnswers(name, "aggregate", tuple(values), missing=sum(one is None for one in values))
 
 
-def leaving_one_out(raters: Sequence[Given], asked: Asked, ties: Ties = "expected") -> list[Given]:
+def leaving_one_out(raters: Sequence[ScorerAnswers], asked: Asked, ties: Ties = "expected") -> list[ScorerAnswers]:
     """What all but one rater give together, for each rater; `scorer` is who is left out. Empty below three raters."""
     if len(raters) < 3:
         return []
@@ -170,7 +172,7 @@ def leaving_one_out(raters: Sequence[Given], asked: Asked, ties: Ties = "expecte
     return made
 
 
-def read(task: Task, given: Given, metric: Metric) -> Floats | None:
+def read(task: TaskItems, given: ScorerAnswers, metric: Metric) -> Floats | None:
     """What a metric reads of each item, NaN where there is nothing; None where a scorer is not known so far.
 
     Of several runs it has a row for each.
@@ -192,7 +194,7 @@ def read(task: Task, given: Given, metric: Metric) -> Floats | None:
     return np.array([math.nan if one is None else float(one) for one in given.values])
 
 
-def codes_of(task: Task, labels: Sequence[str | None]) -> Floats:
+def codes_of(task: TaskItems, labels: Sequence[str | None]) -> Floats:
     """Labels as numbers, the same for gold and all scorers; those that are never right follow."""
     known = sorted({one for one in task.right if one is not None})
     others = sorted({one for one in labels if one is not None} - set(known))
@@ -210,7 +212,7 @@ def _of_candidates(both: Sequence[tuple[Any, Any]], of_rows: Callable[[Floats, F
     return made
 
 
-def right_numbers(task: Task, metric: Metric) -> Floats:
+def right_numbers(task: TaskItems, metric: Metric) -> Floats:
     """What is right, as numbers that a measure of all items reads; NaN where there is no gold."""
     known = np.array([one is not None for one in task.right])
     if metric.of_item is not None or metric.of_rows is not None:
@@ -223,7 +225,7 @@ def right_numbers(task: Task, metric: Metric) -> Floats:
     return np.array([math.nan if one is None else float(one) for one in task.right])
 
 
-def confusion(task: Task, given: Given) -> pd.DataFrame:
+def confusion(task: TaskItems, given: ScorerAnswers) -> pd.DataFrame:
     """How often a scorer gave each label (columns) to items of each right label (rows): numbers of items.
 
     Of a majority's ties each label has its share. Items without gold or answer do not count. Of `label`, `choice` and

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+
+from annotation.verdicts.tables import SIMULATED
+from evaluation.human.material import HumanMaterial
+from plumbline.exhibits.table import Exhibit
 
 NONE = "–"
 LONGEST = 160  # characters of an item's text in a table
@@ -107,3 +111,13 @@ def percent(value: float) -> str:
 def short(text: str) -> str:
     """A text cut to a table's width."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def table(
+    one: HumanMaterial, name: str, caption: str, frame: pd.DataFrame | Sequence[Mapping[str, object]],
+    rows: Sequence[Mapping[str, str]], notes: Iterable[str],
+) -> Exhibit:  # fmt: skip
+    """`frame` with all digits and `rows` as printed; answers that a program gave are said to be simulated."""
+    simulated, table = [SIMULATED] if one.simulated else [], pd.DataFrame(frame)
+    clusters = on_clusters(table) if {"metric", "low"} <= set(table) else []
+    return Exhibit(name, caption, table, pd.DataFrame(rows), (*simulated, *clusters, *filter(None, notes)))

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from evaluation.human.cells import first_of
-from evaluation.human.material import EMBEDS, PEOPLE, Material
+from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial
 from evaluation.report.charts import NAMES, ROW, WIDTH
 from evaluation.report.contents import figure
 from plumbline.exhibits.page import Figure
@@ -28,7 +28,7 @@ _LOOK = {
 _AGAINST = {"over_best": "Best model", "over_median": "Median model"}
 
 
-def all_figures(one: Material) -> dict[str, Figure]:
+def all_figures(one: HumanMaterial) -> dict[str, Figure]:
     """The figures by name, in the page's order; those that would show nothing are left away."""
     found = {}
     if one.main["score"].notna().any():
@@ -44,7 +44,7 @@ def all_figures(one: Material) -> dict[str, Figure]:
     return found
 
 
-def ranges(one: Material) -> alt.LayerChart:
+def ranges(one: HumanMaterial) -> alt.LayerChart:
     """A row a task: the models' range as a bar, and everybody's score (HUME, Figure 2)."""
     own = one.main[one.main["scorer_kind"].isin(_KINDS) & one.main["score"].notna()]
     own = own[own.index.isin(one.compared.index) | (own["scorer_kind"] == "rater")]
@@ -76,7 +76,7 @@ def ranges(one: Material) -> alt.LayerChart:
     return alt.LayerChart(layer=[bars, points]).properties(width=WIDTH, height=ROW * frame["where"].nunique())
 
 
-def gap_bars(one: Material) -> alt.LayerChart:
+def gap_bars(one: HumanMaterial) -> alt.LayerChart:
     """A row a task: people less the best and less the median model (HUME, Figures 13 and 14)."""
     columns = ["task", *_AGAINST]
     long = one.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
@@ -100,7 +100,7 @@ def gap_bars(one: Material) -> alt.LayerChart:
     return alt.LayerChart(layer=[bars, nought]).properties(width=WIDTH, height=ROW * len(order))
 
 
-def alike(one: Material) -> pd.DataFrame:
+def alike(one: HumanMaterial) -> pd.DataFrame:
     """The first measure of agreement of each task beside raters' mean score: where, measure, agreement, score."""
     rows = []
     for where, own in one.main[one.main["scorer_kind"] == PEOPLE].groupby("where", sort=False):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from evaluation.human.agreement import agreement
 from evaluation.human.annotators import annotators, difficulty
-from evaluation.human.answers import Given, Task, codes_of, given_by
-from evaluation.human.closeness import closeness
-from evaluation.human.gold import by_unit, gold_of
+from evaluation.human.answers import ScorerAnswers, TaskItems, codes_of, given_by, read, right_numbers
+from evaluation.human.models import metric_of
 from evaluation.human.records import (
     HumanAgreement,
     HumanAnnotator,
@@ -23,17 +25,116 @@ from evaluation.human.records import (
     HumanScore,
     ModelMade,
 )
-from evaluation.human.sampled import Sampled
-from evaluation.human.scored import metric_of
+from evaluation.human.sampled import SampledDataset
 from evaluation.human.scores import enough_resamples, score, with_holm
+from generation.datasets.local import TableDataset
+from generation.datasets.mteb_registry import gold_column
+from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
-from plumbline.streams import stream
+from plumbline.statistics.paired import Floats, average_ranks
+from plumbline.statistics.seeding import stream
+from plumbline.study.datasets import SEARCHES
+
+
+def closeness(task: TaskItems, given: ScorerAnswers) -> Floats:
+    """For each item of a task from 0 to 1 how near a scorer's answer is to the right one; NaN where there is none.
+
+    Of correlations within items (summaries) rho itself, from -1.
+    """
+    metric = task.metrics[0]
+    made = read(task, given, metric)
+    if made is None:
+        return np.full(len(task.items), math.nan)
+    if metric.of_item is not None:
+        return made
+    gold = right_numbers(task, metric)
+    known = np.isfinite(gold) & np.isfinite(made)
+    found = np.full(len(gold), math.nan)
+    if known.sum() > 1:
+        nearness = _same_cluster if task.asked == "cluster" else _same_rank
+        found[known] = nearness(gold[known], made[known])
+    return found
+
+
+def _same_rank(gold: Floats, made: Floats) -> Floats:
+    first, second = (average_ranks(side[None])[0] for side in (gold, made))
+    near: Floats = 1 - np.abs(first - second) / (len(gold) - 1)
+    return near
+
+
+def _same_cluster(gold: NDArray[np.float64], made: NDArray[np.float64]) -> Floats:
+    right = (gold[:, None] == gold) == (made[:, None] == made)
+    share: Floats = (right.sum(axis=1) - 1) / (len(gold) - 1)
+    return share
+
+
+COLUMNS = ("task", "subset", "language", "item", "candidate", "value", "label")
+
+
+def gold_of(one: SampledDataset) -> pd.DataFrame:
+    """The right answers of a sampled task, a row an item (of searches and summaries a candidate), as answers have them.
+
+    Columns are `COLUMNS`: `item` is what is scored as one (`Sampled.units`), `value` the score, grade or mark, `label`
+    the label as the data set has it (of several a JSON list in order; of bitext the item's own id).
+    """
+    rows = pd.DataFrame(_rows(one), columns=["item", "candidate", "value", "label"])
+    named = {"task": one.task.task, "subset": one.subset, "language": one.language}
+    return rows.assign(**named)[list(COLUMNS)]
+
+
+def by_unit(one: SampledDataset, answers: pd.DataFrame) -> pd.DataFrame:
+    """The answers (`human/answers.parquet`) to a sampled task, each under the unit that it is scored with.
+
+    A summary is a candidate of its text then. Answers to items that give no score are left out.
+    """
+    own = answers[(answers["task"] == one.task.task) & answers["item"].isin(set(one.items))]
+    if one.dataset.task != "summarisation":
+        return own
+    return own.assign(candidate=own["item"], item=own["item"].str.rsplit("/", n=2).str[0])
+
+
+def _rows(one: SampledDataset) -> Iterator[tuple[str, str, float, str]]:
+    """Item, candidate, value, label."""
+    if one.dataset.task in SEARCHES:
+        for item, judged in zip(one.items, one.judged, strict=True):
+            yield from ((item, passage, float(value), "") for passage, value in judged.items())
+        return
+    column = _column(one)
+    if one.dataset.task == "summarisation":
+        places = [(unit, float(value)) for unit, values in zip(one.units, column, strict=True) for value in values]
+        yield from ((unit, item, value, "") for item, (unit, value) in zip(one.items, places, strict=True))
+        return
+    nested = one.dataset.task == "clustering" and len(column) and isinstance(column[0], list)
+    for item, value in zip(one.items, column[0] if nested else column, strict=False):
+        yield item, "", *_answer(one, item, value)
+
+
+def _answer(one: SampledDataset, item: str, value: Any) -> tuple[float, str]:
+    kind = one.dataset.task
+    if kind in ("sts", "str", "pair_classification"):
+        return float(value), ""
+    if kind == "multilabel_classification":
+        return math.nan, json.dumps(sorted(map(str, value)), ensure_ascii=False)
+    return math.nan, item if kind == "bitext_mining" else str(value)
+
+
+def _column(one: SampledDataset) -> list[Any]:
+    """What is right of each row of the scored split."""
+    data = one.dataset
+    if isinstance(data, MtebTask):
+        (parts,) = data.loaded.task.dataset.values()
+        return list(parts[data.loaded.split][gold_column(data.loaded.task, data.task)])
+    if not isinstance(data, TableDataset):
+        raise TypeError(f"no gold of {type(data).__name__}")
+    names = {"sts": "score", "str": "score", "summarisation": "relevance", "bitext_mining": "sentence2"}
+    return list(data.splits["test"][names.get(data.task, "label")])
+
 
 GOLD = "gold"  # the scorer kind of what is right, among the answers to each item
 
 
 @dataclass(frozen=True)
-class Compared:
+class HumanTables:
     """The tables by their records (`evaluation.human.records`), and what was left out, a line each."""
 
     scores: pd.DataFrame
@@ -46,16 +147,16 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskPart:
     """A sampled task with everybody's answers: people's, language models' (frames as records have them), models'."""
 
-    one: Sampled
+    one: SampledDataset
     people: pd.DataFrame
     annotators: pd.DataFrame
     made: tuple[ModelMade, ...]
 
 
-def compare(parts: Sequence[Part], *, seed: int, otherwise: Mapping[str, str] | None = None) -> Compared:
+def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str] | None = None) -> HumanTables:
     """Scores, agreement, differences and items of all sampled tasks; Holm's correction is over them.
 
     All scores of a task's metric rest on the items that all compared scorers have (`evaluation.human.scores.score`).
@@ -72,7 +173,7 @@ def compare(parts: Sequence[Part], *, seed: int, otherwise: Mapping[str, str] | 
     scores = _columns([one.scores for one in made], list(HumanScore.model_fields))
     compared = scores[scores["main"] & scores["compared"]]
     hard = difficulty(compared, stream(seed, "human", "difficulty"))
-    return Compared(
+    return HumanTables(
         scores,
         _columns([one.agreement for one in made], list(HumanAgreement.model_fields)),
         differences[list(HumanDifference.model_fields)],
@@ -83,7 +184,7 @@ def compare(parts: Sequence[Part], *, seed: int, otherwise: Mapping[str, str] | 
     )
 
 
-def _left_out(parts: Sequence[Part]) -> list[str]:
+def _left_out(parts: Sequence[TaskPart]) -> list[str]:
     """What gives nobody a score, by task and reason."""
     return [f"{part.one.name}: {n} left out: {reason}" for part in parts for reason, n in part.one.left_out.items()]
 
@@ -92,10 +193,10 @@ def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[names]
 
 
-def _compared(part: Part, number: int, seed: int, otherwise: Mapping[str, str]) -> Compared:
+def _compared(part: TaskPart, number: int, seed: int, otherwise: Mapping[str, str]) -> HumanTables:
     one = part.one
     facts = one.task.task, one.task.task_type, one.language
-    task = Task.of(facts, one.task.asked, metric_of(one), gold_of(one), one.units)
+    task = TaskItems.of(facts, one.task.asked, metric_of(one), gold_of(one), one.units)
     people, language = given_by(task, by_unit(one, part.people)), given_by(task, by_unit(one, part.annotators))
     models = [_given(made, task) for made in part.made]
 
@@ -123,20 +224,20 @@ def _compared(part: Part, number: int, seed: int, otherwise: Mapping[str, str]) 
     among = beside["measure"].map(dict(zip(agreed["measure"], agreed["value"], strict=True))).astype(float)
     beside = beside.assign(subset=one.subset, simulated=simulated, among_people=among)
     nobody = () if people else (f"{one.name}: nobody's answers count, so that models stand alone",)
-    return Compared(scores, agreed, differences, items, beside, pd.DataFrame(), (*nobody, *found.notes))
+    return HumanTables(scores, agreed, differences, items, beside, pd.DataFrame(), (*nobody, *found.notes))
 
 
-def _given(made: ModelMade, task: Task) -> Given:
+def _given(made: ModelMade, task: TaskItems) -> ScorerAnswers:
     """A model's answers: of each item what mteb's metric reads; nothing where mteb's score has no items."""
     values = np.array(made.made or [np.nan] * len(task.items), np.float64)
     beside = {name: np.array(own, np.float64) for name, own in made.others.items()}
     if made.labels:
         codes = np.stack([codes_of(task, run) for run in made.labels])
         beside |= {metric.name: codes for metric in task.metrics[1:]}
-    return Given(made.model, "model", made=values, beside=beside)
+    return ScorerAnswers(made.model, "model", made=values, beside=beside)
 
 
-def _items(one: Sampled, task: Task, scorers: Sequence[Given]) -> Iterator[dict[str, object]]:
+def _items(one: SampledDataset, task: TaskItems, scorers: Sequence[ScorerAnswers]) -> Iterator[dict[str, object]]:
     """What is right of each item, and what each scorer made of it."""
     place = {"task": task.name, "subset": one.subset, "language": one.language}
     for item, right in zip(task.items, task.right, strict=True):
@@ -156,7 +257,7 @@ def _items(one: Sampled, task: Task, scorers: Sequence[Given]) -> Iterator[dict[
             }
 
 
-def _words(task: Task, answer: object) -> str:
+def _words(task: TaskItems, answer: object) -> str:
     """An answer as people read it: labels with commas, numbers of candidates in their order."""
     if isinstance(answer, np.ndarray):
         return ", ".join(f"{one:g}" for one in answer.tolist())

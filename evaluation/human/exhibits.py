@@ -6,7 +6,6 @@ import math
 
 import pandas as pd
 
-from evaluation.human.annotator_exhibits import annotators, difficulty
 from evaluation.human.cells import (
     NONE,
     agreed,
@@ -21,23 +20,66 @@ from evaluation.human.cells import (
     row_of,
     said,
     short,
+    table,
     top,
     value_of,
     with_ami,
 )
-from evaluation.human.differing import differing
-from evaluation.human.hume_exhibits import as_hume, by_groups, by_types
-from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, PEOPLE, Material
+from evaluation.human.headline import differing
+from evaluation.human.hume import as_hume, by_groups, by_types
+from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, PEOPLE, HumanMaterial
 from evaluation.human.standing import in_languages, rank, relative, wins
-from evaluation.human.tables import table
 from plumbline.exhibits.table import Exhibit, reasons
+
+_ALIKE = (
+    "Agreement is the mean over raters of the model and each, beside raters two by two, whatever is right. Clusters and"
+    " orders of a model have no test: they are on no common scale with people's"
+)
+_TEST = (
+    "The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) holds a model against each rater in turn,"
+    " by the other raters' answers: winning is the share of raters whom it is as good as, less a tolerance of 0.1, and"
+    " a half passes; advantage is how often it is as close. Passing says that it answers as one more rater would, not"
+    " that it is right. With few items no model passes"
+)
+_HARD = (
+    "Spearman's rho of the raters' mean score and the model's over tasks, with a bootstrap over these (HUME, Table 13)"
+)
+
+
+def annotators(one: HumanMaterial) -> Exhibit:
+    """Each task and language model: agreement with people, and whether it could stand in for a rater."""
+    frame = one.annotators
+    rows = [
+        {"Task": row["where"], "Model": row["model"], "Measure": row["measure"]}
+        | {"With raters [95%]": ends(row["value"], row["low"], row["high"]), "Items": str(row["n"])}
+        | {"Among raters": NONE if math.isnan(row["among_people"]) else f"{row['among_people']:.2f}"}
+        | {"Winning": NONE if math.isnan(row["winning_rate"]) else f"{row['winning_rate']:.2f}"}
+        | {"Advantage": NONE if math.isnan(row["advantage"]) else f"{row['advantage']:.2f}"}
+        | {"Passes": NONE if math.isnan(row["winning_rate"]) else "yes" if row["passes"] else "no"}
+        for row in frame.to_dict(orient="records")
+    ]
+    notes = [_ALIKE, _TEST, *reasons(frame["where"] + ", " + frame["model"], frame["reason"])]
+    return table(one, "annotators", "Language models that did the tasks, beside raters", frame, rows, notes)
+
+
+def difficulty(one: HumanMaterial) -> Exhibit:
+    """Whether what is hard for people is hard for each language model."""
+    frame = one.difficulty
+    rows = [
+        {"Model": row["model"], "rho [95%]": ends(row["rho"], row["low"], row["high"])}
+        | {"p": NONE if math.isnan(row["p"]) else f"{row['p']:.3f}", "Tasks": str(row["n"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    notes = [_HARD, *reasons(frame["model"], frame["reason"])]
+    return table(one, "difficulty", "Whether tasks are hard for people and language models alike", frame, rows, notes)
+
 
 MOST_ITEMS = 5  # of a task on the page, that people and the best model see most differently
 _SHARED = "All scores of a row rest on the same items: those that every compared scorer has an answer to"
 _HOLM = "p: two-sided, of the same resamples of items; Holm's correction is over tasks, for each model"
 
 
-def all_exhibits(one: Material) -> dict[str, Exhibit]:
+def all_exhibits(one: HumanMaterial) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those without rows are left away."""
     made = [ceiling(one), models(one), by_groups(one), standing(one), gap_table(one), raters(one), agreement(one),
             other_metrics(one), as_hume(one), apart(one), annotators(one), by_types(one), difficulty(one),
@@ -45,7 +87,7 @@ def all_exhibits(one: Material) -> dict[str, Exhibit]:
     return {table.name: table for table in made if len(table.frame)}
 
 
-def ceiling(one: Material) -> Exhibit:
+def ceiling(one: HumanMaterial) -> Exhibit:
     """Each task: people, the models' best and median, what needs no reading, and how far raters agree."""
     rows, frame = [], []
     answering = bool((one.main["scorer_kind"] == ANSWERS_TOO).any())
@@ -97,7 +139,7 @@ def ceiling(one: Material) -> Exhibit:
     return table(one, "ceiling", "People and models on the same items, scores times 100", frame, rows, notes)
 
 
-def models(one: Material) -> Exhibit:
+def models(one: HumanMaterial) -> Exhibit:
     """Each task and model: score, and people less the model."""
     if one.differences.empty:
         return table(one, "models", "", [], [], [])
@@ -123,7 +165,7 @@ def models(one: Material) -> Exhibit:
     return table(one, "models", caption, frame, rows, notes)
 
 
-def standing(one: Material) -> Exhibit:
+def standing(one: HumanMaterial) -> Exhibit:
     """Where people stand among models, over all tasks and by type."""
     if one.gaps.empty:
         return table(one, "standing", "", [], [], [])
@@ -151,7 +193,7 @@ def standing(one: Material) -> Exhibit:
     return table(one, "standing", "On how many tasks the raters' mean is above the models", frame, rows, notes)
 
 
-def gap_table(one: Material) -> Exhibit:
+def gap_table(one: HumanMaterial) -> Exhibit:
     """How hard each task is for people, and how far models are from them."""
     frame, rows = one.gaps, []
     lines = one.main[one.main["scorer_kind"] == "trivial"].groupby("where")["score"].max()
@@ -170,7 +212,7 @@ def gap_table(one: Material) -> Exhibit:
     return table(one, "gaps", caption, frame, rows, notes)
 
 
-def raters(one: Material) -> Exhibit:
+def raters(one: HumanMaterial) -> Exhibit:
     """Each rater, and the raters without each."""
     kinds = {"rater": "alone", "leave_one_out": "all others together"}
     frame = one.main[one.main["scorer_kind"].isin(kinds)]
@@ -187,7 +229,7 @@ def raters(one: Material) -> Exhibit:
     return table(one, "raters", "Each rater, and what the others say together, times 100", frame, rows, notes)
 
 
-def agreement(one: Material) -> Exhibit:
+def agreement(one: HumanMaterial) -> Exhibit:
     """How far raters agree."""
     frame = one.agreement
     rows = [
@@ -204,7 +246,7 @@ def agreement(one: Material) -> Exhibit:
     return table(one, "agreement", "How far raters agree with each other, whatever is right", frame, rows, notes)
 
 
-def other_metrics(one: Material) -> Exhibit:
+def other_metrics(one: HumanMaterial) -> Exhibit:
     """Other metrics of the same answers."""
     frame = one.scores[~one.scores["main"]]
     rows = [
@@ -221,7 +263,7 @@ def other_metrics(one: Material) -> Exhibit:
     return table(one, "other_metrics", "The same answers by other metrics, times 100", frame, rows, notes)
 
 
-def apart(one: Material) -> Exhibit:
+def apart(one: HumanMaterial) -> Exhibit:
     """Items that people and the best model see most differently."""
     rows, frames = [], []
     for where, own in one.items.groupby("where", sort=False):
@@ -245,7 +287,7 @@ def apart(one: Material) -> Exhibit:
     return table(one, "items", caption, frame, rows, notes)
 
 
-def tasks(one: Material) -> Exhibit:
+def tasks(one: HumanMaterial) -> Exhibit:
     """What was asked, of which items."""
     rows = [
         {"Task": task.task, "Data": task.source, "Type": task.task_type.replace("_", " "), "Asked": task.asked}
@@ -267,6 +309,6 @@ def tasks(one: Material) -> Exhibit:
     return table(one, "tasks", "What people were asked to do", frame, rows, notes)
 
 
-def _undefined(one: Material) -> tuple[str, ...]:
+def _undefined(one: HumanMaterial) -> tuple[str, ...]:
     own = one.main[one.main["scorer_kind"].isin((PEOPLE, "aggregate"))]
     return reasons(own["where"] + ", " + own["scorer"].str.replace("_", " "), own["reason"])

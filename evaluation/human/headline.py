@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from annotation.verdicts.tables import SIMULATED, count
-from evaluation.human.cells import first_of
-from evaluation.human.material import PEOPLE, Material
+from evaluation.human.cells import NONE, first_of
+from evaluation.human.material import PEOPLE, HumanMaterial
 from evaluation.human.standing import rank
 
 SIGNIFICANT = 0.05
 _FEW_ITEMS, _FEW_RATERS = 30, 2
 
 
-def headline(one: Material) -> tuple[str, ...]:
+def headline(one: HumanMaterial) -> tuple[str, ...]:
     """Where people stand, on which tasks they and the best model truly differ, and how far they agree."""
     return tuple(filter(None, (_stand(one), _differ(one), _agree(one))))
 
 
-def _stand(one: Material) -> str:
+def _stand(one: HumanMaterial) -> str:
     people = one.main[one.main["scorer_kind"] == PEOPLE].dropna(subset="score")
     if people.empty:
         return "No task has a score of people."
@@ -31,7 +33,7 @@ def _stand(one: Material) -> str:
     )
 
 
-def _differ(one: Material) -> str:
+def _differ(one: HumanMaterial) -> str:
     own = one.differences[one.differences["people"] == PEOPLE]
     known = own[own["p_holm"].notna()]
     if known.empty:
@@ -44,7 +46,7 @@ def _differ(one: Material) -> str:
     )
 
 
-def _agree(one: Material) -> str:
+def _agree(one: HumanMaterial) -> str:
     first = [first_of(one.agreement, str(where)) for where in one.main["where"].unique()]
     flags = [str(row["flag"]) for row in first if row is not None]
     if not flags:
@@ -55,7 +57,7 @@ def _agree(one: Material) -> str:
     )
 
 
-def doubts(one: Material) -> list[str]:
+def doubts(one: HumanMaterial) -> list[str]:
     """A line for each thing that is doubtful."""
     found = [SIMULATED.rstrip(".")] if one.simulated else []
     people = one.main[one.main["scorer_kind"] == PEOPLE]
@@ -82,3 +84,39 @@ def doubts(one: Material) -> list[str]:
         if task.n_cut:
             found.append(f"{task.task}: people saw {task.n_cut} texts cut to {task.cut} characters, models whole")
     return [*found, *one.notes]
+
+
+def differing(one: HumanMaterial, where: str, own: pd.DataFrame) -> pd.DataFrame:
+    """A task's items by how far people's mean is above its best embedding model, those that are alike left out.
+
+    Columns: where, item, text, right, said, best_model, people, model, apart.
+    """
+    shared = one.compared
+    scores = shared[(shared["where"] == where) & (shared["scorer_kind"] == "model") & shared["score"].notna()]
+    people = own[own["scorer_kind"] == "rater"]
+    if scores.empty or people.empty:
+        return pd.DataFrame()
+    best = str(scores["scorer"].iloc[int(scores["score"].to_numpy().argmax())])
+    model = own[(own["scorer_kind"] == "model") & (own["scorer"] == best)].set_index("item")["score"]
+    gold = own[own["scorer_kind"] == "gold"].set_index("item")["answer"]
+    task = str(own["task"].iloc[0])
+    made = pd.DataFrame({"people": people.groupby("item")["score"].mean(), "model": model}).dropna()
+    if made.empty:
+        return made
+    made["apart"] = made["people"] - made["model"]
+    said = {item: _votes(answers["answer"]) for item, answers in people.groupby("item")}
+    named = [{"where": where, "item": item, "text": one.texts.get((task, str(item)), "")} for item in made.index]
+    table = pd.DataFrame(named, index=made.index).assign(
+        right=gold.reindex(made.index), said=[said[item] for item in made.index], best_model=best
+    )
+    whole = (
+        pd.concat([table, made], axis=1)
+        .reset_index(drop=True)
+        .sort_values(["apart", "item"], ascending=[False, True], kind="stable")
+    )
+    return whole[whole["apart"].abs() > 1e-9].reset_index(drop=True)
+
+
+def _votes(answers: pd.Series) -> str:
+    counts = answers[answers != ""].value_counts()
+    return "; ".join(f"{answer} ({number})" if number > 1 else str(answer) for answer, number in counts.items()) or NONE

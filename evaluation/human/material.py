@@ -43,7 +43,7 @@ MODELS = (ANSWERS_TOO, EMBEDS)
 
 
 @dataclass(frozen=True)
-class Material:
+class HumanMaterial:
     """The tables, each with a column `where` (a task, with language and subset where it has several), and more.
 
     `texts` is what raters read of an item, by task and item; `notes` say what was left out.
@@ -92,7 +92,7 @@ class Material:
         return gaps(wide, PEOPLE) if len(wide) and {PEOPLE} < set(wide) else pd.DataFrame()
 
 
-def read_material(study: Study) -> Material:
+def read_material(study: Study) -> HumanMaterial:
     """The records of an evaluated human study. Raises DataError before it is evaluated, and for edited tables."""
     made = study.command(COMMAND)
     scores = read_kept_frame(study, SCORES, HumanScore, made)
@@ -108,7 +108,7 @@ def read_material(study: Study) -> Material:
             own[column] = [models.get(name, name) for name in own[column]]
         return own
 
-    return Material(
+    return HumanMaterial(
         {one.task: one for one in read_tasks(study)},
         named(scores),
         named(read_kept_frame(study, AGREEMENT, HumanAgreement, made)),

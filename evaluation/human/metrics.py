@@ -2,7 +2,7 @@
 
 A metric reads right answers and given ones. Where a score is a mean over items (accuracy, average precision of a
 query), it has a value for each item; where all items are measured at once (rho, the V-measure), it is a measure of
-resamples (`evaluation.statistics.counted`).
+resamples (`plumbline.statistics.resampled_measures`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from annotation.statistics.paired import Floats, row_correlations
-from annotation.statistics.ranks import average_ranks
 from evaluation.human.ties import ap_of_rows, counted_ap, ndcg_of_rows, rr_of_rows, sklearn_of_rows
-from evaluation.statistics.counted import (
+from plumbline.statistics.paired import Floats, average_ranks, row_correlations
+from plumbline.statistics.resampled_measures import (
     Counted,
     Measure,
     entropies,

@@ -6,6 +6,7 @@ A file appears whole or not at all, so that a run that was stopped goes on where
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib.metadata
 import json
@@ -15,37 +16,133 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from annotation.human.records import HumanTask
-from annotation.human.rehearsing import read_items
-from annotation.human.tasks import read_tasks
+from annotation.human.simulated import read_items
+from annotation.human.tasks import METRICS, read_tasks
 from evaluation.human.records import MADE, ModelMade
-from evaluation.human.sampled import Sampled, sampled
-from evaluation.human.scored import metric_of, protocol_of, score, why_unusable
+from evaluation.human.sampled import SampledDataset, sampled
 from evaluation.jobs import done
 from evaluation.models.encoder import Encoder
 from evaluation.models.in_process import first_line
-from evaluation.tasks.item_scores import LABELS, Part
+from evaluation.tasks.item_scores import LABELS, Items, SubsetScores, measured
 from evaluation.tasks.own_data import label_names
+from evaluation.tasks.protocols import Protocol
+from evaluation.tasks.scoring import main_score, unusable
 from evaluation.units import UNDEFINED, UNKNOWN, Model
-from evaluation.work import Ended, Job, Loader, naming, versions
+from evaluation.work import Loader, ModelEnd, ModelJob, naming, versions
 from generation.datasets.loading import load_dataset
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.reading import read_json
+from plumbline.statistics.resampled_measures import mean
 from plumbline.store import write_json
 from plumbline.study import Study, file_hash
-from plumbline.study.datasets import LocalDataset
+from plumbline.study.datasets import SEARCHES, LocalDataset
+
+if TYPE_CHECKING:
+    from mteb.models import EncoderProtocol
+
+    from evaluation.models.encoder import Encoder
+
+ACCURACY = "accuracy"
+
+
+@dataclass(frozen=True)
+class ModelTaskScore:
+    """What a model scored on a sampled task: all that mteb measured of it, its score, and its items by `Sampled.units`.
+
+    `items` has a reason where they do not give the score when put together.
+    """
+
+    measures: dict[str, Any]
+    score: float
+    items: Items
+
+
+def protocol_of(one: SampledDataset, protocol: Protocol) -> Protocol:
+    """The protocol by which a sampled task is scored."""
+    return "paper" if one.dataset.task == "clustering" else protocol
+
+
+def why_unusable(one: SampledDataset, protocol: Protocol) -> str:
+    """Why the items give no score, in one line; empty if they do."""
+    return unusable(one.dataset, protocol_of(one, protocol))
+
+
+def score(
+    one: SampledDataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
+) -> ModelTaskScore:
+    """A model's score on a sampled task. Raises what the encoder raises."""
+    asked = encoder if one.among is None else _Among(encoder, one.among)
+    result, items = measured(one.dataset, asked, protocol_of(one, protocol), batch_size)
+    ((measures,),) = result.scores.values()
+    if one.among is None:
+        return ModelTaskScore(dict(measures), main_score(one.dataset, result), _in_order(one, items))
+    if not items.parts:
+        return ModelTaskScore(dict(measures), math.nan, items)
+    (part,) = items.parts
+    n = len(one.items)  # the rows behind them are there to be chosen
+    right = (part.gold[:n] == part.made[:n]).astype(np.float64)
+    own = {ACCURACY: float(right.mean()), "main_score": float(right.mean())}
+    named = {name: measures[name] for name in ("hf_subset", "languages")}
+    return ModelTaskScore({**own, **named}, own[ACCURACY], Items((SubsetScores(np.zeros(n), right),), mean))
+
+
+def metric_of(one: SampledDataset) -> str:
+    """The metric of a sampled task, as mteb calls it."""
+    return METRICS[one.dataset.task]
+
+
+def _in_order(one: SampledDataset, items: Items) -> Items:
+    """Items of searches in the order of the queries, not of their ids."""
+    if one.dataset.task not in SEARCHES or not items.parts:
+        return items
+    names = query_names(one)
+    order = {name: place for place, name in enumerate(sorted(names))}
+    (part,) = items.parts
+    places = [order[name] for name in names]
+    beside = {name: values[places] for name, values in part.beside.items()}
+    return dataclasses.replace(items, parts=(SubsetScores(part.gold, part.made[places], beside),))
+
+
+def query_names(one: SampledDataset) -> list[str]:
+    """What mteb calls the queries of a sampled search, in the order of its units."""
+    if one.subset:
+        return [name.removeprefix(f"{one.subset}/") for name in one.units]
+    local = one.dataset.task == "reranking" and hasattr(one.dataset, "splits")
+    return [f"q{place}" for place in range(len(one.units))] if local else list(one.units)
+
+
+class _Among:
+    """An encoder whose rows of similarities, asked for one after the other, have those of candidates alone."""
+
+    def __init__(self, encoder: Encoder | EncoderProtocol, among: NDArray[np.bool_]) -> None:
+        self._encoder, self._among, self._next = encoder, among, 0
+        self.encode, self.similarity_pairwise = encoder.encode, encoder.similarity_pairwise
+        self.mteb_model_meta = encoder.mteb_model_meta
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """The next rows of `first` with all of `second`; minus infinity for what is no candidate of theirs."""
+        import torch  # noqa: PLC0415 (seconds, and only who evaluates needs it)
+
+        made = torch.as_tensor(self._encoder.similarity(first, second)).cpu().numpy().astype(np.float64)
+        rows = self._among[self._next : self._next + len(made)]
+        self._next += len(made)
+        return np.where(rows, made, -np.inf)
+
 
 _SEAL = "identity"
 
 
 @dataclass
-class Outcome:
+class ModelsOutcome:
     """What a run did: scores made and kept, texts asked of models and encoded, and which models failed, and why."""
 
     made: int = 0
@@ -55,14 +152,14 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-def sampled_tasks(study: Study) -> list[Sampled]:
+def sampled_tasks(study: Study) -> list[SampledDataset]:
     """The items that people of a study saw, as sampled tasks, task by task.
 
     Raises DataError before items are drawn, and where a data set is not the one that they were drawn from.
     """
     tasks, specs = read_tasks(study), {one.name: one for one in study.datasets}
     items = read_items(study)
-    found, data = list[Sampled](), {}
+    found, data = list[SampledDataset](), {}
     for task in tasks:
         if task.dataset not in data:
             data[task.dataset] = load_dataset(specs[task.dataset], study.file.parent)
@@ -92,19 +189,19 @@ def other_data(task: HumanTask) -> DataError:
 
 
 def score_models(
-    study: Study, samples: Sequence[Sampled], models: Sequence[Model], load: Loader, cluster: str = ""
-) -> Outcome:
+    study: Study, samples: Sequence[SampledDataset], models: Sequence[Model], load: Loader, cluster: str = ""
+) -> ModelsOutcome:
     """Score models on sampled tasks, but where a file has it already; on the Ray cluster at an address, if any.
 
     Raises as `evaluation.jobs.done`.
     """
-    outcome = Outcome()
+    outcome = ModelsOutcome()
     due = [one for one in samples if not why_unusable(one, study.evaluation.protocol)]
     todo = {model.name: [one for one in due if _kept(study, model, one) is None] for model in models}
     left = sum(map(len, todo.values()))
     outcome.kept = len(due) * len(models) - left
     jobs = [
-        Job(model, [partial(_made, study, model, one) for one in todo[model.name]])
+        ModelJob(model, [partial(_made, study, model, one) for one in todo[model.name]])
         for model in models
         if todo[model.name]
     ]
@@ -113,7 +210,7 @@ def score_models(
         contextlib.closing(done(study, jobs, load, cluster if jobs else "")) as stream,
     ):
         for job, made in stream:
-            if isinstance(made, Ended):
+            if isinstance(made, ModelEnd):
                 outcome.asked, outcome.encoded = outcome.asked + made.asked, outcome.encoded + made.encoded
                 if made.failure:
                     outcome.failures[job.model.name] = made.failure
@@ -126,11 +223,11 @@ def score_models(
     return outcome
 
 
-def _made(study: Study, model: Model, one: Sampled, loaded: Encoder) -> ModelMade:
+def _made(study: Study, model: Model, one: SampledDataset, loaded: Encoder) -> ModelMade:
     """What a model makes of a sampled task."""
     with naming(one.name):
         found = score(one, loaded, study.evaluation.protocol, study.evaluation.batch_size)
-    part = found.items.parts[0] if found.items.parts else Part(np.empty(0), np.empty(0))
+    part = found.items.parts[0] if found.items.parts else SubsetScores(np.empty(0), np.empty(0))
     names = label_names(one.dataset) if isinstance(one.dataset, TableDataset) else []
     runs = part.beside.get(LABELS, np.empty((0, 0))).tolist()
     return ModelMade(
@@ -145,7 +242,7 @@ def _made(study: Study, model: Model, one: Sampled, loaded: Encoder) -> ModelMad
     )  # fmt: skip
 
 
-def made_of(study: Study, models: Sequence[Model], one: Sampled) -> Iterator[ModelMade]:
+def made_of(study: Study, models: Sequence[Model], one: SampledDataset) -> Iterator[ModelMade]:
     """What models made of a sampled task, as far as they were scored."""
     for model in models:
         row = _kept(study, model, one)
@@ -153,7 +250,7 @@ def made_of(study: Study, models: Sequence[Model], one: Sampled) -> Iterator[Mod
             yield row.model_copy(update={"model": model.name})
 
 
-def unit_id(study: Study, model: Model, one: Sampled) -> str:
+def unit_id(study: Study, model: Model, one: SampledDataset) -> str:
     """Identity of a model's score on a sampled task: the items and the data set they are of, model, protocol, mteb."""
     of = [one.task.content_hash, one.dataset.name, one.dataset.revision, one.subset, one.language, list(one.units)]
     how = [protocol_of(one, study.evaluation.protocol), metric_of(one), _mteb_version()]
@@ -169,7 +266,7 @@ def _file(study: Study, unit: str) -> Path:
     return study.folder / MADE / f"{unit}.json"
 
 
-def _kept(study: Study, model: Model, one: Sampled) -> ModelMade | None:
+def _kept(study: Study, model: Model, one: SampledDataset) -> ModelMade | None:
     """What a model made of a sampled task in an earlier run. Raises DataError for a file that is damaged."""
     path = _file(study, unit_id(study, model, one))
     if not path.exists():

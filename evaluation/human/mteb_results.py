@@ -12,17 +12,25 @@ import importlib.metadata
 import json
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from mteb.abstasks.task_metadata import TaskMetadata
+from mteb.benchmarks.benchmark import Benchmark
 
 from annotation.human.records import HumanTask
-from evaluation.human.compare import Compared, Part
+from evaluation.human.compare import HumanTables, TaskPart
+from evaluation.human.models import metric_of, protocol_of, sampled_tasks, score
 from evaluation.human.records import MTEB
-from evaluation.human.sampled import Sampled
+from evaluation.human.sampled import SampledDataset
+from evaluation.tasks.protocols import Protocol
+from evaluation.tasks.registry import OwnTask, registered
+from evaluation.tasks.scoring import make_task
 from plumbline.exhibits.folder import write_files
 from plumbline.languages import with_script
-from plumbline.study import Study
+from plumbline.study import Study, load_study
 
 _KINDS = ("raters_mean", "aggregate", "rater", "llm", "model")
 _HASH = 12  # characters of the items' hash in a name
@@ -33,7 +41,7 @@ def task_name(task: HumanTask) -> str:
     return f"{task.task}.human.{task.content_hash[:_HASH]}"
 
 
-def subset_names(samples: Sequence[Sampled]) -> list[str]:
+def subset_names(samples: Sequence[SampledDataset]) -> list[str]:
     """What mteb calls the subsets of one task: those of its data set, or its languages."""
     if len(samples) == 1:
         return ["default"]
@@ -43,10 +51,10 @@ def subset_names(samples: Sequence[Sampled]) -> list[str]:
     return [f"{one.subset}-{one.language}" for one in samples]
 
 
-def write_results(study: Study, parts: Sequence[Part], compared: Compared) -> None:
+def write_results(study: Study, parts: Sequence[TaskPart], compared: HumanTables) -> None:
     """Write them; those of a run before that hold no more go."""
     files: dict[str, bytes] = {}
-    by_task: dict[str, list[Part]] = {}
+    by_task: dict[str, list[TaskPart]] = {}
     for part in (one for one in parts if one.one.units):
         by_task.setdefault(part.one.task.task, []).append(part)
     for own in by_task.values():
@@ -57,7 +65,7 @@ def write_results(study: Study, parts: Sequence[Part], compared: Compared) -> No
     write_files(study.folder / MTEB, files)
 
 
-def results_of(parts: Sequence[Part], compared: Compared) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each scorer's name, revision and result on one task.
 
     None of who has no score in one of its subsets, or one on other items than the rest: mteb would rank them.
@@ -87,7 +95,7 @@ def results_of(parts: Sequence[Part], compared: Compared) -> Iterator[tuple[str,
         yield *_named(str(kind), str(scorer), revisions, simulated=simulated), result
 
 
-def _subset(part: Part, row: Mapping[Hashable, Any], name: str, compared: Compared) -> dict[str, Any]:
+def _subset(part: TaskPart, row: Mapping[Hashable, Any], name: str, compared: HumanTables) -> dict[str, Any]:
     """What mteb reads of one subset; of people each rater's score and the raters' agreement too."""
     one = part.one
     score = {row["metric"]: row["score"], "main_score": row["score"], "n_items": row["n_items"]}
@@ -105,7 +113,7 @@ def _subset(part: Part, row: Mapping[Hashable, Any], name: str, compared: Compar
     return {**said, "scores_per_experiment": each, "agreement": agreement}
 
 
-def _of(frame: pd.DataFrame, one: Sampled) -> pd.DataFrame:
+def _of(frame: pd.DataFrame, one: SampledDataset) -> pd.DataFrame:
     place = (frame["task"] == one.task.task) & (frame["subset"] == one.subset) & (frame["language"] == one.language)
     return frame[place]
 
@@ -133,3 +141,79 @@ def _plain(value: float) -> float | None:
 
 def _bytes(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, indent=2, ensure_ascii=False, default=str).encode()
+
+
+class SampledTask(OwnTask):
+    """The items of a task that people did, each subset or language a subset; `samples` are by subset."""
+
+    samples: Mapping[str, SampledDataset]
+    protocol: Protocol
+
+    def evaluate(
+        self,
+        model: Any,
+        split: str = "test",
+        subsets_to_run: list[str] | None = None,
+        *,
+        encode_kwargs: Any,
+        **_: Any,
+    ) -> dict[str, Any]:
+        """Scores by subset, as the study scores its own models."""
+        del split
+        batch_size = int(encode_kwargs.get("batch_size", 32))
+        made = {}
+        for name, one in self.samples.items():
+            if subsets_to_run is None or name in subsets_to_run:
+                found = score(one, model, self.protocol, batch_size)
+                made[name] = {**found.measures, "main_score": found.score, metric_of(one): found.score}
+        return made
+
+
+def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> Benchmark:
+    """The tasks that a study's people did, on their items and candidates, as a benchmark of mteb's.
+
+    Its tables set people beside models where mteb's cache holds the study's files (`exports/<study>/human/mteb`).
+    Raises DataError before the items are drawn, and where a data set is not the one that they were drawn from.
+
+    >>> from evaluation import human_benchmark
+    >>> benchmark = human_benchmark("studies/human.yaml", exports="exports")
+    >>> len(benchmark.tasks), benchmark.tasks[0].metadata.type
+    (6, 'Classification')
+    """
+    opened = load_study(study, exports)
+    samples = [one for one in sampled_tasks(opened) if one.units]
+    protocol = opened.evaluation.protocol
+    tasks = [_task(list(own), protocol) for _, own in groupby(samples, key=lambda one: one.task.task)]
+    return Benchmark(
+        name=f"{opened.name} (human)",
+        tasks=tasks,
+        description=f"Items that people of the study {opened.name} did, to be done by models.",
+    )
+
+
+def _task(samples: Sequence[SampledDataset], protocol: Protocol) -> SampledTask:
+    names = subset_names(samples)
+    own = {
+        "metadata": _metadata(samples, names, protocol),
+        "samples": dict(zip(names, samples, strict=True)),
+        "protocol": protocol,
+    }
+    kind: type[SampledTask] = type("SampledTask", (SampledTask,), own)
+    return registered(kind)
+
+
+def _metadata(samples: Sequence[SampledDataset], names: Sequence[str], protocol: Protocol) -> TaskMetadata:
+    task, one = samples[0].task, samples[0]
+    base = make_task(one.dataset, protocol_of(one, protocol)).metadata
+    languages = [[with_script(sample.language)] for sample in samples]
+    made: TaskMetadata = base.model_copy(
+        update={
+            "name": task_name(task),
+            "description": f"{sum(len(sample.items) for sample in samples)} items of {task.source} that people did",
+            "dataset": {"path": f"plumbline/{task.task}", "revision": task.content_hash},
+            "eval_splits": ["test"],
+            "eval_langs": languages[0] if len(samples) == 1 else dict(zip(names, languages, strict=True)),
+            "main_score": metric_of(one),
+        }
+    )
+    return made

@@ -10,7 +10,7 @@ from evaluation.human.exhibits import all_exhibits
 from evaluation.human.headline import doubts, headline
 from evaluation.human.material import read_material
 from evaluation.human.models import refuse_changed_files
-from evaluation.report.folder import Told, write_outlined
+from evaluation.report.folder import PageWords, write_outlined
 from plumbline.study import Study
 
 FOLDER = "report_human"
@@ -42,5 +42,5 @@ def write_report(study: Study) -> Path:
     refuse_changed_files(study)
     one = read_material(study)
     title = f"People and models on the same items: study {study.name}"
-    told = Told(title, SIMULATED if one.simulated else "", headline(one), doubts(one), _ABOUT)
+    told = PageWords(title, SIMULATED if one.simulated else "", headline(one), doubts(one), _ABOUT)
     return write_outlined(study.folder / FOLDER, told, OUTLINE, all_exhibits(one), all_figures(one))

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.statistics.intervals import Floats
-from evaluation.build.task_facts import numbers_of, read_table
+from evaluation.benchmarks.task_facts import numbers_of, read_table
 from evaluation.display import short_names
-from generation.datasets.table_files import row_number
+from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.reading import read_json
+from plumbline.statistics.intervals import Floats
 
 HUMAN, RATERS_MEAN = "Human", "raters' mean"  # people as HUME scores them; the mean of the raters alone
 MAIN = "main_score"
@@ -33,7 +33,7 @@ _NO_ITEMS = "how many items there were is not known, and the interval rests on i
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedScores:
     """What a file holds: `scores` as `standing` and `paper.table_8` take them, `agreement` as the latter does."""
 
     scores: pd.DataFrame  #: task_type, task, subset, language, scorer, scorer_kind, score, n_items (0: unknown)
@@ -66,7 +66,7 @@ class Published:
         return whole
 
 
-def read_published(scores: Path, agreement: Path | None = None, models: Collection[str] = ()) -> Published:
+def read_published(scores: Path, agreement: Path | None = None, models: Collection[str] = ()) -> PublishedScores:
     """A table of scores (CSV, TSV, JSONL, Parquet), and how far raters agree (JSON); `models` are those that count.
 
     The table has a row a score: model, revision, task, language, value, and with `metric` the rows of `main_score`
@@ -84,7 +84,7 @@ def read_published(scores: Path, agreement: Path | None = None, models: Collecti
     frame = frame.assign(subset="", n_items=frame["n_items"].where(frame["n_items"] > 0, items).astype(np.int64))
     lacking = frame.loc[(frame["scorer"] == HUMAN) & (frame["n_items"] == 0), "task"].nunique()
     note = f"of {lacking} tasks, in one language at least, {_NO_ITEMS}" if lacking else ""
-    published = Published(_with_people(frame, scores), agreed, tuple(filter(None, [note])))
+    published = PublishedScores(_with_people(frame, scores), agreed, tuple(filter(None, [note])))
     _refuse_alone(published, scores)
     return published
 
@@ -167,7 +167,7 @@ def _with_people(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     return whole.drop_duplicates(key).drop(columns="revision").reset_index(drop=True)
 
 
-def _refuse_alone(published: Published, path: Path) -> None:
+def _refuse_alone(published: PublishedScores, path: Path) -> None:
     """Raise DataError where people, their raters or models have no score to stand beside the others'."""
     kinds = published.scores.drop_duplicates("scorer").set_index("scorer")["scorer_kind"]
     names = published.scores.groupby("scorer")["scorer_kind"].nunique()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 
 from evaluation.human.cells import NONE, estimate, percent
-from evaluation.human.paper import table_8
-from evaluation.human.published import HUMAN, RATERS_MEAN, Published, with_reasons
+from evaluation.human.hume import table_8
+from evaluation.human.published import HUMAN, RATERS_MEAN, PublishedScores, with_reasons
 from evaluation.human.standing import by_group, by_task, gaps, in_languages, pairs_by_scorer, rank, wins
-from evaluation.report.folder import Told, write_outlined
+from evaluation.report.folder import PageWords, write_outlined
 from plumbline.exhibits.table import Exhibit, reasons
 
 _OUTLINE = {
@@ -27,7 +27,7 @@ _ABOUT = (
 )
 
 
-def exhibits_of(published: Published) -> dict[str, Exhibit]:
+def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     """The tables by name; those without rows are left away."""
     wide = pairs_by_scorer(published.compared)
     names = [f"{name} (has {count})" for name, count in published.incomplete.items()]
@@ -44,7 +44,7 @@ def exhibits_of(published: Published) -> dict[str, Exhibit]:
     return {table.name: table for table in tables if len(table.frame)}
 
 
-def headline(published: Published) -> tuple[str, ...]:
+def headline(published: PublishedScores) -> tuple[str, ...]:
     """Where people stand by both of their scores."""
     wide = pairs_by_scorer(published.compared)
     if wide.empty:
@@ -58,14 +58,14 @@ def headline(published: Published) -> tuple[str, ...]:
     )
 
 
-def write_published(folder: Path, published: Published, title: str) -> Path:
+def write_published(folder: Path, published: PublishedScores, title: str) -> Path:
     """Write the report; returns its page. Those of the report before go."""
     doubts = [
         "the best of many models lies outside people's interval by chance too: a star is no test",
         *published.notes,
     ]
     return write_outlined(
-        folder, Told(title, "", headline(published), doubts, _ABOUT), _OUTLINE, exhibits_of(published), {}
+        folder, PageWords(title, "", headline(published), doubts, _ABOUT), _OUTLINE, exhibits_of(published), {}
     )
 
 
@@ -81,7 +81,7 @@ def _groups(wide: pd.DataFrame, missing: tuple[str, ...]) -> Exhibit:
                    _hundredfold(rows), missing)  # fmt: skip
 
 
-def _tasks(published: Published) -> list[Exhibit]:
+def _tasks(published: PublishedScores) -> list[Exhibit]:
     """HUME's Tables 4 to 7: each scorer over the languages that it has."""
     wide, tables = pairs_by_scorer(published.every, complete=False), []
     for kind in dict.fromkeys(published.scores["task_type"]):
@@ -128,7 +128,7 @@ def _gaps(wide: pd.DataFrame, missing: tuple[str, ...]) -> Exhibit:
                    pd.DataFrame(rows), missing)  # fmt: skip
 
 
-def _table_8(published: Published) -> Exhibit:
+def _table_8(published: PublishedScores) -> Exhibit:
     frame = with_reasons(table_8(published.scores, published.agreement))
     rows = [
         {"Task": row["task"], "Language": row["language"], "Items": str(row["n"] or NONE), "Raters": str(row["raters"])}

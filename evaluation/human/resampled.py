@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from annotation.statistics.intervals import adding_raters, jackknife, known
-from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats
 from evaluation.human.metrics import Metric
-from evaluation.statistics.counted import Counted
+from plumbline.statistics.intervals import adding_raters, jackknife, known
+from plumbline.statistics.paired import DEFINED_SHARE, Estimate, Floats
+from plumbline.statistics.resampled_measures import Counted
 
 OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
 WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
@@ -26,7 +26,7 @@ _AT_ONCE = 2**22  # numbers drawn at a time
 
 
 @dataclass(frozen=True)
-class Resampled:
+class ScoreResamples:
     """A score and what it is in each resample (or without each item), of one scorer or of a mean of scorers.
 
     `ends` are the least and the most that it can be.
@@ -38,8 +38,8 @@ class Resampled:
     n: int
     ends: tuple[float, float] = (-math.inf, math.inf)
 
-    def __sub__(self, other: Resampled) -> Resampled:
-        return Resampled(self.value - other.value, self.draws - other.draws, self.smooth, self.n)
+    def __sub__(self, other: ScoreResamples) -> ScoreResamples:
+        return ScoreResamples(self.value - other.value, self.draws - other.draws, self.smooth, self.n)
 
     @property
     def interval(self) -> Estimate:
@@ -83,7 +83,7 @@ class Resampled:
 
 def resampled(
     metric: Metric, gold: Floats, made: Sequence[Floats], number: int, rng: np.random.Generator
-) -> list[Resampled]:
+) -> list[ScoreResamples]:
     """Each scorer's score and its value in `number` resamples, all of the same draws of items.
 
     Who has a row for each of several runs is scored by the mean of their scores.
@@ -105,7 +105,7 @@ def resampled(
     empty = [np.empty(0)]
     joined = [np.concatenate(empty + [part[k] for part in draws]) for k in range(len(made))]
     ends = metric.least, 1.0
-    return [Resampled(value, one, metric.smooth, n, ends) for value, one in zip(values, joined, strict=True)]
+    return [ScoreResamples(value, one, metric.smooth, n, ends) for value, one in zip(values, joined, strict=True)]
 
 
 def _of_runs(metric: Metric, gold: Floats, runs: Floats) -> Counted:
@@ -120,18 +120,18 @@ def _of_runs(metric: Metric, gold: Floats, runs: Floats) -> Counted:
     return of
 
 
-def mean_of(scores: list[Resampled]) -> Resampled:
+def mean_of(scores: list[ScoreResamples]) -> ScoreResamples:
     """The mean of several scores, in each resample too."""
     draws, first = np.mean([one.draws for one in scores], axis=0), scores[0]
-    return Resampled(float(np.mean([one.value for one in scores])), draws, first.smooth, first.n, first.ends)
+    return ScoreResamples(float(np.mean([one.value for one in scores])), draws, first.smooth, first.n, first.ends)
 
 
-def over_raters_too(score: Resampled, rater_sums: Floats, rater_counts: Floats) -> Estimate:
+def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Floats) -> Estimate:
     """A mean of raters with its 95% interval over items and over people who could have been raters.
 
     `rater_sums` are each rater's score times the items that it rests on, `rater_counts` these items. The variance over
     items is added to that over raters, with the quantiles of Student's t of either, as
-    `annotation.statistics.intervals.over_pairs_and_raters` has it: with three raters the interval is wide.
+    `plumbline.statistics.intervals.over_pairs_and_raters` has it: with three raters the interval is wide.
     """
     over_items = score.interval
     if (

@@ -15,8 +15,8 @@ from annotation.verdicts.tables import SIMULATED, count
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.display import hundred
 from evaluation.human.cells import with_ami
-from evaluation.human.compare import Compared, Part, compare
-from evaluation.human.models import Outcome, made_of, sampled_tasks, score_models
+from evaluation.human.compare import HumanTables, TaskPart, compare
+from evaluation.human.models import ModelsOutcome, made_of, sampled_tasks, score_models
 from evaluation.human.mteb_results import write_results
 from evaluation.human.records import (
     AGREEMENT,
@@ -48,16 +48,16 @@ OUTPUTS = (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, ANNOTATORS, DIFFICULTY, 
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class HumanEvaluation:
     """What a run did with models, and the tables that it wrote."""
 
-    outcome: Outcome
-    compared: Compared
+    outcome: ModelsOutcome
+    compared: HumanTables
 
 
 def evaluate_human(
     study: Study, *, models: Sequence[str] = (), cluster: str = "", load: Loader = encoder.load
-) -> Evaluated:
+) -> HumanEvaluation:
     """Write scores, agreement, differences and item scores of a human study, and mteb's result files.
 
     `models` names some of the study's; models that were scored before stay in the tables. `cluster` is the address of a
@@ -77,7 +77,7 @@ def evaluate_human(
         samples = sampled_tasks(study)
         outcome = score_models(study, samples, chosen, load, cluster)
         embedding = [Model.of(study, spec) for spec in study.evaluation.models]
-        parts = [Part(one, people, annotators, tuple(made_of(study, embedding, one))) for one in samples]
+        parts = [TaskPart(one, people, annotators, tuple(made_of(study, embedding, one))) for one in samples]
         otherwise = {one.called: one.relevance for one in named if one.relevance}
         compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
         compared = dataclasses.replace(
@@ -94,7 +94,7 @@ def evaluate_human(
             write_kept_table(study, name, frame, record)
         write_kept(study, NOTES, [HumanNote(text=one) for one in compared.notes])
         write_results(study, parts, compared)
-    return Evaluated(outcome, compared)
+    return HumanEvaluation(outcome, compared)
 
 
 def _unaccepted(study: Study) -> Iterator[str]:
@@ -134,7 +134,7 @@ def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
     return 0
 
 
-def lines_of(compared: Compared) -> list[str]:
+def lines_of(compared: HumanTables) -> list[str]:
     """A line for each task and language: people's scores beside the best model's; then what was left out."""
     lines = [SIMULATED] if compared.scores["simulated"].any() else []
     for (task, subset, language), every in with_ami(compared.scores, ["task", "subset", "language"]):

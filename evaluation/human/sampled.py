@@ -22,7 +22,7 @@ from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_registry import text_columns
 from generation.datasets.mteb_tasks import MtebTask
-from generation.datasets.search_data import passage_names
+from generation.datasets.rows import passage_names
 from plumbline.errors import DataError
 from plumbline.study.datasets import SEARCHES
 
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"(.+)/([^/]+)/(\d+)")  # a text in a list: row, column, pla
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledDataset:
     """The items of a task in one language and subset, as a data set that holds nothing else to be scored.
 
     `items` are those that give a score, in the data set's order; `units` what is scored as one, in its order: the
@@ -59,7 +59,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _ItemChoice:
     """Items that are kept with their rows in a table, columns with other cells, and units if not the items."""
 
     items: Sequence[_Item]
@@ -70,7 +70,7 @@ class _Chosen:
     judged: Sequence[Mapping[str, int]] = ()
 
 
-def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> list[Sampled]:
+def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> list[SampledDataset]:
     """A task's items as data sets, one for each subset and language, in the items' order.
 
     Raises DataError for items that the data set does not have.
@@ -87,7 +87,7 @@ def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> li
         ) from None
 
 
-def _sampled(dataset: Dataset, task: HumanTask, place: tuple[str, str], items: Sequence[HumanItem]) -> Sampled:
+def _sampled(dataset: Dataset, task: HumanTask, place: tuple[str, str], items: Sequence[HumanItem]) -> SampledDataset:
     subset, language = place
     own = [_Item(one, subset) for one in items]
     if isinstance(dataset, MtebTask):
@@ -98,7 +98,7 @@ def _sampled(dataset: Dataset, task: HumanTask, place: tuple[str, str], items: S
         raise TypeError(f"no sample of {type(dataset).__name__}")
     names = tuple(item.name for item in chosen.items)
     units = tuple(chosen.units) or names
-    return Sampled(task, subset, language, made, names, units, chosen.among, chosen.judged, left)
+    return SampledDataset(task, subset, language, made, names, units, chosen.among, chosen.judged, left)
 
 
 class _Item:
@@ -112,7 +112,7 @@ class _Item:
         self.row, self.column, self.place = (found[1], found[2], int(found[3])) if found else (self.id, "", 0)
 
 
-def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _Chosen, dict[str, int]]:
+def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice, dict[str, int]]:
     frame = dataset.splits["test"]
     if dataset.task == "retrieval":
         queries = {str(query): row for row, query in enumerate(frame["id"])}
@@ -127,7 +127,7 @@ def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _
             qrels={one.id: judged[one.id] for one in kept},
             candidates={one.id: tuple(one.candidates) for one in kept},
         )
-        return made, _Chosen(kept, judged=[judged[one.id] for one in kept]), left
+        return made, _ItemChoice(kept, judged=[judged[one.id] for one in kept]), left
     if dataset.task == "reranking":
         return _reranked(dataset, frame, items)
     columns = {str(name): list(frame[name]) for name in frame}
@@ -142,7 +142,7 @@ def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _
 
 def _reranked(
     dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]
-) -> tuple[Dataset, _Chosen, dict[str, int]]:
+) -> tuple[Dataset, _ItemChoice, dict[str, int]]:
     """Rows of a query and lists of passages, with those of its passages that people saw."""
     lists: dict[str, dict[str, list[str]]] = {}
     judged: dict[str, dict[str, int]] = {}
@@ -161,7 +161,7 @@ def _reranked(
     kept, left = _findable(items, judged)
     cells = {name: [lists[one.id][name] for one in kept] for name in ("positive", "negative")}
     made = _with_rows(dataset, frame.iloc[[int(one.id) for one in kept]], cells)
-    return made, _Chosen(kept, judged=[judged[one.id] for one in kept]), left
+    return made, _ItemChoice(kept, judged=[judged[one.id] for one in kept]), left
 
 
 def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, list[Any]]) -> TableDataset:
@@ -170,14 +170,14 @@ def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, li
     return dataclasses.replace(dataset, splits={**dataset.splits, "test": rows.reset_index(drop=True).assign(**own)})
 
 
-def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _Chosen, dict[str, int]]:
+def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice, dict[str, int]]:
     loaded, kind = dataset.loaded, dataset.task
     parts, left = loaded.task.dataset[subset], dict[str, int]()
     part = parts[loaded.split]
     if kind in SEARCHES:
         judged = {one.id: _judged(part["relevant_docs"][one.id], one) for one in items}
         kept, left = _findable(items, judged)
-        part, chosen = _searched(part, kept, judged), _Chosen(kept, judged=[judged[one.id] for one in kept])
+        part, chosen = _searched(part, kept, judged), _ItemChoice(kept, judged=[judged[one.id] for one in kept])
     else:
         texts = text_columns(loaded.task, kind)
         gold = loaded.task.relevancy_column_name if kind == "summarisation" else _label_column(loaded.task, kind)
@@ -249,7 +249,9 @@ def _counted(reason: str, number: int) -> dict[str, int]:
     return {reason: number} if number else {}
 
 
-def _chosen(kind: str, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]], lists: tuple[str, str]) -> _Chosen:
+def _chosen(
+    kind: str, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]], lists: tuple[str, str]
+) -> _ItemChoice:
     """What of a table is kept; `lists` are its columns of texts and of what is known of each, element by element."""
     if kind == "summarisation":
         rows = list(dict.fromkeys(int(one.row) for one in items))
@@ -259,13 +261,13 @@ def _chosen(kind: str, items: Sequence[_Item], columns: Mapping[str, Sequence[An
             for name in lists
         }
         ordered = [one for some in own for one in some]
-        return _Chosen(ordered, rows, cells, [f"{some[0].prefix}{some[0].row}" for some in own])
+        return _ItemChoice(ordered, rows, cells, [f"{some[0].prefix}{some[0].row}" for some in own])
     if kind == "clustering" and items and items[0].column:
         cells = {name: [[columns[name][int(one.row)][one.place] for one in items]] for name in lists}
-        return _Chosen(items, [int(items[0].row)], cells)
+        return _ItemChoice(items, [int(items[0].row)], cells)
     rows = [int(one.id) for one in items]
     if kind != "bitext_mining":
-        return _Chosen(items, rows)
+        return _ItemChoice(items, rows)
     sought = [[int(name.removeprefix(one.prefix)) for name in one.candidates] for one in items]
     every = list(dict.fromkeys([*rows, *(row for own in sought for row in own)]))
     place = {row: number for number, row in enumerate(every)}
@@ -273,7 +275,7 @@ def _chosen(kind: str, items: Sequence[_Item], columns: Mapping[str, Sequence[An
     for number, own_rows in enumerate(sought):
         among[number] = False
         among[number, [place[row] for row in own_rows]] = True
-    return _Chosen(items, every, among=among)
+    return _ItemChoice(items, every, among=among)
 
 
 def _first_level(rows: Any, column: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,12 +11,43 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.statistics.paired import Estimate, Floats, holm
-from evaluation.human.answers import Given, Task, Ties, aggregate, leaving_one_out, read, right_numbers
-from evaluation.human.metrics import Metric
-from evaluation.human.resampled import OVER_ITEMS, WITH_RATERS, Resampled, mean_of, over_raters_too, resampled
-from evaluation.human.trivial import trivial
-from evaluation.statistics.counted import mean
+from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, leaving_one_out, read, right_numbers
+from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Metric
+from evaluation.human.resampled import OVER_ITEMS, WITH_RATERS, ScoreResamples, mean_of, over_raters_too, resampled
+from plumbline.statistics.paired import Estimate, Floats, holm
+from plumbline.statistics.resampled_measures import mean
+
+
+def trivial(task: TaskItems, rng: np.random.Generator) -> list[ScorerAnswers]:
+    """Answers without reading, by the way of asking.
+
+    Labels: any of the labels at random, and the most frequent one (which gold tells). Candidates, and pairs that are
+    alike or not: all tied, which is random order. Clusters: one cluster an item, which the V-measure rewards, and as
+    many clusters as there are, at random. None of scores, of which random ones have a rho of 0.
+    """
+    right = [one for one in task.right if one is not None]
+    n = len(task.items)
+    if not right:
+        return []
+    if task.asked in OF_LABELS:
+        votes = Counter(right)
+        labels = tuple(sorted(votes))
+        frequent = min(labels, key=lambda label: (-votes[label], label))
+        made = [ScorerAnswers("most frequent label", "trivial", ((frequent,),) * n)]
+        return [ScorerAnswers("random label", "trivial", (labels,) * n), *made] if task.asked == "label" else made
+    if task.asked in OF_CANDIDATES:
+        flat = tuple(None if one is None else np.zeros(len(one)) for one in task.right)
+        return [ScorerAnswers("random order", "trivial", flat)]
+    if task.asked == "same":
+        return [ScorerAnswers("random order", "trivial", (0.0,) * n)]
+    if task.asked == "cluster":
+        drawn = tuple(str(one) for one in rng.integers(0, len(set(right)), n))
+        return [
+            ScorerAnswers("one cluster an item", "trivial", task.items),
+            ScorerAnswers("random clusters", "trivial", drawn),
+        ]
+    return []
+
 
 COLUMNS = ("task", "task_type", "language", "scorer", "scorer_kind", "metric", "score", "low", "high", "interval",
            "n_items", "n_abstained", "compared", "reason")  # fmt: skip
@@ -29,7 +61,7 @@ _NO_AGGREGATE = "clusterings have no common answer: the numbers of one rater's c
 
 
 @dataclass(frozen=True)
-class Scored:
+class TaskScores:
     """A task's rows of scores (`COLUMNS`) and of differences (`DIFFERENCES`), and what was left out, a line each."""
 
     scores: pd.DataFrame
@@ -38,12 +70,12 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class _Metered:
+class _MetricReading:
     """What one metric reads of all scorers, and on which items they are compared."""
 
-    task: Task
+    task: TaskItems
     metric: Metric
-    scorers: tuple[Given, ...]
+    scorers: tuple[ScorerAnswers, ...]
     made: tuple[Floats, ...]
     gold: Floats
     scorable: np.ndarray
@@ -51,7 +83,7 @@ class _Metered:
     compared: tuple[bool, ...]
 
     @classmethod
-    def of(cls, task: Task, metric: Metric, scorers: Sequence[Given]) -> _Metered:
+    def of(cls, task: TaskItems, metric: Metric, scorers: Sequence[ScorerAnswers]) -> _MetricReading:
         """Scorers of whom the metric knows something; compared are those that have 90% of what can be scored."""
         read_of = [(one, read(task, one, metric)) for one in scorers]
         known = [(one, values) for one, values in read_of if values is not None]
@@ -70,7 +102,7 @@ class _Metered:
                    enough)  # fmt: skip
 
     def row(
-        self, given: Given, found: Estimate, interval: str, reason: str = "", *, compared: bool = True
+        self, given: ScorerAnswers, found: Estimate, interval: str, reason: str = "", *, compared: bool = True
     ) -> dict[str, object]:
         """One row of the table; `compared` where the score rests on the common items."""
         interval = "" if math.isnan(found.low) else interval
@@ -80,14 +112,14 @@ class _Metered:
 
 
 def score(
-    task: Task,
-    people: Sequence[Given],
-    others: Sequence[Given] = (),
+    task: TaskItems,
+    people: Sequence[ScorerAnswers],
+    others: Sequence[ScorerAnswers] = (),
     *,
     ties: Ties = "expected",
     n_resamples: int = 1000,
     rng: np.random.Generator,
-) -> Scored:
+) -> TaskScores:
     """Scores of each rater, their mean, what they say together, without each of three or more, and of the others.
 
     `others` are language models that answered as raters do, and embedding models; trivial ones are added. All scores
@@ -108,16 +140,16 @@ def score(
         main = metric is task.metrics[0]
         all_kinds = main or not metric.smooth  # the lines without reading stand beside AMI and ARI too
         some = [one for one in scorers if all_kinds or one.kind not in ("leave_one_out", "trivial")]
-        metered = _Metered.of(task, metric, some)
+        metered = _MetricReading.of(task, metric, some)
         found = _on_common(metered, n_resamples, rng)
         rows += _rows(metered, found) + _apart(metered, n_resamples, rng)
         if main:
             differences = _differences(metered, found)
             notes = _notes(metered)
-    return Scored(pd.DataFrame(rows, columns=list(COLUMNS)), differences, tuple(notes))
+    return TaskScores(pd.DataFrame(rows, columns=list(COLUMNS)), differences, tuple(notes))
 
 
-def _on_common(metered: _Metered, number: int, rng: np.random.Generator) -> dict[_Key, Resampled]:
+def _on_common(metered: _MetricReading, number: int, rng: np.random.Generator) -> dict[_Key, ScoreResamples]:
     """Each scorer that has all common items, and the mean of raters, resampled together."""
     common = metered.common
     whole = [k for k, values in enumerate(metered.made) if _there(values)[common].all()]
@@ -138,7 +170,7 @@ def _on_common(metered: _Metered, number: int, rng: np.random.Generator) -> dict
     return found
 
 
-def _rows(metered: _Metered, found: dict[_Key, Resampled]) -> list[dict[str, object]]:
+def _rows(metered: _MetricReading, found: dict[_Key, ScoreResamples]) -> list[dict[str, object]]:
     """The rows of scores on the common items, the mean of raters and what they say together too."""
     smooth = metered.metric.smooth
     rows = [
@@ -151,14 +183,16 @@ def _rows(metered: _Metered, found: dict[_Key, Resampled]) -> list[dict[str, obj
     elif raters:
         why = f"no rater has all of the {n} items that are compared" if n else "no item is everybody's"
         undefined = Estimate(math.nan, math.nan, math.nan, n, why)
-        rows.append(metered.row(Given("raters_mean", "raters_mean"), undefined, ""))
+        rows.append(metered.row(ScorerAnswers("raters_mean", "raters_mean"), undefined, ""))
     if raters and metered.task.asked == "cluster":
         undefined = Estimate(math.nan, math.nan, math.nan, n, _NO_AGGREGATE)
-        rows.append(metered.row(Given("aggregate", "aggregate"), undefined, ""))
+        rows.append(metered.row(ScorerAnswers("aggregate", "aggregate"), undefined, ""))
     return rows
 
 
-def _mean_row(metered: _Metered, found: dict[_Key, Resampled], raters: Sequence[Given]) -> dict[str, object]:
+def _mean_row(
+    metered: _MetricReading, found: dict[_Key, ScoreResamples], raters: Sequence[ScorerAnswers]
+) -> dict[str, object]:
     """The mean of raters, with an interval over raters too where there are three."""
     made = {_key(one): values[..., metered.common] for one, values in zip(metered.scorers, metered.made, strict=True)}
     reason = ""
@@ -176,11 +210,11 @@ def _mean_row(metered: _Metered, found: dict[_Key, Resampled], raters: Sequence[
     value = found[_MEAN]
     both = over_raters_too(value, sums, counts)
     words = OVER_ITEMS if both == value.interval else WITH_RATERS
-    mean_given = Given("raters_mean", "raters_mean", abstained=sum(one.abstained for one in raters))
+    mean_given = ScorerAnswers("raters_mean", "raters_mean", abstained=sum(one.abstained for one in raters))
     return metered.row(mean_given, both, words[metered.metric.smooth], reason)
 
 
-def _apart(metered: _Metered, number: int, rng: np.random.Generator) -> list[dict[str, object]]:
+def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> list[dict[str, object]]:
     """The rows of who lacks common items: on what they have."""
     rows = []
     items = int(metered.scorable.sum())
@@ -201,7 +235,7 @@ def _apart(metered: _Metered, number: int, rng: np.random.Generator) -> list[dic
     return rows
 
 
-def _differences(metered: _Metered, found: dict[_Key, Resampled]) -> pd.DataFrame:
+def _differences(metered: _MetricReading, found: dict[_Key, ScoreResamples]) -> pd.DataFrame:
     """People less each model, on the common items; NaN with the reason where one side has no score on them."""
     rows = []
     for model in (one for one in metered.scorers if one.kind in ("llm", "model")):
@@ -238,7 +272,7 @@ def enough_resamples(tasks: int) -> int:
     return max(1000, 40 * tasks)
 
 
-def _notes(metered: _Metered) -> list[str]:
+def _notes(metered: _MetricReading) -> list[str]:
     """What was left out of a task, and why: a line each."""
     task, made = metered.task, []
     where = f"{task.name} ({task.language})" if task.language else task.name
@@ -274,5 +308,5 @@ def _there(values: Floats) -> NDArray[np.bool_]:
     return there
 
 
-def _key(given: Given) -> _Key:
+def _key(given: ScorerAnswers) -> _Key:
     return given.kind, given.scorer

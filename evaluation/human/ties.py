@@ -107,7 +107,7 @@ def sklearn_of_rows(gold: Floats, given: Floats) -> Floats:
 
 
 def counted_ap(gold: Floats, made: Floats) -> Callable[[Floats], Floats]:
-    """Expected average precision of all items at once, as a measure of resamples (`evaluation.statistics.counted`).
+    """Expected average precision of all items at once, as `resampled_measures` takes it.
 
     For pair classification: items whose gold is above 0, ranked by what was answered.
     """

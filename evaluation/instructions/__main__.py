@@ -7,11 +7,10 @@ import sys
 from collections import Counter
 
 from annotation.verdicts.tables import count
-from evaluation.instructions.forecast import forecast
-from evaluation.instructions.labels import unlabelled
 from evaluation.instructions.report_command import report
-from evaluation.instructions.run import Outcome, evaluate_instructions
+from evaluation.instructions.run import PromptRunOutcome, evaluate_instructions, forecast
 from evaluation.instructions.scores import ITEMS, SCORES
+from evaluation.instructions.units import unlabelled
 from evaluation.units import chosen_models
 from evaluation.work import quiet
 from plumbline import cli
@@ -67,7 +66,7 @@ def _evaluate() -> int:
     return 0
 
 
-def _said(study: Study, outcome: Outcome, *, include_unaccepted: bool) -> list[str]:
+def _said(study: Study, outcome: PromptRunOutcome, *, include_unaccepted: bool) -> list[str]:
     lines = [
         f"{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
         f" {count(outcome.encoded, 'text')} encoded for"

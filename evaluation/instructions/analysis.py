@@ -14,10 +14,9 @@ from evaluation.instructions import tables
 from evaluation.instructions.boards import HOLES, chosen_boards, drawn_boards, recommended_board
 from evaluation.instructions.comparable import Choice, empty_prompts, marked, parts_of, reasons, sharing_folders
 from evaluation.instructions.grid import Grid, grid_of
-from evaluation.instructions.halves import choice_table
-from evaluation.instructions.origins import source_tests
+from evaluation.instructions.origins import choice_table, source_tests
 from plumbline.errors import DataError, StudyError
-from plumbline.streams import stream
+from plumbline.statistics.seeding import stream
 
 SIMULATED = (
     "SIMULATED LABELS: which wordings are acceptable was made up to show that the flow works, not said by people."

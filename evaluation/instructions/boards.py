@@ -1,6 +1,6 @@
 """Boards of models under other wordings: the defaults' ranking, and what becomes of it when wordings are chosen.
 
-Points on a task are tournament Borda's (`evaluation.statistics.rankings`); what a missing score does is a rule by name.
+Points on a task are tournament Borda's (`plumbline.statistics.rankings`); what a missing score does is a rule by name.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.statistics.paired import Floats
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.spread import moments
-from evaluation.statistics.rankings import kendall, kendall_rows, points_of, ranks_of
-from evaluation.tables.boards import board
+from evaluation.tables.ranks import board
+from plumbline.statistics.paired import Floats
+from plumbline.statistics.rankings import kendall, kendall_rows, points_of, ranks_of
 
 #: What is made of a model's missing score on a task, by the name that the command line takes.
 HOLES: Mapping[str, str] = {
@@ -124,7 +124,7 @@ def _taus(points: Floats, at_default: Floats) -> tuple[float, float, float]:
 
 
 def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataFrame:
-    """Models ranked by the mean over accepted wordings, best first (`evaluation.tables.boards.board`, mteb's holes).
+    """Models ranked by the mean over accepted wordings, best first (`evaluation.tables.ranks.board`, mteb's holes).
 
     Beside that: the mean's 95% interval over wordings, tasks held fixed (`mean_over_wordings`), the defaults' mean and
     rank (by the rule `holes`), and Kendall's tau-b of both rankings in the attribute `tau`.

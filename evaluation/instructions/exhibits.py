@@ -13,7 +13,7 @@ from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST, DEFA
 from evaluation.instructions.comparable import reasons as aside_reasons
 from evaluation.instructions.origins import N_RESAMPLES
 from evaluation.report.charts import p_value
-from generation.tally import shown
+from generation.output_statistics import shown
 from plumbline.exhibits.table import Exhibit, reasons
 
 _SCENARIOS = {

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.statistics.paired import Floats
 from evaluation.instructions.comparable import WHY
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, is_wording
 from plumbline.errors import DataError
+from plumbline.statistics.paired import Floats
 
 Words = NDArray[Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from evaluation.build.sources import mteb_tasks, slash
+from evaluation.benchmarks.sources import mteb_tasks, slash
 from evaluation.instructions.scores import DEFAULT, NONE, checked_scores
 from plumbline.errors import DataError
 from plumbline.identity import identity

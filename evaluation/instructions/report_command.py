@@ -115,7 +115,7 @@ def _of_study(options: argparse.Namespace) -> int:
 
 
 def _of_scores(options: argparse.Namespace) -> int:
-    from evaluation.build.task_facts import read_table  # noqa: PLC0415
+    from evaluation.benchmarks.task_facts import read_table  # noqa: PLC0415
     from evaluation.instructions.analysis import analyse  # noqa: PLC0415
 
     path, said = Path(options.scores), tuple[str, ...]()
@@ -138,8 +138,10 @@ def _of_scores(options: argparse.Namespace) -> int:
 
 def _write(one: Analysis, folder: Path, title: str) -> int:
     from evaluation.instructions.analysis import SIMULATED  # noqa: PLC0415
-    from evaluation.instructions.headline import headline  # noqa: PLC0415
-    from evaluation.instructions.page import write_report  # noqa: PLC0415
+    from evaluation.instructions.page import (  # noqa: PLC0415
+        headline,
+        write_report,
+    )
 
     try:
         page = write_report(folder, one, title)

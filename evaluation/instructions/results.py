@@ -17,15 +17,15 @@ import numpy as np
 from pydantic import Field
 
 from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, PromptScore
-from evaluation.instructions.units import Unit, run_id
+from evaluation.instructions.units import PromptUnit, run_id
 from evaluation.measures.rows import stored
-from evaluation.statistics.counted import mean
 from evaluation.tasks.item_scores import Items
 from evaluation.tasks.protocols import METRICS
 from evaluation.units import UNKNOWN, Model
 from plumbline.journal import Journal
 from plumbline.manifest import write_kept_table
 from plumbline.records import Record
+from plumbline.statistics.resampled_measures import mean
 from plumbline.store import joined, read_table, write_table
 from plumbline.study import Study
 
@@ -40,17 +40,17 @@ class InstructionScore(PromptScore):
     versions: str = Field(default="", description="packages that made the score, and their versions")
 
 
-class Scored(Record):
+class UnitRows(Record):
     """All rows of a unit, as the journal has them."""
 
     unit_id: str = Field(description="the unit's identity")
     rows: tuple[InstructionScore, ...] = Field(description="one for each subset")
 
 
-class Results:
+class PromptResults:
     """The rows of a run: what holds from earlier ones, and what is still to be made (`todo`)."""
 
-    def __init__(self, study: Study, units: Sequence[Unit], models: Sequence[Model]) -> None:
+    def __init__(self, study: Study, units: Sequence[PromptUnit], models: Sequence[Model]) -> None:
         self.study, self.units, self.models = study, units, models
         self._journal = Journal((study.scratch / SCORES).with_suffix(".journal"))
         self._written = -math.inf
@@ -58,17 +58,17 @@ class Results:
         self._failed: dict[str, str] = {}
         self.kept = len(self._rows)
 
-    def todo(self, model: Model) -> list[Unit]:
+    def todo(self, model: Model) -> list[PromptUnit]:
         """The units that a model has left; those with a reason are none."""
         return [one for one in self.units if not one.reason and one.unit_id(self.study, model) not in self._rows]
 
-    def save(self, model: Model, unit: Unit, rows: Sequence[InstructionScore], items: Items) -> None:
+    def save(self, model: Model, unit: PromptUnit, rows: Sequence[InstructionScore], items: Items) -> None:
         """Note what was made of a unit; it is on the disk when this returns."""
         unit_id = unit.unit_id(self.study, model)
         if items.measure is mean:
             write_table(self._items(unit_id, unit), list(_item_rows(model, unit, items)), PromptItemScore)
         self._rows[unit_id] = list(rows)
-        self._journal.append(Scored(unit_id=unit_id, rows=tuple(rows)))
+        self._journal.append(UnitRows(unit_id=unit_id, rows=tuple(rows)))
         self._journal.sync()
         if time.monotonic() - self._written > WRITE_SECONDS:
             self.write()
@@ -101,7 +101,7 @@ class Results:
         tables = [read_table(file, PromptItemScore, made) for file in there if file.exists()]
         write_kept_table(self.study, ITEMS, joined(tables, PromptItemScore), PromptItemScore)
 
-    def row(self, model: Model, unit: Unit, **found: Any) -> InstructionScore:
+    def row(self, model: Model, unit: PromptUnit, **found: Any) -> InstructionScore:
         """A row of a unit; `found` is what was measured."""
         wanted = unit.wanted
         return InstructionScore.model_validate(
@@ -114,14 +114,14 @@ class Results:
             }
         )  # fmt: skip
 
-    def unscored(self, model: Model, unit: Unit, reason: str, **found: Any) -> list[InstructionScore]:
+    def unscored(self, model: Model, unit: PromptUnit, reason: str, **found: Any) -> list[InstructionScore]:
         """The rows of a unit without a score, and why."""
         return [
             self.row(model, unit, split=split, subset=subset, score=math.nan, reason=reason, **found)
             for split, subset in unit.parts
         ]
 
-    def _of(self, model: Model, unit: Unit) -> Iterator[InstructionScore]:
+    def _of(self, model: Model, unit: PromptUnit) -> Iterator[InstructionScore]:
         """What the table says of a unit: its scores with what the gate says now, or why there is none."""
         rows = [] if unit.reason else self._rows.get(unit.unit_id(self.study, model), [])
         says = self.row(model, unit, score=math.nan)
@@ -140,16 +140,16 @@ class Results:
         old = (row for row in stored(self.study, SCORES, InstructionScore, COMMAND) if row.unit_id)
         for unit_id, rows in itertools.groupby(old, key=lambda row: row.unit_id):
             found[unit_id] = list(rows)
-        for _, line in self._journal.lines(Scored):
-            one = Scored.model_validate(line)
+        for _, line in self._journal.lines(UnitRows):
+            one = UnitRows.model_validate(line)
             found[one.unit_id] = list(one.rows)
         return found
 
-    def _items(self, unit_id: str, unit: Unit) -> Path:
+    def _items(self, unit_id: str, unit: PromptUnit) -> Path:
         return self.study.folder / "instructions" / "items" / f"{unit_id}-{unit.wanted.prompt_id}.parquet"
 
 
-def _item_rows(model: Model, unit: Unit, items: Items) -> Iterable[PromptItemScore]:
+def _item_rows(model: Model, unit: PromptUnit, items: Items) -> Iterable[PromptItemScore]:
     for number, part in enumerate(items.parts):
         for place, score in enumerate(np.asarray(part.made, dtype=np.float64).tolist()):
             item = f"{number}/{place}" if len(items.parts) > 1 else str(place)

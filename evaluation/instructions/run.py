@@ -9,32 +9,84 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from evaluation.instructions.prompted import Prompted
-from evaluation.instructions.results import InstructionScore, Results
-from evaluation.instructions.units import Unit, plan
+from evaluation.instructions.results import InstructionScore, PromptResults
+from evaluation.instructions.units import PromptUnit, plan
 from evaluation.jobs import done
 from evaluation.models import encoder
+from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder
 from evaluation.tasks.item_scores import Items, measured
 from evaluation.tasks.protocols import METRICS
 from evaluation.units import UNDEFINED, Model, chosen_models
-from evaluation.work import Ended, Job, Loader, versions
+from evaluation.work import Loader, ModelEnd, ModelJob, versions
+from generation.datasets.dataset import Dataset
+from generation.datasets.local import TableDataset
+from generation.datasets.mteb_tasks import MtebTask
+from plumbline.cli import columns
 from plumbline.store import only_one
 from plumbline.study import Study
+from plumbline.study.datasets import SEARCHES
+
+if TYPE_CHECKING:
+    from mteb.models.model_meta import ModelMeta
+
+DOCUMENT = "document"
+
+
+class PromptedEncoder:
+    """An encoder whose queries, and texts without a role, stand under an instruction; documents stay as they are.
+
+    So the documents of a search are encoded once for all instructions. `text` None is the model's own prompt, an empty
+    one none at all. Nothing of the model is changed: others may use the encoder at the same time.
+    """
+
+    def __init__(self, encoder: Encoder, text: str | None, template: str = "") -> None:
+        self._encoder, self._text, self._template = encoder, text, template
+        self.similarity, self.similarity_pairwise = encoder.similarity, encoder.similarity_pairwise
+        self.effective = ""
+        """What stood before the texts that were asked for last, documents aside."""
+
+    @property
+    def mteb_model_meta(self) -> ModelMeta:
+        """The encoder's name and revision."""
+        return self._encoder.mteb_model_meta
+
+    def encode(
+        self,
+        inputs: Iterable[dict[str, Any]],
+        *,
+        task_metadata: Any,
+        hf_split: str,
+        hf_subset: str,
+        prompt_type: Any = None,
+        **_: Any,
+    ) -> Embeddings:
+        """Embeddings of mteb's batches, in their order."""
+        role = str(prompt_type.value) if prompt_type is not None else ""
+        call = {
+            "task_metadata": task_metadata, "hf_split": hf_split, "hf_subset": hf_subset, "prompt_type": prompt_type,
+        }  # fmt: skip
+        if role == DOCUMENT or self._text is None:
+            prompt = self._encoder.prompt_for(**call)
+        else:
+            prompt = self._encoder.prompt_under(self._text, self._template, call)
+        if role != DOCUMENT:
+            self.effective = self._encoder.before(prompt)
+        return self._encoder.embed([text for batch in inputs for text in batch["text"]], prompt=prompt, role=role)
 
 
 @dataclass
-class Outcome:
+class PromptRunOutcome:
     """What a run did: units scored and kept, texts asked of models and encoded, what was not scored, what failed."""
 
-    units: Sequence[Unit]
+    units: Sequence[PromptUnit]
     made: int = 0
     kept: int = 0
     asked: int = 0
@@ -43,7 +95,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Made:
+class UnitResult:
     """What a model made of a unit: mteb's result, the items, what really stood before texts; or why it refuses."""
 
     place: tuple[str, str]
@@ -62,7 +114,7 @@ def evaluate_instructions(
     include_unaccepted: bool = False,
     cluster: str = "",
     load: Loader = encoder.load,
-) -> Outcome:
+) -> PromptRunOutcome:
     """Write `instructions/scores.parquet` and `instructions/item_scores.parquet`; `models` names some of the study's.
 
     `cluster` is the address of a Ray cluster that does the work (docs/cluster.md); without one it is done here.
@@ -75,12 +127,14 @@ def evaluate_instructions(
     chosen = [Model.of(study, spec) for spec in chosen_models(study, models)]
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan(study, include_unaccepted=include_unaccepted)
-        results = Results(study, units, [Model.of(study, spec) for spec in study.evaluation.models])
+        results = PromptResults(study, units, [Model.of(study, spec) for spec in study.evaluation.models])
         todo = {model.name: results.todo(model) for model in chosen}
-        outcome = Outcome(units, kept=sum(len(units) for _ in chosen) - sum(map(len, todo.values())))
+        outcome = PromptRunOutcome(units, kept=sum(len(units) for _ in chosen) - sum(map(len, todo.values())))
         outcome.kept -= len(chosen) * sum(bool(one.reason) for one in units)
         jobs = [
-            Job(model, [partial(_score, study, unit, model.spec.instruction_template) for unit in todo[model.name]])
+            ModelJob(
+                model, [partial(_score, study, unit, model.spec.instruction_template) for unit in todo[model.name]]
+            )
             for model in chosen
             if todo[model.name]
         ]
@@ -97,12 +151,12 @@ def evaluate_instructions(
     return outcome
 
 
-def _take(results: Results, stream: Iterator[tuple[Job, Any]], outcome: Outcome, bar: Any) -> None:
+def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcome: PromptRunOutcome, bar: Any) -> None:
     """Save what is made, in whatever order it comes."""
     units = {unit.place: unit for unit in results.units}
     for job, made in stream:
         model = job.model
-        if isinstance(made, Ended):
+        if isinstance(made, ModelEnd):
             outcome.asked, outcome.encoded = outcome.asked + made.asked, outcome.encoded + made.encoded
             if made.failure:
                 outcome.failures[model.name] = made.failure
@@ -119,17 +173,17 @@ def _take(results: Results, stream: Iterator[tuple[Job, Any]], outcome: Outcome,
         bar.update()
 
 
-def _score(study: Study, unit: Unit, template: str, model: Encoder) -> Made:
+def _score(study: Study, unit: PromptUnit, template: str, model: Encoder) -> UnitResult:
     """A piece of `evaluation.work`: a data set under a prompt."""
     refused = model.refuses() if unit.wanted.text is not None else ""
     if refused:
-        return Made(unit.place, Items(reason=refused), refused=refused)
-    under, evaluation = Prompted(model, unit.wanted.text, template), study.evaluation
+        return UnitResult(unit.place, Items(reason=refused), refused=refused)
+    under, evaluation = PromptedEncoder(model, unit.wanted.text, template), study.evaluation
     result, items = measured(unit.dataset, under, evaluation.protocol, evaluation.batch_size)
-    return Made(unit.place, items, result, under.effective, model.revision, versions())
+    return UnitResult(unit.place, items, result, under.effective, model.revision, versions())
 
 
-def _rows(results: Results, model: Model, unit: Unit, made: Made) -> Iterator[InstructionScore]:
+def _rows(results: PromptResults, model: Model, unit: PromptUnit, made: UnitResult) -> Iterator[InstructionScore]:
     """A row for each subset that mteb scored."""
     ((split, subsets),) = made.result.scores.items()
     for one in subsets:
@@ -148,3 +202,51 @@ def _rows(results: Results, model: Model, unit: Unit, made: Made) -> Iterator[In
             unit_id=unit.unit_id(results.study, model),
             versions=made.versions,
         )
+
+
+def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bool = False) -> str:
+    """For each model and data set: prompts, scores that are left, texts that these encode at most, and characters.
+
+    Documents of searches are counted once, other texts once a prompt. What is encoded already is not taken off.
+    """
+    chosen = [Model.of(study, spec) for spec in chosen_models(study, models)]
+    units = plan(study, include_unaccepted=include_unaccepted)
+    results = PromptResults(study, units, chosen)
+    rows, totals = [], [0, 0, 0]
+    for model in chosen:
+        left = results.todo(model)
+        for name in dict.fromkeys(unit.dataset.name for unit in units):
+            own = [unit for unit in left if unit.dataset.name == name]
+            every = sum(unit.dataset.name == name and not unit.reason for unit in units)
+            texts, signs = _cost(own)
+            totals = [a + b for a, b in zip(totals, (len(own), texts, signs), strict=True)]
+            rows.append([model.name, name, str(every), str(len(own)), f"{texts:,}", f"{signs / 1e6:.2f}"])
+    table = columns(["Model", "Data set", "Prompts", "Left", "Texts", "Million characters"], rows)
+    scores, texts, signs = totals
+    cost = f"{texts:,} texts, {signs / 1e6:.2f} million characters, to encode"
+    return f"{table}\n\n{study.name}: {scores} scores left; {cost}"
+
+
+def _cost(units: Sequence[PromptUnit]) -> tuple[int, int]:
+    """Texts and characters that these units of one data set encode."""
+    if not units:
+        return 0, 0
+    dataset = units[0].dataset
+    prompted = {one.text for one in dataset.texts() if one.field != "passage"}
+    documents = _documents(dataset)
+    signs = sum(map(len, prompted))
+    prompts = sum(len(unit.wanted.text or "") for unit in units)
+    return (
+        len(units) * len(prompted) + len(documents),
+        len(units) * signs + len(prompted) * prompts + sum(map(len, documents)),
+    )
+
+
+def _documents(dataset: Dataset) -> set[str]:
+    """The distinct passages that are searched."""
+    if isinstance(dataset, TableDataset) and dataset.task == "retrieval":
+        return set(dataset.corpus.values())
+    if isinstance(dataset, MtebTask) and dataset.task in SEARCHES:
+        parts = [parts[dataset.loaded.split]["corpus"] for parts in dataset.loaded.task.dataset.values()]
+        return {text for part in parts for text in part["text"]}
+    return {text for one in dataset.passages_of() for text in (*one.relevant, *one.others)}

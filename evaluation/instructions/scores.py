@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from evaluation.build.task_facts import numbers_of, read_table
-from generation.datasets.table_files import row_number
+from evaluation.benchmarks.task_facts import numbers_of, read_table
+from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import read_kept_frame

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from annotation.statistics.paired import Estimate, Floats, Value
 from plumbline.frames import same_index
+from plumbline.statistics.paired import Estimate, Floats, Value
 
 LEAST = 2  # distinct wordings, below which nothing varies
 _DIGITS = 12  # scores that agree so far are equal

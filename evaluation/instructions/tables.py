@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.paired import Floats
 from evaluation.instructions import boards, spread
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.scores import DEFAULT
-from plumbline.streams import stream
+from plumbline.statistics.paired import Floats
+from plumbline.statistics.seeding import stream
 
 #: The verdicts of `distribution_table`, and the rule that gives them (no threshold is in the paper).
 RULE = "inflated: the default is above the wordings' upper quartile; deflated: below the lower one; else typical"

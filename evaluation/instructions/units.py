@@ -7,8 +7,15 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evaluation.instructions.labels import Labelled, labelled, unlabelled
-from evaluation.instructions.scores import DEFAULT, NONE, Label
+import pandas as pd
+
+from annotation.ratings.ratings import counting_ratings
+from annotation.rubric import Rubric, load_rubric
+from annotation.subjects import read_texts
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_edited
+from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, Label
 from evaluation.planner import content_id
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
@@ -19,14 +26,93 @@ from generation.datasets.loading import iter_datasets
 from generation.datasets.mteb_tasks import MtebTask
 from generation.instructions.records import Instruction
 from generation.instructions.tasks import asked_of
-from generation.instructions.wordings import read_wordings
+from generation.instructions.wordings import LABELS, read_wordings
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.study import Study
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WordingLabel:
+    """What raters said of a wording: the label of most, `reason` where it is not acceptable."""
+
+    label: Label = ""
+    n_raters: int = 0
+    reason: str = "nobody has labelled it"
+    simulated: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it may be evaluated."""
+        return self.label == ACCEPTABLE
+
+
+def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
+    """The label that more than half of raters gave.
+
+    >>> decide(["acceptable", "acceptable", "unnatural"], 2).label
+    'acceptable'
+    >>> decide(["acceptable", "unnatural"], 2).reason
+    'no label has more than half of its 2 raters'
+    """
+    n = len(answers)
+    if n < min_raters:
+        return (
+            WordingLabel(n_raters=n, reason=f"labelled by {n} raters, {min_raters} are needed") if n else WordingLabel()
+        )
+    for label in LABELS:
+        if 2 * answers.count(label) > n:
+            said = "" if label == ACCEPTABLE else f"{label}, say {answers.count(label)} of {n} raters"
+            return WordingLabel(label, n, said)
+    return WordingLabel(n_raters=n, reason=f"no label has more than half of its {n} raters")
+
+
+def labelled(study: Study, wordings: Sequence[Instruction]) -> Mapping[str, WordingLabel]:
+    """What was decided about each wording, by prompt_id.
+
+    Raises DataError without verdicts, and where they do not follow from the ratings; StudyError for a rubric that does
+    not ask for these labels.
+    """
+    verdicts = read_verdicts(study)
+    evidence = Evidence.read(study)
+    refuse_stale(study, verdicts, evidence.rubric)
+    refuse_edited(study, verdicts, evidence)
+    question = _question(study, evidence.rubric)
+    counting = counting_ratings(evidence.collected.sample_ratings, study.raters.per_pair)
+    own = counting[counting["question"] == question]
+    answers: pd.Series = own.groupby("pair_id")["answer"].agg(list)
+    simulated: pd.Series = own.groupby("pair_id")["simulated"].any()
+    found = {}
+    for one, pair_id in zip(wordings, _pair_ids(study, evidence.rubric), strict=True):
+        made = decide(list(answers.get(pair_id, [])), study.acceptance.min_raters)
+        by_program = bool(simulated.get(pair_id, False))
+        found[one.prompt_id] = WordingLabel(made.label, made.n_raters, made.reason, by_program)
+    return found
+
+
+def unlabelled(study: Study) -> bool:
+    """Whether nobody has decided anything about the wordings yet."""
+    return not (study.folder / "verdicts.json").exists()
+
+
+def _pair_ids(study: Study, rubric: Rubric) -> list[str]:
+    """The ids under which raters saw the wordings, in the file's order, without known items."""
+    items = read_texts(study, asked_of(study), rubric or load_rubric(study))
+    return [item.pair(study.kinds[item.group]).pair_id for item in items if not item.expected]
+
+
+def _question(study: Study, rubric: Rubric) -> str:
+    for one in rubric.asked():
+        if one.kind == "label" and set(LABELS) <= set(one.labels):
+            return one.name
+    raise StudyError(
+        f"{study.file}: rubric {study.rubric!r} has no question with the labels {', '.join(LABELS)}; write"
+        " `rubric: instructions`"
+    )
+
+
+@dataclass(frozen=True)
+class PromptChoice:
     """A prompt as it is to be evaluated. `text` is None for the model's own, empty for none at all."""
 
     prompt_id: str
@@ -38,17 +124,17 @@ class Wanted:
     simulated: bool = False
 
 
-OWN = Wanted(DEFAULT, None)
-NOTHING = Wanted(NONE, "")
+OWN = PromptChoice(DEFAULT, None)
+NOTHING = PromptChoice(NONE, "")
 
 
 @dataclass(frozen=True)
-class Unit:
+class PromptUnit:
     """One data set under one prompt; `reason` says why it is not scored, and is empty where it is."""
 
     dataset: Dataset
     content_id: str
-    wanted: Wanted
+    wanted: PromptChoice
     reason: str = ""
 
     @property
@@ -77,7 +163,7 @@ def run_id(study: Study) -> str:
     return identity("prompt-run-v1", _versions(), study.evaluation.protocol, study.evaluation.precision)[:12]
 
 
-def plan(study: Study, *, include_unaccepted: bool = False) -> list[Unit]:
+def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
     """Every unit of a study, data set by data set: the default, none, then the wordings in their order.
 
     Wordings that people did not accept have the reason why, but where they are included. Raises DataError where there
@@ -100,20 +186,20 @@ def _units(
     dataset: Dataset,
     content: str,
     wordings: Sequence[Instruction],
-    said: Mapping[str, Labelled],
+    said: Mapping[str, WordingLabel],
     include_unaccepted: bool,
-) -> Iterator[Unit]:
+) -> Iterator[PromptUnit]:
     unusable = scoring.unusable(dataset, study.evaluation.protocol)
     for own in (OWN, NOTHING):
-        yield Unit(dataset, content, own, unusable)
+        yield PromptUnit(dataset, content, own, unusable)
     for one in wordings:
         if one.serves(dataset.name, dataset.task):
-            decided = said.get(one.prompt_id, Labelled())
-            wanted = Wanted(
+            decided = said.get(one.prompt_id, WordingLabel())
+            wanted = PromptChoice(
                 one.prompt_id, one.text, one.source, one.generator, one.context, decided.label, decided.simulated
             )
             refused = "" if decided.accepted or include_unaccepted else decided.reason
-            yield Unit(dataset, content, wanted, unusable or (f"not accepted: {refused}" if refused else ""))
+            yield PromptUnit(dataset, content, wanted, unusable or (f"not accepted: {refused}" if refused else ""))
 
 
 @functools.cache

@@ -16,15 +16,15 @@ from pydantic import Field
 
 from evaluation.measures.rows import Fields, MeasureRow, read_rows
 from evaluation.models.encoder import Encoder
-from evaluation.statistics.abstention import CONFIDENCES, Abstention, abstention, nauc_error
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
-from evaluation.tasks.queries import OF_QUERY, Part, Queries
-from evaluation.units import Model, Unit
+from evaluation.tasks.queries import OF_QUERY, Queries, QueryScores
+from evaluation.units import Model, ScoreUnit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
 from plumbline.records import Number
-from plumbline.streams import stream
+from plumbline.statistics.abstention import CONFIDENCES, Abstention, abstention, nauc_error
+from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.datasets import TaskType
 from plumbline.transformations import ORIGINAL
@@ -82,20 +82,22 @@ class Abstaining:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._last: tuple[Encoder, str, frozenset[str], list[Part]] | None = None  # originals that were scored last
+        self._last: tuple[Encoder, str, frozenset[str], list[QueryScores]] | None = (
+            None  # originals that were scored last
+        )
 
-    def identity(self, unit: Unit, model: Model) -> str:
+    def identity(self, unit: ScoreUnit, model: Model) -> str:
         """That of the score, and of what errors are drawn by."""
         return identity("abstention-v2", unit.unit_id(self._study, model), self._study.sample.seed)
 
-    def blank(self, unit: Unit) -> Fields | None:
+    def blank(self, unit: ScoreUnit) -> Fields | None:
         """NaN with the reason, where a query has no score or no several similarities."""
         task = unit.task
         if METRICS[task] in OF_QUERY:
             return None
         return self._fields(task, 0, {}, NOT_OF_PAIRS if task == "instruction_reranking" else NOT_OF_OTHERS)
 
-    def measured(self, unit: Unit, encoder: Encoder) -> Fields:
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
         """Curves and thresholds of the unit's queries beside those of their originals."""
         before = self._originals(unit, encoder)
         after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
@@ -121,13 +123,13 @@ class Abstaining:
         n = sum(len(part.metric) for part in after)
         return self._fields(unit.task, n, made, next(filter(None, reasons), ""))
 
-    def _originals(self, unit: Unit, encoder: Encoder) -> list[Part]:
+    def _originals(self, unit: ScoreUnit, encoder: Encoder) -> list[QueryScores]:
         name, lost = unit.name, unit.lost
         if self._last is None or self._last[0] is not encoder or self._last[1:3] != (name, lost):
             self._last = encoder, name, lost, self._parts(unit.original(), encoder)
         return self._last[3]
 
-    def _parts(self, dataset: Dataset, encoder: Encoder) -> list[Part]:
+    def _parts(self, dataset: Dataset, encoder: Encoder) -> list[QueryScores]:
         watch = Queries(METRICS[dataset.task])
         evaluation = self._study.evaluation
         scoring.evaluate_task(dataset, encoder, evaluation.protocol, evaluation.batch_size, prepare=watch.on)
@@ -146,13 +148,13 @@ def _is_number(annotation: object) -> bool:
     return annotation is float or float in get_args(annotation)
 
 
-def _together(parts: Sequence[Part], place: int) -> Abstention:
+def _together(parts: Sequence[QueryScores], place: int) -> Abstention:
     """One confidence (by its place) over the queries of all subsets."""
     sure = [own[place] for part in parts for own in part.sure]
     return abstention(sure, [value for part in parts for value in part.metric])
 
 
-def _mean(parts: Sequence[Part], place: int) -> Abstention:
+def _mean(parts: Sequence[QueryScores], place: int) -> Abstention:
     """The mean over subsets, as mteb averages what it measures of them."""
     found = [abstention([own[place] for own in part.sure], part.metric) for part in parts]
     curve, oracle, thresholds = (
@@ -164,13 +166,13 @@ def _mean(parts: Sequence[Part], place: int) -> Abstention:
     return Abstention(curve, oracle, thresholds, value, sum(one.n for one in found), reason)
 
 
-def _error(parts: Sequence[Part], place: int, rng: np.random.Generator) -> float:
+def _error(parts: Sequence[QueryScores], place: int, rng: np.random.Generator) -> float:
     """The standard error of `_mean`'s nAUC: subsets' queries are drawn each by themselves."""
     errors = [nauc_error([own[place] for own in part.sure], part.metric, rng=rng) for part in parts]
     return math.sqrt(sum(error**2 for error in errors)) / max(len(errors), 1)
 
 
-def _at(thresholds: Curve, parts: Sequence[Part], place: int) -> tuple[Curve, Curve]:
+def _at(thresholds: Curve, parts: Sequence[QueryScores], place: int) -> tuple[Curve, Curve]:
     """Share of queries that reach each threshold, and their mean metric."""
     sure = np.array([own[place] for part in parts for own in part.sure])
     metric = np.array([value for part in parts for value in part.metric])

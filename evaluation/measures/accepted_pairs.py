@@ -9,24 +9,26 @@ are scored on the same items. Few items have that where a pair is one sentence o
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
 from annotation.rubric import load_rubric
-from annotation.verdicts.pair_means import accepted_pairs
 from annotation.verdicts.verdicts import COMMAND as ACCEPT
-from annotation.verdicts.verdicts import read_pair_means
+from annotation.verdicts.verdicts import accepted_pairs, read_pair_means
 from evaluation.measures.rows import Fields, MeasureRow, read_rows
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, drift_of_texts
 from evaluation.outputs import Outputs
+from evaluation.tables.drift import QUANTILES
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
-from evaluation.units import UNDEFINED, Model, Place, Unit
+from evaluation.units import UNDEFINED, Model, Place, ScoreUnit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
 from plumbline.records import Number, Pair, Text
@@ -67,34 +69,34 @@ class AcceptedPairs:
         self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in self._good}
         self._known: dict[Place, _Selection] = {}
 
-    def identity(self, unit: Unit, model: Model) -> str:
+    def identity(self, unit: ScoreUnit, model: Model) -> str:
         """That of the score, of which texts are accepted, and of how many items it takes."""
         chosen = sorted(self._selection(unit).texts)
         return identity("accepted-v1", unit.unit_id(self._study, model), chosen, self._study.acceptance.min_pairs)
 
-    def blank(self, unit: Unit) -> Fields | None:
+    def blank(self, unit: ScoreUnit) -> Fields | None:
         """NaN with the reason, where the items are too few."""
         selection = self._selection(unit)
         return self._fields(unit, math.nan, math.nan, selection.reason) if selection.reason else None
 
-    def measured(self, unit: Unit, encoder: Encoder) -> Fields:
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
         """Both scores, on the same items."""
         evaluation, texts = self._study.evaluation, self._selection(unit).texts
         both = accepted_alone(unit.dataset, outputs_of(unit), texts)
         before, after = (scoring.evaluate(one, encoder, evaluation.protocol, evaluation.batch_size) for one in both)
         return self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")
 
-    def _fields(self, unit: Unit, before: float, after: float, reason: str) -> Fields:
+    def _fields(self, unit: ScoreUnit, before: float, after: float, reason: str) -> Fields:
         selection, metric = self._selection(unit), METRICS[unit.task]
         numbers = {"original": before, "score": after, "n": selection.n, "n_pairs": len(selection.texts)}
         return {"metric": metric, "reason": reason, **numbers}
 
-    def _selection(self, unit: Unit) -> _Selection:
+    def _selection(self, unit: ScoreUnit) -> _Selection:
         if unit.place not in self._known:
             self._known[unit.place] = self._select(unit)
         return self._known[unit.place]
 
-    def _select(self, unit: Unit) -> _Selection:
+    def _select(self, unit: ScoreUnit) -> _Selection:
         if not self._rated:
             line = f"it is not known which pairs are accepted: run `{self._study.command(ACCEPT)}`"
             return _Selection(frozenset(), 0, line)
@@ -140,7 +142,7 @@ def accepted_alone(dataset: Dataset, outputs: Outputs, accepted: Collection[str]
     return dataset.replaced(lambda text, cell: None if left(text, cell) is None else cell), dataset.replaced(left)
 
 
-def outputs_of(unit: Unit) -> Outputs:
+def outputs_of(unit: ScoreUnit) -> Outputs:
     """The outputs of a transformed unit. Raises ValueError for an original."""
     if unit.outputs is None:
         raise ValueError(f"{unit.name}: the original has no outputs")
@@ -150,3 +152,52 @@ def outputs_of(unit: Unit) -> Outputs:
 def read_accepted_scores(study: Study) -> pd.DataFrame:
     """The rows of `AcceptedScore`; none where there is no file yet."""
     return read_rows(study, FILE, AcceptedScore)
+
+
+DRIFT_FILE = "text_drift.parquet"
+_AT_ONCE = 8192  # texts whose embeddings are in memory at a time
+
+
+class TextDrift(MeasureRow):
+    """The drift (1 - cos, 0 to 2) of a data set's distinct texts, a distribution in numbers (`text_drift.parquet`)."""
+
+    n: int = Field(description="distinct texts that have an output")
+    mean: float = Field(description="mean drift")
+    low: float = Field(description="5% of the texts drift less")
+    lower_quartile: float = Field(description="25% do")
+    median: float = Field(description="half do")
+    upper_quartile: float = Field(description="75% do")
+    high: float = Field(description="95% do")
+
+
+class AllTexts:
+    """How it is measured (an `evaluation.measures.rows.Measure`): by the default prompt, as for rated pairs."""
+
+    record = TextDrift
+    file = DRIFT_FILE
+    originals = False
+
+    def identity(self, unit: ScoreUnit, model: Model) -> str:
+        """That of the model and of all texts, before and after."""
+        return identity("text-drift-v1", unit.content_id, model.model_id)
+
+    def blank(self, unit: ScoreUnit) -> Fields | None:
+        """A model is always needed."""
+        return None
+
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
+        """Mean and quantiles. Raises DataError for embeddings that have no direction, or hold NaN."""
+        made, originals = outputs_of(unit).made, unit.texts.originals(unit.spec, unit.revision)
+        both = zip(originals.ids, originals.texts, strict=True)
+        pairs = ((text, made[one]) for one, text in both if one in made)
+        moved = []
+        while part := list(itertools.islice(pairs, _AT_ONCE)):
+            moved.append(drift_of_texts(encoder, *zip(*part, strict=True)))
+        found = np.concatenate(moved)
+        quantiles = np.quantile(found, list(QUANTILES.values())).tolist()
+        return {"n": len(found), "mean": float(found.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}
+
+
+def read_text_drift(study: Study) -> pd.DataFrame:
+    """The rows of `TextDrift`; none where there is no file yet."""
+    return read_rows(study, DRIFT_FILE, TextDrift)

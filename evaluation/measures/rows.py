@@ -11,7 +11,7 @@ from pydantic import Field
 
 from evaluation.gate import Status
 from evaluation.models.encoder import Encoder
-from evaluation.units import Model, Place, Unit
+from evaluation.units import Model, Place, ScoreUnit
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, refuse_replaced_table, write_kept_table
 from plumbline.records import Record
@@ -43,7 +43,7 @@ R_co = TypeVar("R_co", bound=MeasureRow, covariant=True)
 R_any = TypeVar("R_any", bound=Record)
 
 
-class Measure(Protocol[R_co]):
+class RowMeasure(Protocol[R_co]):
     """How the rows of one table are made."""
 
     file: str
@@ -56,21 +56,21 @@ class Measure(Protocol[R_co]):
         """What a row is."""
         ...
 
-    def identity(self, unit: Unit, model: Model) -> str:
+    def identity(self, unit: ScoreUnit, model: Model) -> str:
         """Identity of a unit's row for a model."""
         ...
 
-    def blank(self, unit: Unit) -> Fields | None:
+    def blank(self, unit: ScoreUnit) -> Fields | None:
         """The row's own fields where no model is needed to know them; None where one is."""
         ...
 
-    def measured(self, unit: Unit, encoder: Encoder) -> Fields:
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
         """The row's own fields."""
         ...
 
 
 @dataclass(frozen=True)
-class Measured:
+class UnitMeasures:
     """What was measured of a unit, for the table of a file."""
 
     file: str
@@ -88,10 +88,10 @@ class MeasureTable(Generic[R]):
     def __init__(
         self,
         study: Study,
-        units: Sequence[Unit],
+        units: Sequence[ScoreUnit],
         models: Sequence[Model],
         chosen: Sequence[Model],
-        measure: Measure[R],
+        measure: RowMeasure[R],
     ) -> None:
         self._study, self._measure, self._models = study, measure, models
         of = [unit for unit in units if measure.originals or unit.transformation != ORIGINAL]
@@ -109,7 +109,7 @@ class MeasureTable(Generic[R]):
                     update={"model": model.name, "status": unit.decision.status}
                 )
 
-    def todo(self, model: Model) -> list[Unit]:
+    def todo(self, model: Model) -> list[ScoreUnit]:
         """The units that a model is needed for."""
         return [unit for unit in self._units.values() if (model.name, unit.place) not in self._rows]
 
@@ -136,7 +136,7 @@ class MeasureTable(Generic[R]):
         rows = [self._rows[place] for place in places if place in self._rows]
         write_kept_table(self._study, self._measure.file, rows, self._measure.record)
 
-    def _wanted(self) -> Iterator[tuple[Model, Unit]]:
+    def _wanted(self) -> Iterator[tuple[Model, ScoreUnit]]:
         """Each row that the table is to have."""
         return ((model, unit) for model in self._models for unit in self._units.values())
 

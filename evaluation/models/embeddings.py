@@ -30,8 +30,8 @@ from tqdm import tqdm
 
 from annotation.verdicts.tables import count
 from evaluation.models.checksums import digests, fingerprint
-from plumbline.disk import make_folder, writing
 from plumbline.errors import DataError, StudyError
+from plumbline.store import make_folder, writing
 
 Embeddings = NDArray[np.float32]
 

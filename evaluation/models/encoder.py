@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.models.checksums import keys_of
+from evaluation.models.distances import drift
 from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost
 from evaluation.models.in_process import SentenceTransformerModel, fingerprint, in_template
 from evaluation.models.protocols import PromptingModel, TextModel
 from evaluation.models.registered import MtebModel
-from evaluation.models.server import ServerModel
-from evaluation.models.words import CharacterNgrams, WordVectors
-from evaluation.statistics.distances import drift
+from evaluation.models.server import CharacterNgrams, ServerModel, WordVectors
 from plumbline.errors import DataError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.rates import Stopwatch

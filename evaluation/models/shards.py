@@ -20,7 +20,7 @@ PARTS = 2  # of what is left, for each who encodes: shards become smaller, so th
 
 
 @dataclass(eq=False)
-class Asked:
+class TextQueue:
     """Texts, each once, that somebody waits for, in the order in which the rows are wanted."""
 
     texts: Sequence[str]
@@ -35,7 +35,7 @@ class Asked:
 
 
 @dataclass(eq=False)
-class Shard:
+class TextShard:
     """Texts that are encoded in one go. `tries` counts who died or failed over them, `reason` is of who failed last."""
 
     texts: list[str]
@@ -55,10 +55,10 @@ class Shards:
 
     def __init__(self, store: EmbeddingStore, batch: int) -> None:
         self._store, self._batch = store, batch
-        self._waiting: deque[Asked] = deque()
-        self._open: list[Asked] = []
-        self._texts: deque[tuple[Asked, list[tuple[str, bytes]]]] = deque()  # to be cut
-        self._again: deque[Shard] = deque()
+        self._waiting: deque[TextQueue] = deque()
+        self._open: list[TextQueue] = []
+        self._texts: deque[tuple[TextQueue, list[tuple[str, bytes]]]] = deque()  # to be cut
+        self._again: deque[TextShard] = deque()
         self._pending: set[bytes] = set()  # keys in `_texts`, in `_again` and with those who encode
         self.encoded = 0
         """Texts that came back."""
@@ -73,12 +73,12 @@ class Shards:
         """How many shards could be made of the texts that no worker has."""
         return len(self._again) + -(-self._left // self._batch)
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: TextQueue) -> None:
         """Have texts encoded. Raises StudyError for more than the store's limit lets stand."""
         self._waiting.append(asked)
         self._admit()
 
-    def next(self, workers: int) -> Shard | None:
+    def next(self, workers: int) -> TextShard | None:
         """What to encode next, where so many workers encode; None where there is nothing."""
         if self._again:
             return self._again.popleft()
@@ -90,9 +90,9 @@ class Shards:
         some, pairs[:] = pairs[:size], pairs[size:]
         if not pairs:
             self._texts.popleft()
-        return Shard([text for text, _ in some], [key for _, key in some], asked.prompt, asked.role)
+        return TextShard([text for text, _ in some], [key for _, key in some], asked.prompt, asked.role)
 
-    def add(self, shard: Shard, rows: Embeddings) -> None:
+    def add(self, shard: TextShard, rows: Embeddings) -> None:
         """Keep what came back. Raises DataError for rows of another length, StudyError as `ask`."""
         if self.fresh:
             self._room(rows.shape[1])
@@ -103,11 +103,11 @@ class Shards:
             asked.left.difference_update(shard.keys)
         self._admit()
 
-    def put_back(self, shard: Shard) -> None:
+    def put_back(self, shard: TextShard) -> None:
         """Have a shard encoded by another."""
         self._again.append(shard)
 
-    def done(self) -> Iterator[tuple[Asked, Embeddings]]:
+    def done(self) -> Iterator[tuple[TextQueue, Embeddings]]:
         """What is answered now, with its rows; what is not as it was written is encoded again.
 
         Raises RowsLost for rows that never are.
@@ -120,7 +120,7 @@ class Shards:
                     yield asked, rows
             self._admit()
 
-    def _verified(self, asked: Asked) -> Embeddings | None:
+    def _verified(self, asked: TextQueue) -> Embeddings | None:
         """The rows; None where some have to be encoded again."""
         if asked.left:  # what was read before it has had the store begin anew
             return None
@@ -165,7 +165,7 @@ class Shards:
             if width is not None:
                 self._room(width)
 
-    def _count(self, asked: Asked) -> None:
+    def _count(self, asked: TextQueue) -> None:
         """See what of it is missing, and have encoded what nobody encodes yet."""
         asked.left = self._store.missing(asked.keys)
         new = asked.left - self._pending

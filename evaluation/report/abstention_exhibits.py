@@ -11,10 +11,10 @@ from evaluation import tables
 from evaluation.display import decimal, hundred
 from evaluation.report.charts import series_colour, series_name, series_shape
 from evaluation.report.drift_charts import PANEL_WIDTH
-from evaluation.report.paper_tables import Results, exhibit, named
-from evaluation.statistics.abstention import CONFIDENCES
+from evaluation.report.paper_tables import PaperResults, exhibit, named
 from plumbline.exhibits.palette import NEUTRAL
 from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.transformations import ORIGINAL
 
 SHARE = 0.8  # of original queries answered, for which thresholds are printed; the file has every tenth
@@ -38,7 +38,7 @@ _THRESHOLDS = (
 )
 
 
-def nauc(results: Results, rows: pd.DataFrame) -> Exhibit:
+def nauc(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
     """NAUC by model and transformation, the originals' beside it."""
     frame = tables.abstention_table(rows)
     made = []
@@ -63,7 +63,7 @@ def nauc(results: Results, rows: pd.DataFrame) -> Exhibit:
     return exhibit(results, "abstention", "Whether models know which queries to leave unanswered", frame, made, why)
 
 
-def thresholds(results: Results, rows: pd.DataFrame) -> Exhibit:
+def thresholds(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
     """What a threshold on the largest similarity does before and after; the file has all confidences and shares."""
     frame = tables.threshold_shares(rows)
     shown = frame[(frame["share"] == SHARE) & (frame["confidence"] == CONFIDENCES[0])]
@@ -80,7 +80,7 @@ def thresholds(results: Results, rows: pd.DataFrame) -> Exhibit:
     return exhibit(results, "abstention_thresholds", caption, frame, made, [_THRESHOLDS])
 
 
-def curves(table: pd.DataFrame, results: Results, confidence: str) -> alt.ConcatChart:
+def curves(table: pd.DataFrame, results: PaperResults, confidence: str) -> alt.ConcatChart:
     """Scores by share of answers for one confidence, a panel a model, from `evaluation.tables.abstention_curves`.
 
     The broken line is the best possible, the dotted one the mean of all queries, both of the original texts.
@@ -90,7 +90,7 @@ def curves(table: pd.DataFrame, results: Results, confidence: str) -> alt.Concat
     return figure
 
 
-def panels_of(table: pd.DataFrame, results: Results, confidence: str) -> dict[str, alt.LayerChart]:
+def panels_of(table: pd.DataFrame, results: PaperResults, confidence: str) -> dict[str, alt.LayerChart]:
     """The panels of `curves` by model."""
     own = table[table["confidence"] == confidence]
     shown = own.assign(series=own["series"].map(series_name), **{n: 100 * own[n] for n in ("score", "oracle", "flat")})

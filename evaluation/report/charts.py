@@ -11,10 +11,12 @@ import math
 import altair as alt
 import pandas as pd
 
-from annotation.verdicts.tables import display, number
+from annotation.report.charts import DECISIONS
+from annotation.verdicts.tables import display, number, scoped
 from evaluation.report.drift_charts import PANEL_WIDTH
-from plumbline.exhibits.palette import NEUTRAL, colours, shapes
-from plumbline.transformations import HTEB_TOTAL, ORIGINAL, Axes, axes_in_order, in_order, total_axes
+from evaluation.tables.datasets import ENGLISH, OTHERS
+from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL, colours, shapes
+from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, axes_in_order, in_order, total_axes
 
 SIGNIFICANT = 0.05
 ROW = 34  # pixels for a row of a chart with names beside it
@@ -238,3 +240,193 @@ def series_shape(axes: Axes) -> alt.Shape:
     names = list(map(series_name, (ORIGINAL, *axes.names)))
     shown = ["cross", *shapes(axes.shown).values(), "diamond"]
     return alt.Shape("series:N", title=None).scale(domain=names, range=shown)
+
+
+_SETTINGS = {ENGLISH: COLOURS["lexical_stylistic"], OTHERS: COLOURS["length"]}
+_SETTING_SHAPES = {ENGLISH: "circle", OTHERS: "triangle-up"}
+
+
+def drops(table: pd.DataFrame) -> alt.LayerChart:
+    """HTEB's Figure 9: a point a data set, model and transformation, from `evaluation.tables.drop_table`.
+
+    The lines are each setting's mean drop.
+    """
+    shown = table.assign(
+        original=100 * table["original"], name=table["transformation"].map(lambda name: display(name, pooled=False))
+    )
+    colour = alt.Color("setting:N", title=None).scale(domain=list(_SETTINGS), range=list(_SETTINGS.values()))
+    shape = alt.Shape("setting:N", title=None).scale(domain=list(_SETTING_SHAPES), range=list(_SETTING_SHAPES.values()))
+    base = alt.Chart(shown)
+    points = base.mark_point(filled=True, opacity=0.4, size=35).encode(
+        x=alt.X("original:Q", title="Original score times 100").scale(zero=False),
+        y=alt.Y("drop:Q", title="Drop (points)"),
+        color=colour,
+        shape=shape,
+        tooltip=[
+            alt.Tooltip("dataset:N"),
+            alt.Tooltip("model:N"),
+            alt.Tooltip("name:N"),
+            alt.Tooltip("drop:Q", format="+.2f"),
+        ],
+    )
+    means = base.mark_rule(strokeWidth=2.5).encode(y=alt.Y("mean(drop):Q"), color=colour)
+    return alt.LayerChart(layer=[points, means], width=WIDTH, height=PANEL_WIDTH)
+
+
+def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
+    """HTEB's Figures 10 and 11: what each axis moves, a bar a model, from `evaluation.tables.profile_table`.
+
+    The parts of a bar stand from the axis that moves the model most to the one that moves it least; models with the
+    same order are a panel.
+    """
+    shown = table.assign(name=table["axis"].map(display), ordering=table["ordering"].map(_ordering))
+    axes = axes_in_order(table["axis"].unique())
+    axes = list(AXES) if set(axes) <= set(AXES) else axes
+    names = [display(axis) for axis in axes]
+    colour = alt.Color("name:N", title=None).scale(domain=names, range=list(colours(axes).values()))
+    bars = (
+        alt.Chart(shown)
+        .mark_bar()
+        .encode(
+            x=alt.X("size:Q", title="Size of the difference, axes summed (points)"),
+            y=alt.Y("model:N", sort=list(shown["model"].unique()), title=None).axis(labelLimit=260),
+            color=colour,
+            order=alt.Order("rank:Q"),
+            tooltip=[alt.Tooltip("model:N"), alt.Tooltip("name:N"), alt.Tooltip("size:Q", format=".2f")],
+        )
+        .properties(width=WIDTH, height={"step": ROW * 2 // 3})
+    )
+    header = alt.Header(labelAngle=0, labelOrient="top", labelAnchor="start")
+    row = alt.Row("ordering:N", title=None, sort=list(shown["ordering"].unique())).header(header)
+    figure: alt.FacetChart = bars.facet(row=row).resolve_scale(y="independent")
+    return figure
+
+
+def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
+    """The drift of all texts by transformation, a panel a model, from `evaluation.tables.text_drift_table`.
+
+    A thin line goes from 5% to 95% of the texts, a thick one over the middle half, a point is the median.
+    """
+    shown = table.assign(name=table["transformation"].map(lambda name: display(name, pooled=False)))
+    names = [display(name, pooled=False) for name in in_order(table["transformation"].unique())]
+    axes = Axes.of(table).shown
+    colour = alt.Color("axis:N", legend=None).scale(domain=list(axes), range=list(colours(axes).values()))
+    shape = alt.Shape("axis:N", legend=None).scale(domain=list(axes), range=list(shapes(axes).values()))
+    tooltip = [
+        alt.Tooltip("name:N"),
+        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("median", "mean", "low", "high")),
+        alt.Tooltip("n:Q"),
+    ]
+    extent = alt.X("median:Q", title="Drift (1 − cos)").scale(domain=[0, float(shown["high"].max()) or 1.0])
+    panels = []
+    for model, part in shown.groupby("model", sort=False):
+        row = alt.Y("name:N", sort=names, title=None).axis(labelLimit=160)
+        base = alt.Chart(part)
+        thin = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=row, color=colour)
+        thick = base.mark_rule(strokeWidth=7, opacity=0.5).encode(
+            x=alt.X("lower_quartile:Q"), x2=alt.X2("upper_quartile:Q"), y=row, color=colour
+        )
+        points = base.mark_point(size=80, filled=True, opacity=1).encode(
+            x=extent, y=row, color=colour, shape=shape, tooltip=tooltip
+        )
+        panel = alt.LayerChart(layer=[thin, thick, points], title=str(model))
+        panels.append(panel.properties(width=PANEL_WIDTH, height=ROW * len(part)))
+    figure: alt.ConcatChart = alt.concat(*panels, columns=2)
+    return figure
+
+
+def _ordering(ordering: str) -> str:
+    return " > ".join(display(axis) for axis in ordering.split(" > "))
+
+
+#: The shapes are those of the campaign's report.
+_DECISIONS = {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}
+
+
+def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart:
+    """What would be accepted at each threshold: a row a scope, from `evaluation.tables.threshold_decisions`.
+
+    The broken line is the study's own threshold.
+    """
+    shown = table.assign(name=list(map(scoped, table["transformation"], table["language"], table["task_type"])))
+    order = {name: place for place, name in enumerate(in_order(table["transformation"].unique()))}
+    names = list(
+        shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")["name"].unique()
+    )
+    colour = alt.Color("decision:N", title=None).scale(domain=list(_DECISIONS), range=list(_DECISIONS.values()))
+    shape = alt.Shape("decision:N", title=None).scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
+    x = _thresholds(table, threshold)
+    marks = (
+        alt.Chart(shown)
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(
+            x=x,
+            y=alt.Y("name:N", sort=names, title=None).axis(labelLimit=260),
+            color=colour,
+            shape=shape,
+            tooltip=[alt.Tooltip("name:N"), alt.Tooltip("threshold:Q"), alt.Tooltip("decision:N")],
+        )
+    )
+    height = ROW * len(names) * 2 // 3
+    return alt.LayerChart(layer=[_own(threshold, x), marks], width=WIDTH * 3 // 4, height=height)
+
+
+def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
+    """Scores at each threshold, a panel a model, from `evaluation.tables.threshold_table`.
+
+    Lines end where a score is not known or nothing counts. The broken line is the study's own threshold.
+    """
+    axes = Axes.of_columns(table)
+    series = [ORIGINAL, *axes.names]
+    long = table.melt(["threshold", "model"], series, var_name="series", value_name="score")
+    long = long.assign(score=100 * long["score"], series=long["series"].map(series_name))
+    panels, x = [], _thresholds(table, threshold)
+    for model, part in long.groupby("model", sort=False):
+        lines = (
+            alt.Chart(part)
+            .mark_line(
+                interpolate="step-before", invalid="break-paths-show-path-domains", point={"size": 40, "filled": True}
+            )
+            .encode(
+                x=x,
+                y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
+                color=series_colour(axes),
+                shape=series_shape(axes),
+                tooltip=[alt.Tooltip("threshold:Q"), alt.Tooltip("series:N"), alt.Tooltip("score:Q", format=".2f")],
+            )
+        )
+        panel = alt.LayerChart(layer=[_own(threshold, x), lines], title=str(model))
+        panels.append(panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4))
+    figure: alt.ConcatChart = alt.concat(*panels, columns=2)
+    return figure
+
+
+def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
+    """The total of each model with the interval that shaky verdicts give it, from `uncertainty_table`."""
+    shown = table[table["name"].isin((HTEB_TOTAL, OWN_TOTAL)) & table["value"].notna()]
+    total = "HTEB total" if HTEB_TOTAL in set(table["name"]) else "Total"
+    shown = shown.assign(**{name: 100 * shown[name] for name in ("value", "low", "high")})
+    row = alt.Y("model:N", sort=list(shown["model"]), title=None).axis(labelLimit=260)
+    base, colour = alt.Chart(shown), "#CC79A7"
+    tooltip = [alt.Tooltip("model:N"), *(alt.Tooltip(f"{name}:Q", format=".2f") for name in ("value", "low", "high"))]
+    extent = alt.X("value:Q", title=f"{total} times 100").scale(zero=False)
+    intervals = base.mark_rule(strokeWidth=3, color=colour).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=row)
+    points = base.mark_point(size=90, filled=True, opacity=1, shape="diamond", color=colour).encode(
+        x=extent, y=row, tooltip=tooltip
+    )
+    return alt.LayerChart(layer=[intervals, points], width=WIDTH, height=ROW * len(shown))
+
+
+def _own(threshold: float, x: alt.X) -> alt.Chart:
+    """The study's threshold."""
+    line = alt.Chart(pd.DataFrame({"threshold": [threshold]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4])
+    made: alt.Chart = line.encode(x=x)
+    return made
+
+
+def _thresholds(table: pd.DataFrame, own: float) -> alt.X:
+    """The thresholds that were tried: the whole scale of the rubric, with room for points at its ends."""
+    tried = sorted({*table["threshold"], own})
+    room = (tried[-1] - tried[0]) / 50
+    axis = alt.X("threshold:Q", title="Threshold of the mean rating").axis(values=tried, format=".2~f")
+    return axis.scale(domain=[tried[0] - room, tried[-1] + room], nice=False)

@@ -10,18 +10,8 @@ import pandas as pd
 
 from annotation.verdicts.marks import late_lines
 from evaluation import tables
-from evaluation.report import (
-    abstention_exhibits,
-    board_charts,
-    charts,
-    dataset_tables,
-    drift_charts,
-    paper_tables,
-    profile_charts,
-    sensitivity_charts,
-    sensitivity_tables,
-)
-from evaluation.report.paper_tables import Results
+from evaluation.report import abstention_exhibits, boards, charts, drift_charts, paper_tables, sensitivity_tables
+from evaluation.report.paper_tables import PaperResults
 from evaluation.report.studies_beside import Other, Prompts
 from plumbline.exhibits.page import Figure, Section
 from plumbline.exhibits.table import Exhibit
@@ -43,16 +33,16 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Material:
+class ReportMaterial:
     """What tables and figures are made of, models by the names that they have there.
 
     `rated` (with a column accepted) and `correlations` are the drift of rated pairs against `question` (on `scale`),
-    `resampled` what resampled ratings accept (`evaluation.statistics.resampling`), `accepted` and `moved` the rows of
+    `resampled` what resampled ratings accept (`evaluation.tables.resampling`), `accepted` and `moved` the rows of
     `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of `abstention.parquet`. Frames are empty
     where the records have nothing.
     """
 
-    results: Results
+    results: PaperResults
     rated: pd.DataFrame
     correlations: pd.DataFrame
     question: str
@@ -65,7 +55,7 @@ class Material:
     prompts: Prompts | None = None
 
 
-def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str, Exhibit]:
+def all_exhibits(study: Study, material: ReportMaterial, choices: Choices) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those that have no rows are left away."""
     results = material.results
     made = [
@@ -80,7 +70,7 @@ def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str
         paper_tables.against_baseline(results, choices.baseline, pooled=True),
         paper_tables.against_baseline(results, choices.baseline, pooled=False),
         paper_tables.sizes(results),
-        *dataset_tables.datasets(results),
+        *paper_tables.datasets(results),
         abstention_exhibits.nauc(results, material.abstaining),
         abstention_exhibits.thresholds(results, material.abstaining),
         paper_tables.left_out(results),
@@ -93,12 +83,12 @@ def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str
         groups = (
             {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
         )
-        made.append(dataset_tables.translated(results, *choices.translation, groups))
+        made.append(paper_tables.translated(results, *choices.translation, groups))
     made += _sensitivity(study, material)
     return {one.name: one for one in made if len(one.frame)}
 
 
-def _sensitivity(study: Study, material: Material) -> list[Exhibit]:
+def _sensitivity(study: Study, material: ReportMaterial) -> list[Exhibit]:
     """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
     results, rule = material.results, study.acceptance
     made = []
@@ -126,7 +116,7 @@ def _sensitivity(study: Study, material: Material) -> list[Exhibit]:
     return made
 
 
-def all_figures(study: Study, material: Material, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
+def all_figures(study: Study, material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
     """The figures by name, in the page's order, of the numbers in the tables; those that would show nothing are none.
 
     `exhibits` are those of `all_exhibits`.
@@ -137,22 +127,22 @@ def all_figures(study: Study, material: Material, exhibits: Mapping[str, Exhibit
         found["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
     if "drops" in frames:
         found["drops"] = figure(
-            profile_charts.drops(frames["drops"]), "Drop against original score; lines: mean drops (HTEB, Figure 9)"
+            charts.drops(frames["drops"]), "Drop against original score; lines: mean drops (HTEB, Figure 9)"
         )
     if "profiles" in frames:
-        chart = profile_charts.axis_sizes(frames["profiles"])
+        chart = charts.axis_sizes(frames["profiles"])
         found["profiles"] = figure(chart, "How much each axis moves each model (HTEB, Figures 10 and 11)")
     return {**found, **_boards(material, frames)}
 
 
-def _boards(material: Material, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
+def _boards(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """Ranks with their limits, and when models should not answer."""
     results, found = material.results, {}
     for name in ("original", "transformed"):
         ranked = frames.get(f"ranking_{name}", pd.DataFrame())
         if "rank_low" in ranked and ranked["rank_low"].notna().any():
-            chart = board_charts.rank_limits(ranked)
-            found[f"ranking_{name}"] = figure(chart, f"{name.capitalize()} scores: {board_charts.CAPTION}")
+            chart = boards.rank_limits(ranked)
+            found[f"ranking_{name}"] = figure(chart, f"{name.capitalize()} scores: {boards.CAPTION}")
     abstained = tables.abstention_curves(material.abstaining)
     for name in abstained["confidence"].unique():
         drawn = abstention_exhibits.curves(abstained, results, name)
@@ -184,7 +174,7 @@ def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     return found
 
 
-def _drifts(material: Material, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
+def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """HTEB's Figure 3 for each model, and the drift of all texts."""
     found: dict[str, Figure] = {}
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
@@ -197,24 +187,24 @@ def _drifts(material: Material, frames: Mapping[str, pd.DataFrame]) -> dict[str,
         )
     if "text_drift" in frames:
         says = "thin: 5% to 95% of the texts, thick: the middle half, point: the median"
-        found["text_drift"] = figure(profile_charts.text_drifts(frames["text_drift"]), f"Drift of all texts; {says}")
+        found["text_drift"] = figure(charts.text_drifts(frames["text_drift"]), f"Drift of all texts; {says}")
     return found
 
 
-def _thresholds(study: Study, material: Material, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
+def _thresholds(study: Study, material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """What other thresholds and other ratings would make of verdicts and totals."""
     found: dict[str, Figure] = {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
     says += "".join(f"; {line.rstrip('.')}" for line in late_lines(material.results.verdicts))
     own = study.acceptance.threshold
     if "threshold_decisions" in frames:
-        chart = sensitivity_charts.threshold_decisions(frames["threshold_decisions"], own)
+        chart = charts.threshold_decisions(frames["threshold_decisions"], own)
         found["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")
     if "thresholds" in frames and frames["thresholds"]["original"].notna().any():
-        chart_of_scores = sensitivity_charts.threshold_scores(frames["thresholds"], own)
+        chart_of_scores = charts.threshold_scores(frames["thresholds"], own)
         found["thresholds"] = figure(chart_of_scores, f"Scores of what each threshold lets in{says}")
     if "uncertainty" in frames and frames["uncertainty"]["low"].notna().any():
-        chart = sensitivity_charts.total_intervals(frames["uncertainty"])
+        chart = charts.total_intervals(frames["uncertainty"])
         found["uncertainty"] = figure(chart, f"Totals with the 95% interval that uncertain verdicts give them{says}")
     return found
 

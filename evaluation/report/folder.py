@@ -15,7 +15,7 @@ MOST_ROWS = 120  # of a table on the page; its file has all
 
 
 @dataclass(frozen=True)
-class Told:
+class PageWords:
     """What a page says in words: a warning above all else (empty where there is none), the answer, and what it is.
 
     `doubts` are what is doubtful about the answer, a line each, without its full stop.
@@ -30,7 +30,7 @@ class Told:
 
 def write_outlined(
     folder: Path,
-    told: Told,
+    told: PageWords,
     outline: Mapping[str, Sequence[str]],
     exhibits: Mapping[str, Exhibit],
     figures: Mapping[str, Figure],

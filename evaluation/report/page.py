@@ -18,29 +18,27 @@ from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ra
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import COMMAND as SAMPLE
-from annotation.status.status import read_status
+from annotation.status.status import Status, read_status
+from annotation.status.text import in_short, next_step
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import design_of
 from annotation.verdicts.marks import late_lines
-from annotation.verdicts.pair_means import accepted_pairs, pair_means
 from annotation.verdicts.preregistration import first_rating, read_rules
-from annotation.verdicts.tables import SIMULATED, display
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.tables import SIMULATED, count, display
+from annotation.verdicts.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import tables
-from evaluation.display import short_names
+from evaluation.display import points, short_names
 from evaluation.measures.abstention import read_abstention
-from evaluation.measures.accepted_pairs import read_accepted_scores
+from evaluation.measures.accepted_pairs import read_accepted_scores, read_text_drift
 from evaluation.measures.rows import COMMAND
-from evaluation.measures.text_drift import read_text_drift
-from evaluation.report.contents import Choices, Material, all_exhibits, all_figures, sections
+from evaluation.report.contents import Choices, ReportMaterial, all_exhibits, all_figures, sections
 from evaluation.report.folder import write_exhibits
-from evaluation.report.headline import doubts_of, failed_models, headline
-from evaluation.report.outrun import refuse_outrun
-from evaluation.report.paper_tables import Results
-from evaluation.report.studies_beside import Evaluated, other_generator, other_prompts
+from evaluation.report.paper_tables import PaperResults
+from evaluation.report.staleness import refuse_outrun
+from evaluation.report.studies_beside import StudyEvaluation, other_generator, other_prompts
 from evaluation.results import read_drift, read_scores
-from evaluation.statistics.resampling import resampled_acceptance
+from evaluation.tables.resampling import resampled_acceptance
 from evaluation.units import label
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
@@ -48,6 +46,100 @@ from plumbline.exhibits.page import Section, write_page
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import Study
+from plumbline.transformations import in_order
+
+SIGNIFICANT = 0.05
+_RANKED = 3  # models, from which the order that they keep is told
+_NOTHING = "Nothing that people accepted has a score: there is no change to speak of"
+
+
+def headline(results: PaperResults, status: Status, doubts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
+    """Three sentences on scores that hold. `missing` says which scores are not there, which come first then."""
+    study = status.study
+    step = f"{study.command(COMMAND)}, for the scores that are missing" if missing else ""
+    return in_short(f"{answer(results)}.", doubts, step or next_step(status, study.arguments))
+
+
+def answer(results: PaperResults) -> str:
+    """How far scores change on what people accepted: over all models, of which most and least, by which axis most.
+
+    Each mean is over the models that have the total's difference, or, where none has, a difference on the axis.
+    """
+    frame, axes = tables.axis_table(results.scores, results.verdicts), results.axes
+    scored = frame[frame[f"{axes.total}_difference"].notna()]
+    if scored.empty:
+        found = [_of_axis(frame, axis) for axis in axes.shown]
+        return f"There is no total; {', '.join(filter(None, found))}" if any(found) else _NOTHING
+    change = scored.set_index("model")[f"{axes.total}_difference"].sort_values(kind="stable")
+    by_axis = {axis: float(scored[f"{axis}_difference"].mean()) for axis in axes.of_total}
+    most = max(by_axis, key=lambda axis: abs(by_axis[axis]))
+    whose = f"{len(change)} models'" if len(change) > 1 else f"{change.index[0]}'s"
+    ends = f" in the mean, from {_of(change, 0)} to {_of(change, -1)}" if len(change) > 1 else ""
+    told = f"On accepted transformations {whose} scores change by {points(change.mean())} points{ends}"
+    if len(by_axis) > 1:
+        told += f"; most by {display(most)}, {points(by_axis[most])}"
+    return told + _order(results)
+
+
+def doubts_of(results: PaperResults, missing: Sequence[str], campaign: Sequence[str]) -> tuple[str, ...]:
+    """A line for each thing that is doubtful about the numbers; `campaign` are the doubts about the verdicts."""
+    simulated = any(verdict.simulated for verdict in results.verdicts)
+    return (
+        *(["the ratings that decided what counts are SIMULATED: these numbers measure nothing"] if simulated else []),
+        *(line.rstrip(".") for line in (*late_lines(results.verdicts), *missing)),
+        *_left_out(results.scores),
+        *_chance(results),
+        *campaign,
+    )
+
+
+def failed_models(scores: pd.DataFrame) -> list[str]:
+    """Models that failed, each with its reason."""
+    failed = scores[scores["status"] == "failed"].drop_duplicates(["model", "reason"])
+    return [f"{row.model} failed: {row.reason}" for row in failed.itertuples()]
+
+
+def _left_out(scores: pd.DataFrame) -> list[str]:
+    """Transformations that no verdict accepts, of all data sets or of some."""
+    refused = scores[scores["status"].isin(("left_out", "included_rejected"))]
+    lines = []
+    for name in in_order(refused["transformation"].unique()):
+        own, all_of_it = (one.loc[one["transformation"] == name, "dataset"].nunique() for one in (refused, scores))
+        where = "" if own == all_of_it else f" on {own} of {count(all_of_it, 'data set')}"
+        lines.append(f"{display(name, pooled=False)}{where}")
+    return [f"left out of all totals, as no verdict accepts it: {', '.join(lines)}"] if lines else []
+
+
+def _chance(results: PaperResults) -> list[str]:
+    """The transformations whose shift is not told from chance."""
+    frame = tables.shift_table(results.scores)
+    shifts = frame[frame["shift"].notna()]
+    lines = []
+    for n, part in shifts[~(shifts["p_holm"] < SIGNIFICANT)].groupby("n", sort=False):
+        names = [display(name, pooled=False) for name in part["name"]]
+        whose = f"all {len(names)} transformations" if len(names) == len(shifts) > 1 else ", ".join(names)
+        over = count(int(str(n)), "data set")
+        lines.append(f"over {over} the shift by {whose} may be chance (Wilcoxon, p of at least .05 by Holm)")
+    return lines
+
+
+def _order(results: PaperResults) -> str:
+    """How far models keep their order, where there are enough of them."""
+    frame = tables.kendall_table(results.scores)
+    row = frame[frame["name"] == results.axes.total].iloc[0]
+    if row["n_models"] < _RANKED or pd.isna(row["tau"]):
+        return ""
+    return f"; their order stays with Kendall's tau {row['tau']:.2f} (1: the same order)"
+
+
+def _of_axis(frame: pd.DataFrame, axis: str) -> str:
+    own = frame[f"{axis}_difference"].dropna()
+    return f"{display(axis)} {points(float(own.mean()))} points ({count(len(own), 'model')})" if len(own) else ""
+
+
+def _of(change: pd.Series[float], place: int) -> str:
+    return f"{points(float(change.iloc[place]))} ({change.index[place]})"
+
 
 FOLDER = "report_evaluation"
 SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
@@ -70,15 +162,15 @@ def write_report(
     short = short_names({*scores["model"], *(name for _, _, own in beside for name in own["model"].unique())})
     notes = notes_of(study, scores, verdicts)
     named = scores.assign(model=scores["model"].map(short))
-    material = _material(study, Results(named, verdicts, notes, study.sample.seed), short)
+    material = _material(study, PaperResults(named, verdicts, notes, study.sample.seed), short)
     told = [
-        Evaluated(one, found, own.assign(model=own["model"].map(short)), notes_of(one, own, found))
+        StudyEvaluation(one, found, own.assign(model=own["model"].map(short)), notes_of(one, own, found))
         for one, found, own in beside
     ]
     if compared:
         material = replace(material, other=other_generator(study, told[0]))
     if prompts:
-        first = Evaluated(study, verdicts, named, notes)
+        first = StudyEvaluation(study, verdicts, named, notes)
         material = replace(material, prompts=other_prompts(first, told[-len(prompts) :]))
     models = {name: short[name] for name in scores["model"].unique()}
     exhibits = all_exhibits(study, material, _known(choices, named, models))
@@ -93,7 +185,7 @@ def write_report(
     return folder / "index.html"
 
 
-def _opening(study: Study, results: Results, missing: Sequence[str]) -> list[Section]:
+def _opening(study: Study, results: PaperResults, missing: Sequence[str]) -> list[Section]:
     """The answer, and all that is doubtful about it."""
     status = read_status(study, datetime.now(UTC))
     doubts = doubts_of(results, missing, status.doubts)
@@ -145,7 +237,7 @@ def _evaluated(study: Study) -> tuple[list[Verdict], pd.DataFrame]:
     return verdicts, scores
 
 
-def _material(study: Study, results: Results, short: Mapping[str, str]) -> Material:
+def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> ReportMaterial:
     """All that the report is made of, models by their short names."""
     rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
     none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
@@ -168,7 +260,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     if len(counting) and not study.acceptance.rules:
         rests_on = basis(pairs, counting, design, dealt_with(rated, withdrawn_pairs(study))).ratings
         resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
-    return Material(
+    return ReportMaterial(
         results,
         frame,
         correlations,

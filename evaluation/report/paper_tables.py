@@ -13,10 +13,10 @@ from annotation.records import Verdict
 from annotation.verdicts.tables import display, number
 from evaluation import tables
 from evaluation.display import axis_notes, decimal, hundred, points, total_notes, worded
-from evaluation.report import board_tables
+from evaluation.report import boards
 from evaluation.report.charts import p_value
 from plumbline.exhibits.table import Exhibit, reasons
-from plumbline.transformations import HTEB_TOTAL, OWN_TOTAL, Axes, in_order
+from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, in_order
 
 REFUSED = " [not accepted]"
 _ARROW = " → "
@@ -32,7 +32,7 @@ _TAU_HEADS |= {"overall": "Overall (mean of all transformations)"}
 
 
 @dataclass(frozen=True)
-class Results:
+class PaperResults:
     """What the tables are made of.
 
     `notes` are for each of them (simulated ratings; what was left out, why); `seed` is that of resampling.
@@ -59,7 +59,7 @@ class Results:
         return [note.replace(self.axes.total, "Total", 1) for note in total_notes(self.axes)]
 
 
-def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
+def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
     """HTEB, Tables 14 and 15: original, axes and total by model, and their averages."""
     frame = tables.axis_table(results.scores, results.verdicts, include_rejected=include_rejected)
     rows = []
@@ -79,7 +79,7 @@ def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
     return _with_refused(made) if include_rejected else made
 
 
-def transformations(results: Results, *, include_rejected: bool = False) -> Exhibit:
+def transformations(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
     """HTEB, Figure 6 as a table: differences by model and transformation."""
     frame = tables.transformation_table(results.scores, include_rejected=include_rejected)
     names = in_order(frame["transformation"].unique())
@@ -97,7 +97,7 @@ def transformations(results: Results, *, include_rejected: bool = False) -> Exhi
     return _with_refused(made) if include_rejected else made
 
 
-def split_half(results: Results) -> Exhibit:
+def split_half(results: PaperResults) -> Exhibit:
     """HTEB, Table 3."""
     frame = tables.split_half_table(results.scores, results.seed)
     rows = [
@@ -109,7 +109,7 @@ def split_half(results: Results) -> Exhibit:
     return exhibit(results, "split_half", caption, frame, rows, reasons(map(display, frame["axis"]), frame["reason"]))
 
 
-def kendall(results: Results) -> Exhibit:
+def kendall(results: PaperResults) -> Exhibit:
     """HTEB, Table 4."""
     frame = tables.kendall_table(results.scores)
     heads = [_TAU_HEADS.get(name) or named(name) for name in frame["name"]]
@@ -127,7 +127,7 @@ def kendall(results: Results) -> Exhibit:
     return exhibit(results, "kendall", caption, frame, rows, why)
 
 
-def shifts(results: Results) -> Exhibit:
+def shifts(results: PaperResults) -> Exhibit:
     """HTEB, Figure 7 as a table."""
     frame = tables.shift_table(results.scores)
     rows = [
@@ -142,7 +142,7 @@ def shifts(results: Results) -> Exhibit:
     return exhibit(results, "shifts", caption, frame, rows, reasons(map(named, frame["name"]), frame["reason"]))
 
 
-def against_baseline(results: Results, baseline: str, *, pooled: bool) -> Exhibit:
+def against_baseline(results: PaperResults, baseline: str, *, pooled: bool) -> Exhibit:
     """PTEB, Table 7 (runs pooled) or 14 (runs averaged)."""
     frame = tables.baseline_table(results.scores, baseline, seed=results.seed if pooled else None)
     rows = [
@@ -155,20 +155,20 @@ def against_baseline(results: Results, baseline: str, *, pooled: bool) -> Exhibi
     return exhibit(results, name, caption, frame, rows, reasons(frame["model"], frame["reason"]))
 
 
-def ranking(results: Results, *, transformed: bool) -> Exhibit:
+def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
     """MMTEB, Table 2: Borda ranks and means, with intervals over data sets."""
     frame = tables.ranking_table(results.scores, transformed=transformed, seed=results.seed)
     tasks = [name for name in results.scores["task_type"].unique() if name in frame.columns]
-    rows = board_tables.printed(frame, tasks, named)
+    rows = boards.printed(frame, tasks, named)
     which = "axis-balanced transformed scores" if transformed else "original scores"
     name = "ranking_transformed" if transformed else "ranking_original"
     n_datasets = int(frame["n_datasets"].max()) if len(frame) else 0
-    says = [_AVERAGED, *board_tables.notes(frame, n_datasets)]
+    says = [_AVERAGED, *boards.notes(frame, n_datasets)]
     why = (*says, *(results.of_total if transformed else ()), *reasons(frame["model"], frame["reason"]))
     return exhibit(results, name, f"Models ranked by {which}, times 100", frame, rows, why)
 
 
-def sizes(results: Results) -> Exhibit:
+def sizes(results: PaperResults) -> Exhibit:
     """HTEB, Figure 5 as a table; empty where no family has two sizes."""
     frame = tables.size_table(results.scores)
     rows = [
@@ -179,7 +179,7 @@ def sizes(results: Results) -> Exhibit:
     return exhibit(results, "sizes", "Scores times 100 by size of model", frame, rows, results.of_total)
 
 
-def drift(results: Results, correlations: pd.DataFrame) -> Exhibit:
+def drift(results: PaperResults, correlations: pd.DataFrame) -> Exhibit:
     """HTEB, Figure 3 as a table."""
     rows = [
         {"Transformation": named(row["transformation"]), "Model": row["model"]}
@@ -192,7 +192,7 @@ def drift(results: Results, correlations: pd.DataFrame) -> Exhibit:
     return exhibit(results, "drift_correlations", caption, correlations, rows, why)
 
 
-def left_out(results: Results) -> Exhibit:
+def left_out(results: PaperResults) -> Exhibit:
     """What is in no table, or was included against the verdict, and why."""
     frame = tables.left_out(results.scores)
     rows = [
@@ -205,7 +205,7 @@ def left_out(results: Results) -> Exhibit:
 
 
 def exhibit(
-    results: Results,
+    results: PaperResults,
     name: str,
     caption: str,
     frame: pd.DataFrame,
@@ -258,3 +258,79 @@ def _three(value: float, sd: float) -> str:
 def named(name: str) -> str:
     """A transformation, axis or task as people read it."""
     return name.upper() if name in ("sts", "str") else display(name, pooled=False)
+
+
+MODELS_BESIDE = 4  # in a table of data sets, as in the paper
+
+
+def datasets(results: PaperResults) -> list[Exhibit]:
+    """HTEB, Tables 17 to 21, some models a table; where no axis-balanced total exists, PTEB's Tables 6, 9 and 10."""
+    totals = tables.dataset_totals(results.scores)
+    if totals["score"].notna().any():
+        head = "HTEB" if results.axes.total == HTEB_TOTAL else "Total"
+        return _dataset_parts(results, totals, "datasets", head, "axis-balanced scores")
+    counted = results.scores[(results.scores["status"] == "evaluated") & (results.scores["transformation"] != ORIGINAL)]
+    return [
+        part
+        for name in in_order(counted["transformation"].unique())
+        for part in _dataset_parts(
+            results,
+            tables.dataset_totals(results.scores, name),
+            f"datasets_{name}",
+            "Transf.",
+            f"scores on {named(name)}",
+        )
+    ]
+
+
+def translated(results: PaperResults, original: str, translation: str, groups: Mapping[str, Sequence[str]]) -> Exhibit:
+    """HTEB, Table 16: a data set and its translation, by groups of models."""
+    frame = tables.translation_table(tables.dataset_totals(results.scores), original, translation, groups)
+    rows = []
+    for row in frame.to_dict(orient="records"):
+        cells = {"Group": row["group"], "Model": row["model"]}
+        for name, prefix in ((original, ""), (translation, "translated_")):
+            cells[f"{name} Orig."] = hundred(row[f"{prefix}original"])
+            cells[f"{name} {'HTEB' if results.axes.total == HTEB_TOTAL else 'Total'}"] = moved(
+                row[f"{prefix}score"], row[f"{prefix}difference"], row[f"{prefix}original"]
+            )
+        rows.append(cells)
+    caption = f"{original} and its translation {translation}: scores times 100, differences in points"
+    return exhibit(results, "translation", caption, frame, rows)
+
+
+def _dataset_parts(results: PaperResults, totals: pd.DataFrame, name: str, head: str, what: str) -> list[Exhibit]:
+    """A table for every few models; the last has the mean difference over all models (PTEB's column Average)."""
+    averages = tables.dataset_averages(totals).assign(dataset="Average", task_type="")
+    both = pd.concat([totals, averages], ignore_index=True)
+    models = list(totals["model"].drop_duplicates())
+    starts = range(0, len(models), MODELS_BESIDE)
+    made = []
+    for place, start in enumerate(starts, 1):
+        mine = models[start : start + MODELS_BESIDE]
+        last = start + MODELS_BESIDE >= len(models)
+        rows = []
+        for (task, dataset), part in both.groupby(["task_type", "dataset"], sort=False):
+            found = part.set_index("model")
+            row = {"Task": named(str(task)) if task else "", "Data set": str(dataset)}
+            for model in mine:
+                row |= _beside(found.loc[model] if model in found.index else None, model, head)
+            if last:
+                row["Mean difference"] = points(float(part["difference"].mean()))
+            rows.append(row)
+        frame = both[both["model"].isin(mine)]
+        suffix, part_of = (f"_{place}", f" (part {place} of {len(starts)})") if len(starts) > 1 else ("", "")
+        caption = f"Data sets, original and {what} times 100 ± SD over runs{part_of}"
+        own = totals[totals["model"].isin(mine)]
+        why = (*(results.of_total if name == "datasets" else ()), *reasons(own["dataset"], own["reason"]))
+        made.append(exhibit(results, name + suffix, caption, frame, rows, why))
+    return made
+
+
+def _beside(row: pd.Series | None, model: str, head: str) -> dict[str, str]:
+    """Two cells: the original score, and the other with its SD."""
+    if row is None:
+        return {f"{model} Orig.": "–", f"{model} {head}": "–"}
+    spread = "" if math.isnan(row["sd"]) else f" ± {hundred(row['sd'])}"
+    score = changed(row["score"], row["difference"], row["original"])
+    return {f"{model} Orig.": hundred(row["original"]), f"{model} {head}": f"{score}{spread}"}

@@ -11,8 +11,8 @@ from annotation.verdicts.tables import display
 from evaluation import tables
 from evaluation.display import hundred, points
 from evaluation.report.charts import p_value
-from evaluation.report.paper_tables import REFUSED, Results, changed, exhibit, interval, moved, named
-from generation.tally import shown
+from evaluation.report.paper_tables import REFUSED, PaperResults, changed, exhibit, interval, moved, named
+from generation.output_statistics import shown
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.languages import language_name
 from plumbline.study.campaign import AcceptanceSpec
@@ -24,7 +24,7 @@ _SPREAD = (
 )
 
 
-def decisions(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
+def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
     """What would be accepted at which threshold: a row a scope, with the thresholds of each decision."""
     frame = tables.threshold_decisions(results.verdicts, rule, tables.thresholds_of(scale))
     scope = ["transformation", "language", "task_type"]
@@ -38,7 +38,7 @@ def decisions(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> E
     return exhibit(results, "threshold_decisions", caption, frame, rows)
 
 
-def thresholds(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
+def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
     """Axes and totals at other thresholds; thresholds that let in the same are one row."""
     frame = tables.threshold_table(results.scores, results.verdicts, rule, tables.thresholds_of(scale))
     once = frame.drop_duplicates("threshold").set_index("threshold")[["accepted", "n_scopes"]]
@@ -60,7 +60,7 @@ def thresholds(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> 
     return exhibit(results, "thresholds", caption, frame, rows, why)
 
 
-def acceptance(results: Results, accepted: pd.DataFrame) -> Exhibit:
+def acceptance(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
     """How sure each verdict is."""
     frame = tables.acceptance_table(results.verdicts, accepted)
     rows = [
@@ -71,7 +71,7 @@ def acceptance(results: Results, accepted: pd.DataFrame) -> Exhibit:
     return exhibit(results, "acceptance", caption, frame, rows)
 
 
-def uncertainty(results: Results, accepted: pd.DataFrame) -> Exhibit:
+def uncertainty(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
     """Axes and totals with the interval that uncertain verdicts give them."""
     frame = tables.uncertainty_table(results.scores, results.verdicts, accepted)
     rows = [
@@ -86,7 +86,7 @@ def uncertainty(results: Results, accepted: pd.DataFrame) -> Exhibit:
     return exhibit(results, "uncertainty", caption, frame, rows, reasons(names, frame["reason"]))
 
 
-def accepted_alone(results: Results, rows_of: pd.DataFrame) -> Exhibit:
+def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
     """Scores on the items of accepted pairs alone."""
     frame = tables.accepted_table(rows_of, results.scores)
     rows = [
@@ -103,7 +103,7 @@ def accepted_alone(results: Results, rows_of: pd.DataFrame) -> Exhibit:
     return exhibit(results, "accepted_pairs", caption, frame, rows, (*([_SPREAD] if why else []), *why))
 
 
-def accepted_drift(results: Results, rated: pd.DataFrame) -> Exhibit:
+def accepted_drift(results: PaperResults, rated: pd.DataFrame) -> Exhibit:
     """The drift of accepted pairs beside that of the others."""
     frame = tables.accepted_drift_table(rated)
     rows = [
@@ -117,7 +117,7 @@ def accepted_drift(results: Results, rated: pd.DataFrame) -> Exhibit:
     return exhibit(results, "accepted_drift", caption, frame, rows)
 
 
-def text_drift(results: Results, rows_of: pd.DataFrame) -> Exhibit:
+def text_drift(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
     """The drift of all texts by transformation."""
     frame = tables.text_drift_table(rows_of)
     rows = [
@@ -130,7 +130,7 @@ def text_drift(results: Results, rows_of: pd.DataFrame) -> Exhibit:
     return exhibit(results, "text_drift", caption, frame, rows)
 
 
-def differences(results: Results) -> Exhibit:
+def differences(results: PaperResults) -> Exhibit:
     """Which models differ, by the paired bootstrap."""
     frame = tables.difference_table(results.scores, results.seed)
     rows = [
@@ -144,7 +144,7 @@ def differences(results: Results) -> Exhibit:
     return exhibit(results, "differences", caption, frame, rows, reasons(names, frame["reason"]))
 
 
-def drops(results: Results) -> Exhibit:
+def drops(results: PaperResults) -> Exhibit:
     """HTEB, Figure 9 as a table: mean drops by setting; the file has every point."""
     frame = tables.drop_table(results.scores)
     rows = [
@@ -155,7 +155,7 @@ def drops(results: Results) -> Exhibit:
     return exhibit(results, "drops", caption, frame, rows)
 
 
-def profiles(results: Results) -> Exhibit:
+def profiles(results: PaperResults) -> Exhibit:
     """HTEB, Figures 10 and 11 as a table."""
     frame = tables.profile_table(results.scores)
     rows = [
@@ -167,7 +167,7 @@ def profiles(results: Results) -> Exhibit:
     return exhibit(results, "profiles", "Sizes of the axes' differences from the original in points", frame, rows)
 
 
-def generators(results: Results, other: pd.DataFrame, labels: tuple[str, str], notes: Sequence[str]) -> Exhibit:
+def generators(results: PaperResults, other: pd.DataFrame, labels: tuple[str, str], notes: Sequence[str]) -> Exhibit:
     """HTEB, Table 22: this study's scores beside those of one with another generator."""
     frame = tables.generator_table(results.scores, other)
     first, second = labels
@@ -191,7 +191,7 @@ def generators(results: Results, other: pd.DataFrame, labels: tuple[str, str], n
     return exhibit(results, "generators", caption, frame, rows, why)
 
 
-def lengths(results: Results, frame: pd.DataFrame) -> Exhibit:
+def lengths(results: PaperResults, frame: pd.DataFrame) -> Exhibit:
     """HTEB, Table 23, from `generation.compare.length_table`."""
     rows = [
         {"Of": named(row["name"]), "Generator": row["generator"], "Original": shown(row["original"])}
@@ -206,7 +206,7 @@ def lengths(results: Results, frame: pd.DataFrame) -> Exhibit:
 
 
 def prompts(
-    results: Results,
+    results: PaperResults,
     scores: Mapping[str, pd.DataFrame],
     lengths_of: pd.DataFrame,
     judgements: Mapping[str, pd.DataFrame],

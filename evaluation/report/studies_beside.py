@@ -10,7 +10,7 @@ import pandas as pd
 from annotation.judges.records import JudgedPair
 from annotation.records import Verdict
 from generation.compare import length_table, lengths_measure
-from generation.tally import incomparable, labels, tally
+from generation.output_statistics import incomparable, labels, tally
 from plumbline.errors import StudyError
 from plumbline.store import read_frame
 from plumbline.study import Study
@@ -41,7 +41,7 @@ class Prompts:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class StudyEvaluation:
     """A study with its verdicts, its scores (models by the report's names) and what stands below its tables."""
 
     study: Study
@@ -50,7 +50,7 @@ class Evaluated:
     notes: Sequence[str]
 
 
-def other_generator(study: Study, compared: Evaluated) -> Other:
+def other_generator(study: Study, compared: StudyEvaluation) -> Other:
     """The study to compare with. Raises StudyError for scores of another protocol."""
     first, second = labels([study, compared.study])
     notes = (*_told(second, compared), *_settings(study, compared.study, (first, second), "--compare"))
@@ -58,7 +58,7 @@ def other_generator(study: Study, compared: Evaluated) -> Other:
     return Other(compared.scores, (first, second), (*notes, *filter(None, [different])), lengths)
 
 
-def other_prompts(study: Evaluated, others: Sequence[Evaluated]) -> Prompts:
+def other_prompts(study: StudyEvaluation, others: Sequence[StudyEvaluation]) -> Prompts:
     """Studies of one generator under several prompts. Raises StudyError for other generators and protocols."""
     every = [study, *others]
     names = _by_prompts([one.study for one in every])
@@ -87,7 +87,7 @@ def _by_prompts(studies: Sequence[Study]) -> list[str]:
     ]
 
 
-def _told(name: str, one: Evaluated) -> list[str]:
+def _told(name: str, one: StudyEvaluation) -> list[str]:
     return [f"{name}: {note}" for note in one.notes]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.statistics.abstention import CONFIDENCES, SHARES
 from evaluation.tables.scores import in_order
+from plumbline.statistics.abstention import CONFIDENCES, SHARES
 from plumbline.transformations import ORIGINAL
 
 _KEYS = ["model", "axis", "transformation"]

@@ -7,7 +7,10 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.paired import (
+from evaluation.tables.datasets import totals_of
+from evaluation.tables.pairs import counting_scores, of_total, shared_scores, whole_data_sets
+from evaluation.tables.scores import NOTHING, transformations_of
+from plumbline.statistics.paired import (
     Estimate,
     hodges_lehmann,
     hodges_lehmann_bootstrap,
@@ -16,10 +19,7 @@ from annotation.statistics.paired import (
     paired_bootstrap,
     wilcoxon,
 )
-from evaluation.tables.datasets import totals_of
-from evaluation.tables.pairs import counting_scores, of_total, shared_scores, whole_data_sets
-from evaluation.tables.scores import NOTHING, transformations_of
-from plumbline.streams import stream
+from plumbline.statistics.seeding import stream
 from plumbline.transformations import Axes
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from annotation.statistics.paired import sample_sd
-from evaluation.tables.pairs import counting_scores, originals, paired_scores
-from evaluation.tables.scores import axis_table
+from evaluation.tables.pairs import counting_scores, of_total, originals, paired_scores, with_originals
+from evaluation.tables.scores import axis_table, in_order
+from plumbline.statistics.paired import sample_sd
 from plumbline.transformations import Axes
 
 AVERAGE = "Average"
@@ -144,3 +144,96 @@ def _reason(undefined: bool, there: int, wanted: int) -> str:
         return "no transformation of it was evaluated"
     rests = f"rests on {there} of {wanted} transformations" if there < wanted else ""
     return f"an axis has no score: {rests}" if undefined else rests
+
+
+_KEYS = ["model", "axis", "transformation"]
+
+
+def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+    """A row for each model x transformation: its scores on the items of accepted pairs alone, before and after.
+
+    `rows` are those of `evaluation.measures.accepted_pairs.AcceptedScore`, `scores` the study's. Columns: model, axis,
+    transformation, n_datasets, n_items (summed over data sets and seeds), original, score, difference (points; seeds
+    averaged first, then data sets), difference_all (of all items of the same data sets and seeds), reason (why there is
+    none, or how many data sets and seeds it lacks), included_rejected.
+    """
+    counted = rows[(rows["status"] == "evaluated") | include_rejected]
+    units = ["model", "dataset", "transformation", "seed"]
+    whole = with_originals(scores, scores)
+    whole = whole.assign(difference_all=100 * (whole["score"] - whole["original"]))
+    joined = counted.merge(whole[[*units, "difference_all"]], on=units, how="left")
+    joined = joined.assign(
+        difference=100 * (joined["score"] - joined["original"]),
+        included_rejected=joined["status"] == "included_rejected",
+    )
+    made = [
+        _transformation(dict(zip(_KEYS, key, strict=True)), part) for key, part in joined.groupby(_KEYS, sort=False)
+    ]
+    columns = [*_KEYS, "n_datasets", "n_items", "original", "score", "difference", "difference_all", "reason"]
+    table = pd.DataFrame(made, columns=[*columns, "included_rejected"])
+    return in_order(table).reset_index(drop=True)
+
+
+def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, object]:
+    """One row, from those of its data sets and seeds."""
+    there = part[part["difference"].notna()]
+    numbers = ["original", "score", "difference", "difference_all"]
+    means = there.groupby("dataset", sort=False)[numbers].mean(skipna=False).mean(skipna=False)
+    lost = part[part["difference"].isna()]
+    reasons = f"{len(lost)} of {len(part)} data sets and seeds have no score" if len(lost) else ""
+    if len(lost):
+        nearest = lost.iloc[int(lost["n"].argmax())]
+        reasons = f"{reasons}; nearest {nearest['dataset']}: {nearest['reason']}"
+    return {
+        **key,
+        **{str(name): value for name, value in means.items()},
+        "n_datasets": there["dataset"].nunique(),
+        "n_items": int(there["n"].sum()),
+        "reason": reasons,
+        "included_rejected": bool(part["included_rejected"].any()),
+    }
+
+
+ENGLISH, OTHERS = "English", "Other languages"
+_COLUMNS = ["model", "axis", "size", "rank", "ordering"]
+
+
+def drop_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+    """A row for each data set x model x transformation: its original score and what is lost (HTEB, Figure 9).
+
+    Columns: setting (`ENGLISH` or `OTHERS`, by the languages of the data set's texts), dataset, model, transformation,
+    axis, original (on the same items), score, drop (original - score, in points; seeds averaged first). What is
+    undefined is not in it, nor what stands on none of the total's axes.
+    """
+    paired = paired_scores(of_total(counting_scores(scores, include_rejected), scores), scores)
+    paired = paired[paired["difference"].notna()]
+    languages = scores.drop_duplicates("dataset").set_index("dataset")["language"]
+    english = paired["dataset"].map(languages) == "en"
+    table = paired.assign(setting=english.map({True: ENGLISH, False: OTHERS}), drop=-paired["difference"])
+    return table[["setting", "dataset", "model", "transformation", "axis", "original", "score", "drop"]]
+
+
+def profile_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+    """How much each axis moves each model, whichever way (HTEB, Figures 10 and 11): a row for each model x axis.
+
+    Columns: model, axis, size (of the axis's difference from the original, in points), rank (1: the axis that moves the
+    model most), ordering (the axes from most to least, by " > "). Models with the same ordering stand together, in
+    the order of the orderings' numbers of models. Models that lack an axis are not in it. The axes are those that the
+    total rests on.
+    """
+    table = axis_table(scores, include_rejected=include_rejected)
+    axes = list(Axes.of(scores).of_total)
+    differences = table.set_index("model")[[f"{axis}_difference" for axis in axes]].dropna().abs()
+    differences.columns = pd.Index(axes)
+    long = differences.rename_axis("model").reset_index().melt("model", var_name="axis", value_name="size")
+    if long.empty:
+        return pd.DataFrame(columns=_COLUMNS)
+    long["rank"] = long.groupby("model")["size"].rank(ascending=False, method="first").astype(int)
+    long = long.sort_values(["model", "rank"])
+    orderings = long.groupby("model")["axis"].agg(" > ".join)
+    long["ordering"] = long["model"].map(orderings)
+    common = long["ordering"].map(orderings.value_counts())
+    place = long["model"].map({model: number for number, model in enumerate(differences.index)})
+    keys = pd.DataFrame({"common": -common, "ordering": long["ordering"], "place": place, "rank": long["rank"]})
+    order = keys.sort_values(["common", "ordering", "place", "rank"]).index
+    return long.loc[order, _COLUMNS].reset_index(drop=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings
-from annotation.statistics.paired import spearman_interval
 from evaluation.tables.scores import in_order
-from plumbline.streams import stream
+from plumbline.statistics.paired import spearman_interval
+from plumbline.statistics.seeding import stream
 
 QUANTILES = {"low": 0.05, "lower_quartile": 0.25, "median": 0.5, "upper_quartile": 0.75, "high": 0.95}
 

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.paired import sample_sd
-from evaluation.statistics.rankings import kendall, split_half
-from evaluation.tables.boards import board
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, of_total, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, transformations_of
-from plumbline.streams import stream
+from plumbline.statistics.paired import sample_sd
+from plumbline.statistics.rankings import borda, kendall, rank_intervals, split_half
+from plumbline.statistics.seeding import stream
 from plumbline.transformations import Axes
+
+ENDS = ("rank_low", "rank_high", "borda_low", "borda_high", "mean_low", "mean_high", "group", "interval_reason")
+
+
+def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = None) -> pd.DataFrame:
+    """Models (rows of `grid`) ranked by Borda count over tasks (its columns), best rank first.
+
+    `types` name each task's type. Columns: model, rank, borda, mean (over tasks), category_mean (over types' means),
+    with a `seed` the ends of 95% intervals over tasks and the groups that cannot be told apart (`ENDS`;
+    `plumbline.statistics.rankings`), n_datasets (tasks with a score), one for each type (the mean over its
+    tasks), reason (what scores a model lacks). As in mteb a model that lacks a score has no means where it lacks it.
+
+    Source: MMTEB, 3.1, Tables 2 and 18.
+    """
+    models = list(grid.index)
+    table = pd.DataFrame({"model": models})
+    if seed is None or not grid.size:
+        counted = borda(grid)
+    else:
+        counted = rank_intervals(grid, rng=stream(seed, "rank intervals")).rename(columns={"reason": "interval_reason"})
+    for name in ("rank", "borda"):
+        table[name] = counted[name].to_numpy()
+    table["mean"] = grid.mean(axis=1, skipna=False).to_numpy()
+    kinds = list(dict.fromkeys(types[str(task)] for task in grid))
+    of = {kind: [task for task in grid if types[str(task)] == kind] for kind in kinds}
+    by_kind = pd.DataFrame({kind: grid[own].mean(axis=1, skipna=False) for kind, own in of.items()}, index=models)
+    table["category_mean"] = by_kind.mean(axis=1, skipna=False).to_numpy()
+    for name in ENDS:
+        if name in counted:
+            table[name] = counted[name].to_numpy()
+    table["n_datasets"] = grid.notna().sum(axis=1).to_numpy()
+    table[kinds] = by_kind.to_numpy()
+    n_tasks = grid.shape[1]
+    table["reason"] = [f"without {n_tasks - n} of these" if n < n_tasks else "" for n in table["n_datasets"]]
+    return table.sort_values("rank", kind="stable").reset_index(drop=True)
+
 
 OVERALL = "overall"
 
@@ -77,7 +114,7 @@ def ranking_table(
 
     The scores are the whole originals', or with `transformed` the axis-balanced ones (`dataset_totals`). `same_items`
     takes the originals on the data sets and items that the transformed ones rest on, to be laid beside these. The
-    columns are those of `evaluation.tables.boards.board`, with intervals where there is a `seed`; task types are the
+    columns are those of `evaluation.tables.ranks.board`, with intervals where there is a `seed`; task types are the
     categories. A model that lacks a transformation or seed which another has lacks that data set's score; data sets on
     which no model has a score do not count. Best rank first.
     """

@@ -15,8 +15,8 @@ import pandas as pd
 
 from annotation.records import Verdict
 from annotation.verdicts.marks import marks_of
-from evaluation.scopes import Scope, accepted_scopes, decision_at, needs, scope_of
 from evaluation.tables.pairs import counting_scores, paired_scores
+from evaluation.tables.resampling import Scope, accepted_scopes, decision_at, needs, scope_of
 from evaluation.tables.scores import axis_means, failures
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import Axes, in_order
@@ -59,7 +59,7 @@ def threshold_table(
     that count, comma-separated), n_scopes (accepted scopes), reason, simulated, rules_fixed. What was included
     although refused counts where the threshold accepts it.
     """
-    ground = _Ground.of(scores, verdicts)
+    ground = _ScoreBasis.of(scores, verdicts)
     marks: dict[str, Any] = marks_of(verdicts)
     parts, known = [], {}
     for threshold in thresholds:
@@ -98,7 +98,7 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
     percentile interval), n_resamples, n_defined (those that give a value), reason, simulated, rules_fixed. There is no
     interval where more than 2.5% of the resamples, a whole tail, give no value.
     """
-    ground = _Ground.of(scores, verdicts)
+    ground = _ScoreBasis.of(scores, verdicts)
     marks: dict[str, Any] = marks_of(verdicts)
     now = ground.totals(accepted_scopes(verdicts, [verdict.decision for verdict in verdicts])).set_index("model")
     patterns, place, times = np.unique(accepted.to_numpy(bool), axis=0, return_inverse=True, return_counts=True)
@@ -118,7 +118,7 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
 
 
 @dataclass(frozen=True)
-class _Ground:
+class _ScoreBasis:
     """All scores that decisions can let in (rows of `paired_scores`, with the `unit` of each), and what units need.
 
     `failures` says why models that failed have none; `axis_of` is each transformation's axis.
@@ -133,7 +133,7 @@ class _Ground:
     units: pd.DataFrame
 
     @classmethod
-    def of(cls, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> _Ground:
+    def of(cls, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> _ScoreBasis:
         units = needs(scores, {scope_of(verdict) for verdict in verdicts})
         units = units.assign(unit=np.arange(len(units)))
         paired = paired_scores(counting_scores(scores, include_rejected=True), scores)

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats
-from evaluation.statistics.counted import Measure, mean, precision, rho, v_measure, weighted_f1
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.scoring import evaluate_task, main_score
 from generation.datasets.dataset import Dataset
 from generation.datasets.mteb_registry import gold_column
+from plumbline.statistics.paired import DEFINED_SHARE, Estimate, Floats
+from plumbline.statistics.resampled_measures import Measure, mean, precision, rho, v_measure, weighted_f1
 from plumbline.study.datasets import SEARCHES, TaskType
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ LABELS = "labels"
 
 
 @dataclass(frozen=True)
-class Part:
+class SubsetScores:
     """The items of one subset: their gold and what the model made of them, in one order.
 
     `beside` is what other metrics read of them: of searches by metric, of classification `LABELS`, a row for each run.
@@ -59,7 +59,7 @@ class Part:
 class Items:
     """A model's items by subset, and the measure whose mean over subsets is the score; or why there are none."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SubsetScores, ...] = ()
     measure: Measure | None = None
     reason: str = ""
 
@@ -137,7 +137,9 @@ def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.
     return Estimate(value, float(low), float(high), n, "")
 
 
-def _resampled(measure: Measure, first: Part, second: Part, number: int, rng: np.random.Generator) -> Floats:
+def _resampled(
+    measure: Measure, first: SubsetScores, second: SubsetScores, number: int, rng: np.random.Generator
+) -> Floats:
     n = len(first.gold)
     rows = max(1, _AT_ONCE // n)
     one, other = measure(first.gold, first.made), measure(second.gold, second.made)
@@ -172,41 +174,41 @@ def _predictions(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> Part | None:
+def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> SubsetScores | None:
     """Gold and predictions of one subset; None where they do not belong together."""
     from evaluation.tasks.ties import settled  # noqa: PLC0415 (it imports mteb)
 
     if kind in SEARCHES:
         order = [made[query] for query in sorted(made)]
         every = {name: np.array([one[name] for one in order], np.float64) for name in (order[0] if order else ())}
-        return Part(np.zeros(len(made)), every.pop(_QUERY_METRICS[kind], np.empty(0)), every)
+        return SubsetScores(np.zeros(len(made)), every.pop(_QUERY_METRICS[kind], np.empty(0)), every)
     gold = rows[gold_column(task, kind)] if kind != "bitext_mining" else np.arange(len(rows))
     if kind in ("sts", "str", "pair_classification"):
-        part = Part(np.asarray(gold, dtype=np.float64), settled(made["cosine_scores"]))
+        part = SubsetScores(np.asarray(gold, dtype=np.float64), settled(made["cosine_scores"]))
     elif kind == "classification":
         right, runs = np.asarray(gold), [np.asarray(one) for one in made]
         values = _right(right, runs)
-        part = Part(right, values, {LABELS: np.stack(runs)} if len(values) else {})
+        part = SubsetScores(right, values, {LABELS: np.stack(runs)} if len(values) else {})
     elif kind == "multilabel_classification":
         from sklearn.preprocessing import MultiLabelBinarizer  # noqa: PLC0415
 
         wanted = MultiLabelBinarizer().fit_transform(list(gold))
-        part = Part(np.arange(len(wanted)), _right(wanted, [np.asarray(one) for one in made]))
+        part = SubsetScores(np.arange(len(wanted)), _right(wanted, [np.asarray(one) for one in made]))
     elif kind == "summarisation":
         if len(gold) != len(made["cosine_scores"]):
             return None  # mteb leaves out texts whose summaries the model finds all alike, and does not say which
         both = zip(gold, made["cosine_scores"], strict=True)
-        values = np.array([Part(np.asarray(own), settled(cosines)).score(rho) for own, cosines in both])
+        values = np.array([SubsetScores(np.asarray(own), settled(cosines)).score(rho) for own, cosines in both])
         known = values[~np.isnan(values)]  # the others are left out of the score too (`ties`)
-        part = Part(np.zeros(len(known)), known)
+        part = SubsetScores(np.zeros(len(known)), known)
     elif kind == "clustering":
         nested = len(rows) and isinstance(gold[0], list)
         if nested and len(rows) > 1:
             return None  # sets, or levels of one set
-        part = Part(np.asarray(gold[0] if nested else list(gold)), np.asarray(made[0] if nested else made))
+        part = SubsetScores(np.asarray(gold[0] if nested else list(gold)), np.asarray(made[0] if nested else made))
     else:
         (nearest,) = made.values()  # of the one pair of columns
-        part = Part(np.asarray(gold), np.asarray([one["corpus_id"] for one in nearest]))
+        part = SubsetScores(np.asarray(gold), np.asarray([one["corpus_id"] for one in nearest]))
     return part if part.gold.shape[:1] == part.made.shape[:1] else None
 
 

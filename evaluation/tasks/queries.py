@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from evaluation.statistics.abstention import confidences
+from plumbline.statistics.abstention import confidences
 
 Similarities = Mapping[str, Mapping[str, float]]  # of each query's passages that were ranked
 #: mteb's main metrics of searches, as trec_eval calls them of a query
@@ -15,7 +15,7 @@ OF_QUERY = {"ndcg_at_10": "ndcg_cut_10", "map_at_1000": "map_cut_1000"}
 
 
 @dataclass(frozen=True)
-class Part:
+class QueryScores:
     """The queries of one subset, in one order: their metric, and their confidences (`statistics.abstention`)."""
 
     metric: list[float]
@@ -27,7 +27,7 @@ class Queries:
     """Notes each query's `metric` (mteb's name of the main metric) and confidences, a part a subset."""
 
     metric: str
-    parts: list[Part] = field(default_factory=list)
+    parts: list[QueryScores] = field(default_factory=list)
 
     def on(self, task: Any) -> None:
         """Watch a task of mteb's (`AbsTaskRetrieval`) that is about to be scored."""
@@ -38,7 +38,7 @@ class Queries:
         ranked = _without_first(found) if task.skip_first_result else found
         name = OF_QUERY[self.metric]
         sure = [confidences(list(ranked[query].values())) for query in scores]
-        self.parts.append(Part([float(own[name]) for own in scores.values()], sure))
+        self.parts.append(QueryScores([float(own[name]) for own in scores.values()], sure))
         return measure(scores, qrels, found, **others)
 
 

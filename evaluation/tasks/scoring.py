@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.tasks.mteb import mteb_task
-from evaluation.tasks.own_data import local_task
+from evaluation.tasks.own_data import local_task, mteb_task
 from evaluation.tasks.protocols import METRICS, Protocol
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generation.datasets.mteb_registry import BITEXT, gold_column, task_of, text_columns
-from generation.datasets.rows import in_memory
-from generation.datasets.search_data import search_data
+from generation.datasets.rows import in_memory, search_data
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, nearest
 from plumbline.study.datasets import SEARCHES, TRAINED, MtebDataset, TaskType
 
@@ -27,7 +26,7 @@ _CANDIDATES = {"query", "positive", "negative"}
 
 
 @dataclass(frozen=True)
-class Loaded:
+class MtebTaskData:
     """An mteb task with its data, and what the study says about it.
 
     `task` is mteb's object; its `dataset` has the splits of each subset: tables of the library datasets or, for
@@ -51,7 +50,7 @@ class Loaded:
         trained = self.kind in TRAINED and self.task.train_split != self.split
         return [*([("train", self.task.train_split)] if trained else []), ("test", self.split)]
 
-    def with_data(self, data: Mapping[str, Any]) -> Loaded:
+    def with_data(self, data: Mapping[str, Any]) -> MtebTaskData:
         """A copy with other data and a random state of its own, which mteb changes when it runs a task."""
         from mteb._set_seed import _set_seed  # noqa: PLC0415 (as AbsTask.__init__ does; it has no public way)
 
@@ -62,7 +61,7 @@ class Loaded:
         return dataclasses.replace(self, task=task)
 
 
-def load_task(spec: MtebDataset) -> Loaded:
+def load_task(spec: MtebDataset) -> MtebTaskData:
     """Load a task's data.
 
     Raises StudyError for what mteb does not have, DataError for data that are not what mteb expects, and ServiceError
@@ -77,7 +76,7 @@ def load_task(spec: MtebDataset) -> Loaded:
                 _read_changed(task, split)
     except PlumblineError as error:
         raise type(error)(f"data set {spec.name!r}: {error}") from None
-    return Loaded(task, kind, split, languages)
+    return MtebTaskData(task, kind, split, languages)
 
 
 def _read(task: Any) -> None:

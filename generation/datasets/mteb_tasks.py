@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generation.datasets.dataset import Change, Dataset, Passages, Replacement, TextTable, drawn_others
-from generation.datasets.mteb_loading import Loaded, load_task, quiet
+from generation.datasets.mteb_loading import MtebTaskData, load_task, quiet
 from generation.datasets.mteb_registry import text_columns
 from plumbline.records import Text
 from plumbline.study.datasets import SEARCHES, SIMILARITIES, TRAINED, MtebDataset, TaskType
@@ -29,7 +29,7 @@ class MtebTask(Dataset):
     name: str
     task: TaskType
     revision: str
-    loaded: Loaded
+    loaded: MtebTaskData
     passages: bool = False
 
     def texts(self) -> Iterator[Text]:

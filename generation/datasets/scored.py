@@ -14,7 +14,7 @@ from generation.datasets.dataset import Dataset, drawn_others
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_registry import BITEXT, text_columns
 from generation.datasets.mteb_tasks import MtebTask, passage_texts
-from generation.datasets.search_data import passage_names
+from generation.datasets.rows import passage_names
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
 from plumbline.records import nfc
@@ -25,7 +25,7 @@ SUMMARIES, SUMMARY = "human_summaries", "summary"
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredItem:
     """An item that is scored, and its gold."""
 
     subset: str  #: empty where the data set has one alone
@@ -47,7 +47,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _SubsetRows:
     """The rows of one subset, under the names that columns have in local files."""
 
     subset: str
@@ -56,7 +56,7 @@ class _Rows:
     languages: Sequence[tuple[str, str]]
 
 
-def scored_items(dataset: Dataset) -> list[Scored]:
+def scored_items(dataset: Dataset) -> list[ScoredItem]:
     """All items of the scored split, in order. Raises StudyError for a type that people are not asked to do."""
     if dataset.task == "instruction_reranking":
         raise StudyError(
@@ -106,14 +106,14 @@ def _searches(dataset: Dataset) -> bool:
     return dataset.task in ("reranking", "retrieval")
 
 
-def _rows_of_files(dataset: TableDataset) -> _Rows:
+def _rows_of_files(dataset: TableDataset) -> _SubsetRows:
     frame = dataset.splits["test"]
     own = frame["language"] if "language" in frame else [dataset.language] * len(frame)
     columns = {str(name): list(frame[name]) for name in frame}
-    return _Rows("", [str(row) for row in range(len(frame))], columns, [language_pair(one) for one in own])
+    return _SubsetRows("", [str(row) for row in range(len(frame))], columns, [language_pair(one) for one in own])
 
 
-def _rows_of_mteb(dataset: MtebTask) -> Iterator[_Rows]:
+def _rows_of_mteb(dataset: MtebTask) -> Iterator[_SubsetRows]:
     task, kind = dataset.loaded.task, dataset.task
     texts = BITEXT if kind == "bitext_mining" else text_columns(task, kind)
     ours = {1: ("text",), 2: SENTENCES}[len(texts)] if kind != "summarisation" else (SUMMARIES, "machine_summaries")
@@ -128,10 +128,10 @@ def _rows_of_mteb(dataset: MtebTask) -> Iterator[_Rows]:
             columns[gold] = list(part[theirs]) if theirs in part.column_names else [None] * len(part)
         names = [f"{prefix}{row}" for row in range(len(part))]
         languages = [dataset.loaded.languages[subset]] * len(names)
-        yield _Rows("" if subset == "default" else subset, names, columns, languages)
+        yield _SubsetRows("" if subset == "default" else subset, names, columns, languages)
 
 
-def _of_rows(dataset: Dataset, tables: Sequence[_Rows] | Iterator[_Rows]) -> Iterator[Scored]:
+def _of_rows(dataset: Dataset, tables: Sequence[_SubsetRows] | Iterator[_SubsetRows]) -> Iterator[ScoredItem]:
     for rows in tables:
         for place, name in enumerate(rows.names):
             row = {column: cells[place] for column, cells in rows.columns.items()}
@@ -139,8 +139,8 @@ def _of_rows(dataset: Dataset, tables: Sequence[_Rows] | Iterator[_Rows]) -> Ite
 
 
 def _of_row(
-    dataset: Dataset, rows: _Rows, name: str, row: Mapping[str, Any], languages: tuple[str, str]
-) -> Iterator[Scored]:
+    dataset: Dataset, rows: _SubsetRows, name: str, row: Mapping[str, Any], languages: tuple[str, str]
+) -> Iterator[ScoredItem]:
     """The items of one row: itself; of lists of texts each."""
     kind, (first, second) = dataset.task, languages
     if kind in ("sts", "str", "pair_classification"):
@@ -148,10 +148,10 @@ def _of_row(
         paired = kind == "pair_classification"
         labels = (str(int(row["label"])),) if paired and row["label"] in (0, 1) else ()
         score = math.nan if paired or row["score"] is None else float(row["score"])
-        yield Scored(rows.subset, name, first, second, fields, labels, score)
+        yield ScoredItem(rows.subset, name, first, second, fields, labels, score)
     elif kind == "bitext_mining":
         own = {name: _text(row["sentence2"])}
-        yield Scored(
+        yield ScoredItem(
             rows.subset, name, first, second, {"sentence1": _text(row["sentence1"])},
             candidates=own, relevant=frozenset(own),
         )  # fmt: skip
@@ -160,7 +160,7 @@ def _of_row(
         texts = row["machine_summaries"]
         for place, (text, score) in enumerate(zip(texts, _each(row["relevance"], texts), strict=True)):
             known = math.nan if score is None else float(score)
-            yield Scored(
+            yield ScoredItem(
                 rows.subset, f"{name}/machine_summaries/{place}", first, second,
                 {SUMMARIES: human, SUMMARY: _text(text)}, score=known, drawn_with=name,
             )  # fmt: skip
@@ -168,13 +168,13 @@ def _of_row(
         column = text_columns(dataset.loaded.task, kind)[0] if isinstance(dataset, MtebTask) else "text"
         for place, (text, label) in enumerate(zip(row["text"], _each(row["label"], row["text"]), strict=True)):
             item, labels = f"{name}/{column}/{place}", () if label is None else (str(label),)
-            yield Scored(rows.subset, item, first, first, {"text": _text(text)}, labels, drawn_with=name)
+            yield ScoredItem(rows.subset, item, first, first, {"text": _text(text)}, labels, drawn_with=name)
     else:
         label = row["label"]
         if dataset.task == "clustering" and isinstance(label, list):
             label = label[0] if label else None  # of levels the first, which is the coarsest
         several = isinstance(label, (list, tuple))
-        yield Scored(
+        yield ScoredItem(
             rows.subset, name, first, first, {"text": _text(row["text"])},
             tuple(map(str, label)) if several else (() if label is None else (str(label),)),
         )  # fmt: skip
@@ -185,7 +185,7 @@ def _each(gold: Sequence[Any] | None, texts: Sequence[Any]) -> Sequence[Any]:
     return [None] * len(texts) if gold is None else gold
 
 
-def _searches_of_files(dataset: TableDataset) -> Iterator[Scored]:
+def _searches_of_files(dataset: TableDataset) -> Iterator[ScoredItem]:
     frame = dataset.splits["test"]
     own = frame["language"] if "language" in frame else [dataset.language] * len(frame)
     ids = list(dataset.corpus)
@@ -202,10 +202,10 @@ def _searches_of_files(dataset: TableDataset) -> Iterator[Scored]:
             texts = [*map(_text, lists[0]), *map(_text, lists[1])]
             passages = dict(zip(passage_names(f"q{row}", [*lists[0], *lists[1]]), texts, strict=True))
             right = frozenset(list(passages)[: len(lists[0])])
-        yield Scored("", name, first, second, {"query": query}, candidates=passages, relevant=right)
+        yield ScoredItem("", name, first, second, {"query": query}, candidates=passages, relevant=right)
 
 
-def _searches_of_mteb(dataset: MtebTask) -> Iterator[Scored]:
+def _searches_of_mteb(dataset: MtebTask) -> Iterator[ScoredItem]:
     for subset, parts in dataset.loaded.task.dataset.items():
         part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
         texts = dict(zip(part["corpus"]["id"], passage_texts(part["corpus"]), strict=True))
@@ -215,7 +215,7 @@ def _searches_of_mteb(dataset: MtebTask) -> Iterator[Scored]:
             ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
             passages = {one: _text(texts[one]) for one in dict.fromkeys([*judged, *ranked]) if one in texts}
             right = frozenset(one for one, value in judged.items() if value > 0 and one in passages)
-            yield Scored(
+            yield ScoredItem(
                 prefix.rstrip("/"), f"{prefix}{query}", first, second, {"query": _text(text)},
                 candidates=passages, relevant=right,
             )  # fmt: skip

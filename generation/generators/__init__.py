@@ -52,7 +52,7 @@ class Completion:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GenerationOutcome:
     """What came back for a job.
 
     `raw` is the last answer as it came, `output` the same after `generation.cleaning`; `intermediate` is the cleaned
@@ -74,7 +74,7 @@ class Generator(Protocol):
     def concurrency(self) -> int:
         """How many jobs it wants in flight at once."""
 
-    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+    async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """The outcome of one attempt at a job.
 
         Raises TextFailedError where this text can never succeed, TextUnansweredError where it got no answer this
@@ -96,7 +96,7 @@ class Together:
         """As many as the one that wants most."""
         return max(one.concurrency for one in self._generators.values())
 
-    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+    async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """The outcome, of whoever makes the job's transformation."""
         return await self._generators[job.transformation].transform(job, attempt)
 
@@ -138,7 +138,7 @@ def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation]) -> Genera
 
         return Functions.of(kinds)
     if way == "outputs":
-        from generation.generators.outputs import OutputsFiles  # noqa: PLC0415
+        from generation.generators.files import OutputsFiles  # noqa: PLC0415
 
         return OutputsFiles.of(kinds)
     return GENERATORS[plan.study.generator.kind](plan)
@@ -146,9 +146,9 @@ def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation]) -> Genera
 
 # Imported late: what each needs takes seconds or lives on the GPU host, and most commands never generate.
 def _recorded(plan: Plan) -> Generator:
-    from generation.generators.recorded import Recorded  # noqa: PLC0415
+    from generation.generators.files import RecordedOutputs  # noqa: PLC0415
 
-    return Recorded.of(plan.study)
+    return RecordedOutputs.of(plan.study)
 
 
 def _openai(plan: Plan) -> Generator:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from generation.cleaning import clean
-from generation.generators import Attempt, Completion, Outcome
+from generation.generators import Attempt, Completion, GenerationOutcome
 from generation.jobs import Job
 from plumbline.languages import language_name
 from plumbline.prompts import Prompt
@@ -35,7 +35,7 @@ class Chat(abc.ABC):
     async def close(self) -> None:
         """Let go of connections and memory."""
 
-    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+    async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """Run the calls of a transformation, each on the cleaned answer to the one before."""
         text, raw = job.text, ""
         outputs: list[str] = []
@@ -45,6 +45,6 @@ class Chat(abc.ABC):
             answer = await self.ask(message, attempt)
             text, raw = clean(answer.text), answer.text
             if answer.cut_off or not text:
-                return Outcome("", outputs[0] if outputs else None, raw, cut_off=answer.cut_off)
+                return GenerationOutcome("", outputs[0] if outputs else None, raw, cut_off=answer.cut_off)
             outputs.append(text)
-        return Outcome(text, outputs[0] if len(outputs) > 1 else None, raw)
+        return GenerationOutcome(text, outputs[0] if len(outputs) > 1 else None, raw)

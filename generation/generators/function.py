@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from generation.functions import Function, load_function
-from generation.generators import Attempt, Outcome
+from generation.generators import Attempt, GenerationOutcome
 from generation.jobs import Job
 from plumbline.errors import TextFailedError
 from plumbline.study.transformations import Transformation
@@ -31,11 +31,11 @@ class Functions:
         """Those of some transformations. Importing them runs code; raises StudyError where one cannot be."""
         return cls({name: load_function(kind.function) for name, kind in kinds.items()})
 
-    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+    async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """What the function gives. Raises TextFailedError where that is no text, or not twice the same."""
         call = functools.partial(_called, self._functions[job.transformation], job)
         text = await asyncio.get_running_loop().run_in_executor(self._thread, call)
-        return Outcome(text, None, text, repeatable=False)
+        return GenerationOutcome(text, None, text, repeatable=False)
 
     async def close(self) -> None:
         """End the thread."""

@@ -29,10 +29,10 @@ from pydantic import ValidationError
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from generation.jobs import Plan
-from plumbline.disk import make_folder
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.prompts import Prompt
 from plumbline.resources import installing
+from plumbline.store import make_folder
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.evaluation import refuse_no_model, refuse_no_repository

@@ -6,9 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from generation.instructions.calls import calls_of
-from generation.instructions.kept import Replies
 from generation.instructions.records import REMOVED, REPLIES
-from generation.instructions.run import Worded, word_instructions
+from generation.instructions.run import Replies, WordingRun, word_instructions
 from generation.instructions.tasks import asked_of
 from plumbline import cli
 from plumbline.commands import as_called
@@ -57,7 +56,7 @@ def _left(study: Study, *, again: bool) -> str:
     )
 
 
-def _said(study: Study, found: Worded) -> list[str]:
+def _said(study: Study, found: WordingRun) -> list[str]:
     counts = found.counts
     lines = [
         f"{study.name}: {counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered,"

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from generation.instructions.tasks import FOLDER, TaskWords, asked_of, listed, tasks_of
+from generation.instructions.tasks import FOLDER, DatasetDescription, asked_of, listed, tasks_of
 from generation.jobs import generator_hash
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.languages import language_name
 from plumbline.prompts import Prompt, load_prompt, prompt_hash
+from plumbline.reading import MalformedError, parse_json
+from plumbline.records import nfc
 from plumbline.study import Study
+from plumbline.study.base import LONGEST
 from plumbline.study.datasets import TaskType
 from plumbline.study.generator import RecordedGenerator
 from plumbline.study.subject import Context
+from plumbline.words import shows
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ def maker_hash(study: Study) -> str:
     return made
 
 
-def _of_context(study: Study, context: Context, tasks: list[TaskWords]) -> Iterator[Call]:
+def _of_context(study: Study, context: Context, tasks: list[DatasetDescription]) -> Iterator[Call]:
     template, subject, maker = load_prompt(context, FOLDER), asked_of(study), maker_hash(study)
     types = set[TaskType]()
     for one in tasks:
@@ -57,7 +63,7 @@ def _of_context(study: Study, context: Context, tasks: list[TaskWords]) -> Itera
         yield Call(key, message, context, task, one.task_type, subject.per_call, prompt_hash((template,)))
 
 
-def _message(template: Prompt, number: int, language: str, task: TaskWords) -> str:
+def _message(template: Prompt, number: int, language: str, task: DatasetDescription) -> str:
     values = {
         "number": str(number),
         "wording_language": language_name(language),
@@ -66,3 +72,66 @@ def _message(template: Prompt, number: int, language: str, task: TaskWords) -> s
         "text_languages": listed(task.languages),
     }
     return template.render({name: value for name, value in values.items() if name in template.variables})
+
+
+KEY = "prompts"
+_JOINERS = "\u200c\u200d"  # words of Persian, conjuncts of Indic scripts and joined emoji need them
+
+
+class InvalidReplyError(ValueError):
+    """An answer that is not what was asked for; says why."""
+
+
+def schema(number: int) -> dict[str, Any]:
+    """The JSON schema of an answer with so many wordings."""
+    wordings = {"type": "array", "items": {"type": "string"}, "minItems": number, "maxItems": number}
+    return {"type": "object", "properties": {KEY: wordings}, "required": [KEY], "additionalProperties": False}
+
+
+def read_reply(answer: str, number: int) -> tuple[str, ...]:
+    """The wordings of an answer, in NFC, without blanks around them.
+
+    Raises InvalidReplyError for what is no such JSON, another number of wordings, and one that is empty, of several
+    lines, too long, or there twice.
+
+    >>> read_reply('{"prompts": ["Find it", "What is sought?"]}', 2)
+    ('Find it', 'What is sought?')
+    """
+    try:
+        found = parse_json(_json_of(answer))
+    except MalformedError as error:
+        raise InvalidReplyError(f"no JSON: {error}") from None
+    wordings = found.get(KEY) if isinstance(found, dict) else None
+    if not isinstance(wordings, list) or not all(isinstance(one, str) for one in wordings):
+        raise InvalidReplyError(f"no list of texts under {KEY!r}")
+    lines = tuple(wording(one) for one in wordings)
+    if len(lines) != number:
+        raise InvalidReplyError(f"{len(lines)} wordings instead of {number}")
+    if twice := [one for one in lines if lines.count(one) > 1]:
+        raise InvalidReplyError(f"the wording {twice[0][:60]!r} twice")
+    return lines
+
+
+def wording(text: str) -> str:
+    """A wording in the form in which it is kept. Raises InvalidReplyError for one that models cannot be given."""
+    line = nfc(text).strip()
+    if not shows(line):
+        raise InvalidReplyError("an empty wording, which is no instruction: `none` is evaluated in any case")
+    if not all(map(_stays, " " + line, line)):
+        raise InvalidReplyError(f"the wording {line[:60]!a} holds a line break, or a character that shows as nothing")
+    if len(line) > LONGEST:
+        raise InvalidReplyError(f"a wording of {len(line)} characters; {LONGEST} are enough")
+    return line
+
+
+def _stays(before: str, sign: str) -> bool:
+    """Whether a sign may stand in a wording: blanks of any kind, and joiners in scripts that are written with them."""
+    return sign.isprintable() or unicodedata.category(sign) == "Zs" or (sign in _JOINERS and not before.isascii())
+
+
+def _json_of(answer: str) -> str:
+    """The answer without the fence that models put around JSON."""
+    text = answer.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].strip().removeprefix("json")
+    return text

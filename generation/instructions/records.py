@@ -60,7 +60,7 @@ class Instruction(Record):
         return self.task == task if self.task else self.task_type == task_type
 
 
-class Removed(Record):
+class RemovedWording(Record):
     """A wording that another stands for (`instructions/removed.json`)."""
 
     text: str = Field(description="the wording")

@@ -6,43 +6,202 @@ Each reply is in a journal when it was received, so `kill -9` loses only what wa
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
 
+from pydantic import Field
 from tqdm import tqdm
 
-from generation.generators import Attempt
-from generation.instructions.askers import Asker, start
-from generation.instructions.calls import Call, calls_of, maker_hash
-from generation.instructions.kept import Replies
-from generation.instructions.people import by_people
-from generation.instructions.records import REMOVED, Instruction, Removed, Reply
-from generation.instructions.replies import InvalidReplyError, read_reply
-from generation.instructions.tasks import TaskWords, asked_of, tasks_of
-from generation.instructions.wordings import human_wording, machine_wording, one_of_each
+from generation.generators import Attempt, Completion
+from generation.generators.chat import Chat
+from generation.instructions.calls import KEY, Call, InvalidReplyError, calls_of, maker_hash, read_reply, schema
+from generation.instructions.records import REMOVED, REPLIES, Instruction, RemovedWording, Reply
+from generation.instructions.tasks import DatasetDescription, asked_of, tasks_of
+from generation.instructions.wordings import by_people, human_wording, machine_wording, one_of_each
 from generation.work import all_through, show
-from plumbline.errors import DataError, TextFailedError, TextUnansweredError
+from plumbline.errors import DataError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.file_hashes import cached_file_hash
-from plumbline.manifest import write_kept_table
-from plumbline.store import only_one, write_json
+from plumbline.journal import Journal, record_lines
+from plumbline.manifest import refuse_replaced_table, write_kept_table
+from plumbline.records import Record
+from plumbline.store import only_one, read_records, write_json
 from plumbline.study import Study
-from plumbline.study.generator import Sampling
+from plumbline.study.generator import OpenAIGenerator, RecordedGenerator, Sampling, VllmGenerator
 from plumbline.study.subject import INSTRUCTIONS
+
+COMMAND = "generation.instructions"
+
+
+class Replies:
+    """A study's replies; with `again` failed calls are asked again, unanswered ones always are."""
+
+    def __init__(self, study: Study, calls: Sequence[Call], *, again: bool = False) -> None:
+        self.calls, self._study = calls, study
+        self.journal = Journal((study.scratch / REPLIES).with_suffix(".journal"))
+        self._again = {"failed", "unanswered"} if again else {"unanswered"}
+        self._rows = {row.key: row for row in self._read()}
+
+    def todo(self) -> list[Call]:
+        """The calls that are left."""
+        return [call for call in self.calls if call.key not in self._rows or self._rows[call.key].status in self._again]
+
+    def add(self, reply: Reply) -> None:
+        """Note a reply; it is in the journal when this returns."""
+        self.journal.append(reply)
+        self._rows[reply.key] = reply
+
+    def settle(self) -> None:
+        """Turn the journal into the table: wanted replies first, in the calls' order."""
+        if (self._study.folder / REPLIES).exists() and not self.journal.path.exists():
+            return
+        wanted = [call.key for call in self.calls if call.key in self._rows]
+        order = [*wanted, *(key for key in self._rows if key not in set(wanted))]
+        write_kept_table(self._study, REPLIES, [self._rows[key] for key in order], Reply)
+        self.journal.remove()
+
+    def of(self, call: Call) -> Reply | None:
+        """The reply to a call."""
+        return self._rows.get(call.key)
+
+    def _read(self) -> Iterator[Reply]:
+        """What is there; later ones go before earlier ones."""
+        command = self._study.command(COMMAND)
+        if (self._study.folder / REPLIES).exists():
+            refuse_replaced_table(self._study, REPLIES, command)
+            yield from read_records(self._study.folder / REPLIES, Reply, command)
+        yield from (Reply.model_validate(row) for _, row in self.journal.lines(Reply))
+
+
+class WordingClient(Protocol):
+    """Who answers calls."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many calls it wants in flight at once."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether another attempt can get another answer."""
+
+    async def answer(self, call: Call, attempt: Attempt) -> Completion:
+        """One attempt at an answer; raises as `Generator.transform`."""
+
+    async def close(self) -> None:
+        """Let go of connections and memory."""
+
+
+@dataclass
+class WordingChatClient:
+    """A chat model whose answers are held to a schema, where it takes one."""
+
+    chat: Chat
+    name: str
+    repeatable: bool = True
+    told: bool = False  #: whether it was said that it takes no schema
+
+    @property
+    def concurrency(self) -> int:
+        """The model's."""
+        return self.chat.concurrency
+
+    async def answer(self, call: Call, attempt: Attempt) -> Completion:
+        """What the model says; one that refuses the schema is asked without it."""
+        held = self.chat.schema
+        try:
+            return await self.chat.ask(call.message, attempt)
+        except TextRefusedError as error:
+            if held is None:
+                raise
+            refused = error
+        self.chat.schema = None
+        try:
+            answer = await self.chat.ask(call.message, attempt)
+        except BaseException:
+            self.chat.schema = held  # it was not the schema that was refused
+            raise
+        if not self.told:
+            print(f"{self.name} takes no JSON schema ({refused}): its answers are only checked when they are here")
+        self.told = True
+        return answer
+
+    async def close(self) -> None:
+        """Close the model's."""
+        await self.chat.close()
+
+
+class RecordedReply(Record):
+    """A line of a file of replies."""
+
+    context: str = Field(description="task_type, description or language")
+    task: str = Field(min_length=1, description="the data set's name; with task_type the type's")
+    prompts: tuple[str, ...] = Field(description="the wordings")
 
 
 @dataclass(frozen=True)
-class Worded:
+class RecordedReplies:
+    """Replies of a file, by context and task; a call that has none stays without an answer."""
+
+    replies: Mapping[tuple[str, str], RecordedReply]
+    repeatable: bool = False
+    concurrency: int = 1
+
+    @classmethod
+    def read(cls, path: Path) -> RecordedReplies:
+        """Those of a JSONL file. Raises DataError with file and line."""
+        found: dict[tuple[str, str], RecordedReply] = {}
+        for number, one in record_lines(path, RecordedReply):
+            if (one.context, one.task) in found:
+                raise DataError(f"{path}: line {number}: a second one for {one.context}, {one.task}; keep one")
+            found[one.context, one.task] = one
+        return cls(found)
+
+    async def answer(self, call: Call, attempt: Attempt) -> Completion:
+        """The recorded reply, as a model would give it. Raises TextUnansweredError where there is none."""
+        found = self.replies.get((call.context, call.task or call.task_type))
+        if found is None:
+            raise TextUnansweredError(f"nothing recorded for {call.context} of {call.task or call.task_type}")
+        return Completion(json.dumps({KEY: list(found.prompts)}, ensure_ascii=False))
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def start(study: Study, number: int) -> WordingClient:
+    """Who answers for the study's generator, ready; must be called in the event loop that will ask."""
+    spec = study.generator
+    chat: Chat
+    if isinstance(spec, RecordedGenerator):
+        return RecordedReplies.read(study.resolve(spec.path))
+    if isinstance(spec, VllmGenerator):
+        from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
+
+        chat = VllmEngine.load(spec, study, {})
+    elif isinstance(spec, OpenAIGenerator):
+        from generation.generators.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
+
+        chat = ChatServer.at(spec, study, {})
+    else:
+        raise StudyError(f"{study.file}: no generator words instructions; add `generator`, or write `contexts: []`")
+    chat.schema = schema(number)
+    return WordingChatClient(chat, spec.model)
+
+
+@dataclass(frozen=True)
+class WordingRun:
     """What a run has: the wordings, those that others stand for, and what became of the calls."""
 
     kept: Sequence[Instruction]
-    removed: Sequence[Removed]
+    removed: Sequence[RemovedWording]
     counts: Counter[str]  #: calls: ok, failed, unanswered, and reused
     trouble: Sequence[Reply]  #: the replies without wordings
 
 
-def word_instructions(study: Study, *, again: bool = False) -> Worded:
+def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     """Ask for the wordings that are missing; writes `instructions/prompts.parquet`, `removed.json`, `replies.parquet`.
 
     `again` asks for failed calls too. Raises StudyError for a study of another subject, DataError for people's file,
@@ -69,7 +228,7 @@ def word_instructions(study: Study, *, again: bool = False) -> Worded:
         write_json(study.folder / REMOVED, found.removed)
         write_kept_table(study, INSTRUCTIONS, [*found.kept, *known], Instruction)
     trouble = [reply for call in calls if (reply := replies.of(call)) is not None and reply.status != "ok"]
-    return Worded(found.kept, found.removed, counts, trouble)
+    return WordingRun(found.kept, found.removed, counts, trouble)
 
 
 async def _ask_all(study: Study, replies: Replies, todo: Sequence[Call], counts: Counter[str]) -> None:
@@ -87,7 +246,7 @@ async def _ask_all(study: Study, replies: Replies, todo: Sequence[Call], counts:
         await asker.close()
 
 
-async def ask_one(study: Study, asker: Asker, call: Call) -> Reply:
+async def ask_one(study: Study, asker: WordingClient, call: Call) -> Reply:
     """Ask until a reply is valid or the attempts of `retry` are used up; the record says which, and why."""
     subject, spec = asked_of(study), study.generator
     sampling = spec.sampling if isinstance(spec.sampling, Sampling) else Sampling()
@@ -118,7 +277,7 @@ async def ask_one(study: Study, asker: Asker, call: Call) -> Reply:
     )  # fmt: skip
 
 
-def _by_machine(study: Study, replies: Replies, tasks: Sequence[TaskWords]) -> Iterator[Instruction]:
+def _by_machine(study: Study, replies: Replies, tasks: Sequence[DatasetDescription]) -> Iterator[Instruction]:
     words = {one.name: one.type_words for one in tasks} | {one.task_type: one.type_words for one in tasks}
     described = {one.name: _said_of(one) for one in tasks}
     for call in replies.calls:
@@ -132,7 +291,7 @@ def _by_machine(study: Study, replies: Replies, tasks: Sequence[TaskWords]) -> I
             )  # fmt: skip
 
 
-def _by_people(study: Study, key: str, tasks: Sequence[TaskWords]) -> Iterator[Instruction]:
+def _by_people(study: Study, key: str, tasks: Sequence[DatasetDescription]) -> Iterator[Instruction]:
     subject = asked_of(study)
     path = getattr(subject, key)
     if not path:
@@ -158,6 +317,6 @@ def _refuse_known(study: Study, known: Sequence[Instruction], kept: Sequence[Ins
             )
 
 
-def _said_of(task: TaskWords) -> str:
+def _said_of(task: DatasetDescription) -> str:
     """What raters read of a data set."""
     return f"{task.type_words} {task.description}".strip()

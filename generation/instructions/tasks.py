@@ -20,7 +20,7 @@ FOLDER: Path = PROMPTS / "instructions"
 
 
 @dataclass(frozen=True)
-class TaskWords:
+class DatasetDescription:
     """A data set of the study: its name, what is done with it, what it holds, and its texts' languages in English."""
 
     name: str
@@ -39,7 +39,7 @@ def asked_of(study: Study) -> InstructionsSubject:
     return study.subject
 
 
-def tasks_of(study: Study) -> list[TaskWords]:
+def tasks_of(study: Study) -> list[DatasetDescription]:
     """The study's data sets, in its order; no data are loaded.
 
     Raises StudyError for what mteb does not have, and for a data set without a description that a context needs.
@@ -60,7 +60,7 @@ def tasks_of(study: Study) -> list[TaskWords]:
                 f" {{{spec.name}: ...}}`, or leave `contexts: [task_type]`"
             )
         names = tuple(dict.fromkeys(language_name(code) for code in codes))
-        found.append(TaskWords(spec.name, kind, types[kind], description, names))
+        found.append(DatasetDescription(spec.name, kind, types[kind], description, names))
     return found
 
 

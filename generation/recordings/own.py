@@ -13,12 +13,14 @@ from pathlib import Path
 
 from pydantic import Field
 
-from generation.recordings.hteb import Published, is_published
+from generation.datasets.tables import read_frame, row_number
+from generation.recordings.hteb import HtebOutputs, is_published
 from plumbline.errors import DataError, StudyError
-from plumbline.json_lines import record_lines
+from plumbline.journal import record_lines
 from plumbline.records import Record, Text, nfc
 from plumbline.study import Study
 from plumbline.study.generator import RecordedGenerator
+from plumbline.study.transformations import Transformation
 
 Place = tuple[str, str | None, str]  # transformation, drawn language, text
 
@@ -58,7 +60,7 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
     """
     path = recordings_path(study)
     if is_published(path):
-        unit = functools.cache(Published(path, study).read)
+        unit = functools.cache(HtebOutputs(path, study).read)
         return lambda text, transformation, seed: unit(transformation, seed).language(text)
     languages: dict[tuple[str, str], str | None] = {}
     for transformation, language, text in load_recordings(path):
@@ -81,3 +83,32 @@ def recordings_path(study: Study) -> Path:
     if not isinstance(study.generator, RecordedGenerator):
         raise StudyError(f"{study.file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
     return study.resolve(study.generator.path)
+
+
+def outputs_path(kind: Transformation) -> Path:
+    """Where a transformation's outputs stand. Raises DataError where there is no file."""
+    path = kind.base / (kind.outputs.path if kind.outputs else "")
+    if not path.is_file():
+        raise DataError(f"transformation {kind.name!r}: no file {path}; correct `outputs.path`")
+    return path
+
+
+def load_outputs(kind: Transformation) -> dict[str, str]:
+    """Each text (in NFC) with its output; an empty cell is one that is not there.
+
+    Raises DataError for a column that is missing, a cell that holds no text, and two outputs for a text.
+    """
+    path, columns = outputs_path(kind), kind.outputs_columns
+    frame = read_frame(path)
+    for column in columns:
+        if column not in frame.columns:
+            there = ", ".join(map(str, frame.columns)) or "none"
+            raise DataError(f"{path}: no column {column!r}; there are: {there}; name yours under `outputs`")
+    found: dict[str, str] = {}
+    for row, cells in zip(frame.index, zip(*(frame[column] for column in columns), strict=True), strict=True):
+        text, output = ("" if cell is None or cell != cell else cell for cell in cells)  # noqa: PLR0124 (NaN)
+        if wrong := next((cell for cell in (text, output) if not isinstance(cell, str)), None):
+            raise DataError(f"{path}: row {row_number(row)} holds {wrong!r:.60}, which is no text")
+        if found.setdefault(nfc(text), output) != output:
+            raise DataError(f"{path}: row {row_number(row)} is a second output for {text[:60]!r}; keep one")
+    return found

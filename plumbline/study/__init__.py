@@ -20,25 +20,23 @@ from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
-from plumbline.study.base import Code, Name, Part, Seed, first_complaint, refuse_duplicates
-from plumbline.study.bundle import BundleSpec
+from plumbline.study.base import Code, Name, Seed, StudyPart, first_complaint, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
-from plumbline.study.evaluation import EvaluationSpec, NoEvaluation
+from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
 from plumbline.study.generator import TAKE_GENERATOR, CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
 from plumbline.study.human import HUMAN, HumanSubject, refuse_one_name, with_human
-from plumbline.study.judged import Judged
+from plumbline.study.judged import VerdictUnit
 from plumbline.study.judges import JudgeSpec, refuse_unfit_judges
-from plumbline.study.own_transformations import own_transformations, within_languages
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
 from plumbline.study.reach import known_texts, refuse_unreachable
-from plumbline.study.subject import OF_TEXTS, Called, SubjectSpec, TextsSubject, called, groups_of_subject
-from plumbline.study.transformations import EIGHT, Transformation
+from plumbline.study.subject import OF_TEXTS, ItemNames, SubjectSpec, TextsSubject, called, groups_of_subject
+from plumbline.study.transformations import EIGHT, Transformation, own_transformations, within_languages
 
 
-class Study(Part):
+class Study(StudyPart):
     """What is decided beforehand, and what is needed for it; `load_study` reads it."""
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
@@ -97,7 +95,7 @@ class Study(Part):
     _outputs: str = PrivateAttr(default="transformations")
     _by_candidate: bool = PrivateAttr(default=False)
     _own: Mapping[str, Transformation] = PrivateAttr(default_factory=dict)
-    _groups: Mapping[str, Judged] = PrivateAttr(default_factory=dict)
+    _groups: Mapping[str, VerdictUnit] = PrivateAttr(default_factory=dict)
 
     @field_validator("transformations")
     @classmethod
@@ -172,7 +170,7 @@ class Study(Part):
         return self._file
 
     @property
-    def kinds(self) -> Mapping[str, Judged]:
+    def kinds(self) -> Mapping[str, VerdictUnit]:
         """What is judged, by name: the study's transformations, or the groups of its subject."""
         return self._groups if self.subject else self.transforming
 
@@ -186,7 +184,7 @@ class Study(Part):
         return self.subject.task(name).raters if isinstance(self.subject, HumanSubject) else self.raters.per_pair
 
     @property
-    def called(self) -> Called:
+    def called(self) -> ItemNames:
         """What people call what is judged and what raters see."""
         return called(self.subject)
 

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from plumbline.errors import StudyError, nearest
@@ -58,7 +67,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # o
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
-class Part(BaseModel):
+class StudyPart(BaseModel):
     """Base of all parts of a study: frozen, strict about names, and about what is a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -156,3 +165,17 @@ def refuse_duplicates(names: list[str], what: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{what} {name!r} appears twice; give each its own name")
+
+
+class Later(BaseModel):
+    """A model whose fields `LATER` are left out while they have their defaults."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _without_unsaid(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        unsaid = {
+            name for name in self.LATER if getattr(self, name) == fields[name].get_default(call_default_factory=True)
+        }
+        return {name: value for name, value in written(self).items() if name not in unsaid}

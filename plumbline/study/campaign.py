@@ -8,15 +8,14 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
-from plumbline.later import Later
-from plumbline.study.base import Line, Name, Part, Seed, refuse_duplicates
+from plumbline.study.base import Later, Line, Name, Seed, StudyPart, refuse_duplicates
 
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
 _SIGNS = "1 to 64 letters, digits, blanks and . _ - + @, and begins and ends with a letter or digit"
 _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
 
 
-class ControlsSpec(Later, Part):
+class ControlsSpec(Later, StudyPart):
     """Control pairs, whose right answers are known, per batch of each queue (PTEB, appendix B: one of each)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"known"})
@@ -28,7 +27,7 @@ class ControlsSpec(Later, Part):
     )
 
 
-class SampleSpec(Part):
+class SampleSpec(StudyPart):
     """Which pairs people rate (HTEB, section 2.4: 100 a transformation), and which pairs check the raters."""
 
     pairs: int = Field(default=100, ge=1, le=10**7, description="pairs per transformation")
@@ -50,7 +49,7 @@ class SampleSpec(Part):
         return known_flags(value)
 
 
-class SimulatedRater(Later, Part):
+class SimulatedRater(Later, StudyPart):
     """A made-up rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"right", "cannot_tell"})
@@ -64,7 +63,7 @@ class SimulatedRater(Later, Part):
     cannot_tell: float = Field(default=0.0, ge=0, le=1, description="of these tasks: how often nothing can be told")
 
 
-class RatersSpec(Later, Part):
+class RatersSpec(Later, StudyPart):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded"})
@@ -120,7 +119,7 @@ class RatersSpec(Later, Part):
         return value
 
 
-class RuleSpec(Part):
+class RuleSpec(StudyPart):
     """One rule about one question; a rule that names pools goes before those about the same question that name none."""
 
     question: Name = Field(description="the rubric's question that it is about")
@@ -152,10 +151,10 @@ class RuleSpec(Part):
         return float(self.at_least if self.at_least is not None else self.at_most or 0.0)
 
 
-_BESIDE_JUDGES = 30  # rated pairs: `annotation.statistics.prediction_powered.FEWEST_RATED`, which a test holds it to
+_BESIDE_JUDGES = 30  # rated pairs: `plumbline.statistics.prediction_powered.FEWEST_RATED`, which a test holds it to
 
 
-class JudgesRule(Part):
+class JudgesRule(StudyPart):
     """What LLM judges may say about a verdict (`annotation.judges`); none is reached by them alone."""
 
     use: Literal["none", "report", "decide"] = Field(
@@ -165,7 +164,7 @@ class JudgesRule(Part):
     )
 
 
-class AcceptanceSpec(Later, Part):
+class AcceptanceSpec(Later, StudyPart):
     """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
 
     `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
@@ -245,7 +244,7 @@ class AcceptanceSpec(Later, Part):
         return self
 
 
-class QualitySpec(Part):
+class QualitySpec(StudyPart):
     """Signs of careless answers that a person reviews (PTEB, appendix B); fixed before the first rating."""
 
     within: int = Field(default=1, ge=0, description="points by which answers to controls and repeats may be off")

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError
 from plumbline.languages import language_code
-from plumbline.study.base import Line, Part, Words, worded
+from plumbline.study.base import Line, StudyPart, Words, worded
 
 FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
 
@@ -44,7 +44,7 @@ PlatformName = Literal["mturk", "prolific"]
 PLATFORMS: tuple[PlatformName, ...] = ("mturk", "prolific")
 
 
-class PaySpec(Part):
+class PaySpec(StudyPart):
     """What a pair is paid: time at an hourly wage (HTEB, Ethical Considerations). Dollars."""
 
     hourly: float = Field(default=FAIR_WAGE, gt=0, le=500, description="dollars for an hour of work")
@@ -72,7 +72,7 @@ class PaySpec(Part):
         return self
 
 
-class ComprehensionQuestion(Part):
+class ComprehensionQuestion(StudyPart):
     """A question about the guidelines; who misses one of them twice may not go on (Prolific's rule: two attempts)."""
 
     text: Line = Field(description="what is asked")
@@ -86,7 +86,7 @@ class ComprehensionQuestion(Part):
         return self
 
 
-class CrowdSpec(Part):
+class CrowdSpec(StudyPart):
     """A campaign with crowd workers on MTurk or Prolific; each batch is `sample.batch` pairs of a queue."""
 
     pay: PaySpec = Field(default=PaySpec(), description="what workers are paid")

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError
-from plumbline.study.base import Line, Part, Variable, refuse_duplicates
+from plumbline.study.base import Line, StudyPart, Variable, refuse_duplicates
 
 _FIELDS = {
     "sentence_transformers": ("path", "package", "remote_code", "prompts", "instruction_template"),
@@ -43,7 +43,7 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
         raise StudyError(f"model {name!r}: {folder} holds no model (no {' or '.join(files)}); correct the path")
 
 
-class ModelSpec(Part):
+class ModelSpec(StudyPart):
     """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
 
     name: Line = Field(description="the model's name on the hub, in mteb or on the server; also its name in tables")
@@ -136,7 +136,7 @@ class ModelSpec(Part):
         return str(folder)
 
 
-class EvaluationSpec(Part):
+class EvaluationSpec(StudyPart):
     """What the accepted transformations are used for."""
 
     models: tuple[ModelSpec, ...] = Field(min_length=1, description="what is scored")
@@ -171,3 +171,32 @@ class NoEvaluation(EvaluationSpec):
     """Nothing: the study's subject is no transformation, or it only judges them."""
 
     models: tuple[ModelSpec, ...] = ()
+
+
+class RightsSpec(StudyPart):
+    """Whose a data set's texts are, and whether they may be handed on."""
+
+    licence: Line = Field(description="of the texts, such as cc-by-4.0; mteb's own word for a task of mteb if unset")
+    texts: Literal["include", "reference"] = Field(
+        default="include",
+        description="`reference` where the texts may not be handed on: they stay out, and whoever uses the bundle"
+        " has them from the hub, or from a file of their own, held against their hashes",
+    )
+    citation: str = Field(default="", description="BibTeX")
+    reference: str = Field(default="", description="address of a page about it")
+    domains: tuple[str, ...] = Field(default=(), description="what the texts are, in mteb's words, such as News")
+
+
+class BundleSpec(StudyPart):
+    """What a bundle says beside the records."""
+
+    edition: Line = Field(default="1", description="of this bundle, such as 1 or 2026-03")
+    licence: str = Field(default="", description="of outputs and ratings, such as cc-by-4.0")
+    citation: str = Field(default="", description="BibTeX")
+    contact: str = Field(default="", description="whom to write to")
+    creators: tuple[Line, ...] = Field(default=(), description="who made it, as they want to be named")
+    reference: str = Field(default="", description="address of a page about it")
+    published: str = Field(
+        default="", pattern=r"^(\d{4}-\d{2}-\d{2})?$", description="the day of its publication, such as 2026-03-01"
+    )
+    datasets: dict[str, RightsSpec] = Field(default={}, description="by the data set's name in the study")

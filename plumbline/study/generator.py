@@ -8,10 +8,10 @@ from pydantic import Field, field_validator
 
 from plumbline.addresses import refuse_no_address
 from plumbline.error_types import Flag, known_flags
-from plumbline.study.base import Line, Part, Variable
+from plumbline.study.base import Line, StudyPart, Variable
 
 
-class Sampling(Part):
+class Sampling(StudyPart):
     """How the generator picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
 
     temperature: float = Field(default=0.0, ge=0, le=2, description="0 takes the likeliest token")
@@ -23,7 +23,7 @@ class Sampling(Part):
 TAKE_GENERATOR = ("generation.run", "annotation judge run")
 
 
-class _Generator(Part):
+class _Generator(StudyPart):
     model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
     sampling: Sampling = Field(default=Sampling(), description="how it picks tokens")
@@ -34,7 +34,7 @@ class _Generator(Part):
 
 
 class RecordedGenerator(_Generator):
-    """Serves outputs that stand in files (`generation.generators.recorded`)."""
+    """Serves outputs that stand in files (`generation.generators.files`)."""
 
     kind: Literal["recorded"]
     path: Line = Field(description="a JSONL file of outputs, a folder of such files, or a folder as HTEB publishes it")
@@ -43,7 +43,7 @@ class RecordedGenerator(_Generator):
     )
 
 
-class NoGenerator(Part):
+class NoGenerator(StudyPart):
     """Nothing: all transformations are functions, or files of outputs."""
 
     kind: Literal["none"] = "none"
@@ -106,7 +106,7 @@ CandidateSpec = Annotated[_Asked, Field(discriminator="kind")]
 GeneratorSpec = Annotated[_Asked | NoGenerator, Field(discriminator="kind")]
 
 
-class RetrySpec(Part):
+class RetrySpec(StudyPart):
     """Which outputs are worth another attempt, and what is different then.
 
     An output that still has one of `flags` after the last attempt is stored as failed. `wrong_language` and

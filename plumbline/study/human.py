@@ -9,10 +9,65 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plumbline.errors import StudyError, nearest
-from plumbline.study.annotators import AnnotatorSpec
-from plumbline.study.base import Code, Line, Part, first_complaint, refuse_duplicates
+from plumbline.study.base import Code, Line, Name, StudyPart, first_complaint, refuse_duplicates
 from plumbline.study.evaluation import ModelSpec
-from plumbline.study.judged import NAME, Judged
+from plumbline.study.generator import OpenAIGenerator, Sampling, VllmGenerator
+from plumbline.study.judged import NAME, VerdictUnit
+
+Relevance = Literal["graded", "binary", "ranked"]
+
+
+class _Annotator(StudyPart):
+    name: Name = Field(description="what records and tables call it")
+    model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
+    revision: str = Field(default="", description="the model's revision")
+    sampling: Sampling = Field(default=Sampling(), description="how it picks tokens; temperature 0 unless set")
+    tasks: tuple[Name, ...] = Field(default=(), description="the study's tasks that it does; all if unset")
+    relevance: Relevance | None = Field(
+        default=None, description="of searches how it is asked, where that is not as people are"
+    )
+    attempts: int = Field(default=3, ge=1, le=20, description="times that an answer is asked for that cannot be read")
+    temperature: float = Field(
+        default=0.7, ge=0, le=2, description="temperature from the second attempt on: at 0 a new seed changes nothing"
+    )
+    seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
+
+    @model_validator(mode="after")
+    def _each_once(self) -> _Annotator:
+        refuse_duplicates(list(self.tasks), "task")
+        return self
+
+    @property
+    def called(self) -> str:
+        """What tables of answers and scores call it."""
+        return self.name
+
+
+class RecordedAnnotator(_Annotator):
+    """Answers that stand in a file, of a model that was asked elsewhere or made by a rule."""
+
+    kind: Literal["recorded"]
+    path: Line = Field(description="a JSONL file: task, item, where there are several candidate, and answer")
+
+    @property
+    def called(self) -> str:
+        """Its name, and that it is a recording."""
+        return f"{self.name} (recorded)"
+
+    def identity(self) -> list[Any]:
+        """What of it changes its answers."""
+        return ["recorded", self.model, self.revision]
+
+
+class OpenAIAnnotator(_Annotator, OpenAIGenerator):
+    """A model behind an OpenAI-compatible chat server."""
+
+
+class VllmAnnotator(_Annotator, VllmGenerator):
+    """A model in vLLM, in this process."""
+
+
+AnnotatorSpec = Annotated[RecordedAnnotator | OpenAIAnnotator | VllmAnnotator, Field(discriminator="kind")]
 
 HUMAN = "human"
 MOST_POINTS = 11  # of a scale
@@ -30,7 +85,7 @@ _LONGEST = 40  # characters of a task's name: questions are called after it
 _TaskName = Annotated[str, Field(pattern=NAME, max_length=_LONGEST)]
 
 
-class HumanTaskSpec(Part):
+class HumanTaskSpec(StudyPart):
     """A task that people do on some items of a data set."""
 
     name: _TaskName = Field(description="its name in every record and table; default: the data set's, in small letters")
@@ -101,7 +156,7 @@ class HumanTaskSpec(Part):
         return self.mteb or self.data
 
 
-class HumanSubject(Part):
+class HumanSubject(StudyPart):
     """Items of tasks, to be done by people as models do them; it stands under the key `human`, not `subject`."""
 
     kind: Literal["human"] = "human"
@@ -132,9 +187,9 @@ class HumanSubject(Part):
         """A task by its name."""
         return next(one for one in self.tasks if one.name == name)
 
-    def judged(self) -> dict[str, Judged]:
+    def judged(self) -> dict[str, VerdictUnit]:
         """Its tasks by name: each is a pool, and has queues of its own."""
-        return {one.name: Judged(name=one.name, axis=self.kind) for one in self.tasks}
+        return {one.name: VerdictUnit(name=one.name, axis=self.kind) for one in self.tasks}
 
 
 def refuse_one_name(subject: object, models: Iterable[ModelSpec]) -> None:

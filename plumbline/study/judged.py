@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from plumbline.study.base import Part
+from plumbline.study.base import StudyPart
 
 ORIGINAL = "original"
 NAME = r"^[a-z][a-z0-9_-]{0,63}$"
@@ -23,7 +23,7 @@ KNOWN: set[str] = set()
 ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 
 
-class Judged(Part):
+class VerdictUnit(StudyPart):
     """What is judged: by whose name verdicts are reached, and how it is explained to raters."""
 
     name: JudgedName

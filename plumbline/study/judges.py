@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from plumbline.study.base import Line, Name, Part, refuse_duplicates
+from plumbline.study.base import Line, Name, StudyPart, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
 from plumbline.study.generator import OpenAIGenerator, Sampling, VllmGenerator
 
@@ -16,7 +16,7 @@ Reading = Literal["expected", "text"]
 _SHORT = Sampling(max_tokens=16)  # an answer is one number
 
 
-class _Judge(Part):
+class _Judge(StudyPart):
     name: Name = Field(description="what records and tables call it")
     model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
@@ -55,7 +55,7 @@ class _Judge(Part):
 
 
 class RecordedJudge(_Judge):
-    """Judgements that stand in a file, made elsewhere or by a rule (`annotation.judges.recorded`)."""
+    """Judgements that stand in a file, made elsewhere or by a rule (`annotation.judges.replies`)."""
 
     kind: Literal["recorded"]
     path: Line = Field(description="a JSONL file: original, transformed, question, order, and text or probabilities")

@@ -12,8 +12,8 @@ from plumbline.languages import language_pair
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
 from plumbline.study.datasets import PAIRED, SEARCHES, DatasetSpec, LocalDataset, TaskType
 from plumbline.study.human import HumanSubject
-from plumbline.study.judged import Judged
-from plumbline.study.subject import Called, InstructionsSubject, ItemsSubject, SubjectSpec, TextsSubject
+from plumbline.study.judged import VerdictUnit
+from plumbline.study.subject import InstructionsSubject, ItemNames, ItemsSubject, SubjectSpec, TextsSubject
 
 #: What a verdict is about, from the widest to the narrowest `acceptance.scope`.
 SCOPES = ("transformation", "language", "task")
@@ -22,7 +22,7 @@ Text = tuple[str, str]  # the language and the task of a text
 Texts = Mapping[str, Collection[Text]]  # by what is judged
 
 
-class Planned(Protocol):
+class PlannedPairs(Protocol):
     """What of a study says how large its verdicts are."""
 
     @property
@@ -51,12 +51,12 @@ class Planned(Protocol):
         ...
 
     @property
-    def kinds(self) -> Mapping[str, Judged]:
+    def kinds(self) -> Mapping[str, VerdictUnit]:
         """What is judged, by name."""
         ...
 
     @property
-    def called(self) -> Called:
+    def called(self) -> ItemNames:
         """What people call it."""
         ...
 
@@ -85,7 +85,7 @@ class VerdictSize:
         return self.pairs < rule.min_pairs or self.ratings < rule.min_ratings
 
 
-def verdict_sizes(study: Planned, texts: Texts, pairs: int | None = None, scope: str = "") -> list[VerdictSize]:
+def verdict_sizes(study: PlannedPairs, texts: Texts, pairs: int | None = None, scope: str = "") -> list[VerdictSize]:
     """The verdicts of a study whose texts are in these languages and tasks, each of the size that it has at most.
 
     `pairs` and `scope` stand in for the study's own. A transformation's pairs are split evenly over the languages,
@@ -151,7 +151,7 @@ def languages_of(task: TaskType | None, pair: tuple[str, str], *, passages: bool
     return set(pair) if both else {pair[0]}
 
 
-def known_texts(study: Planned) -> Texts:
+def known_texts(study: PlannedPairs) -> Texts:
     """The languages and tasks of what is judged as far as the study's file says them; more texts only split further."""
     subject = study.subject
     if isinstance(subject, TextsSubject | InstructionsSubject):
@@ -163,7 +163,7 @@ def known_texts(study: Planned) -> Texts:
     return dict.fromkeys(study.kinds, texts_of(study.datasets))
 
 
-def refuse_unreachable(study: Planned, texts: Texts, where: str = "") -> None:
+def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> None:
     """Raise StudyError where a verdict has fewer pairs or ratings than any decision needs, with numbers that would do.
 
     `where` begins the line.
@@ -183,7 +183,7 @@ def refuse_unreachable(study: Planned, texts: Texts, where: str = "") -> None:
     raise StudyError(f"{where}{what} is more than {than}: no answers could decide it; {_mended(study, texts)}")
 
 
-def _drawn(study: Planned, texts: Texts, least: VerdictSize) -> str:
+def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
     """What leaves a verdict so few pairs."""
     item, number, half = study.called.item, study.sample.pairs, study.raters.suggestions == "half"
     if isinstance(study.subject, HumanSubject):
@@ -209,7 +209,7 @@ def _some(names: Collection[str]) -> str:
     return ", ".join(listed) if len(listed) <= 8 else f"{', '.join(listed[:8])}, ..."
 
 
-def _mended(study: Planned, texts: Texts) -> str:
+def _mended(study: PlannedPairs, texts: Texts) -> str:
     """Each change of one number of the study that makes all its verdicts large enough."""
     rule, sizes = study.acceptance, verdict_sizes(study, texts)
     found: list[str] = []

@@ -11,17 +11,17 @@ from pydantic import Field, field_validator, model_validator
 
 from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
-from plumbline.study.base import Code, Line, Name, Part, Seed, refuse_duplicates
+from plumbline.study.base import Code, Line, Name, Seed, StudyPart, refuse_duplicates
 from plumbline.study.datasets import DatasetName, DatasetSpec
 from plumbline.study.human import HumanSubject
-from plumbline.study.judged import NAME, Judged, JudgedName
+from plumbline.study.judged import NAME, JudgedName, VerdictUnit
 
 TEXT = "text"  # the field that holds a row's text
 INSTRUCTIONS = "instructions/prompts.parquet"  # the wordings of instructions, in a study's folder
 Context = Literal["task_type", "description", "language"]
 
 
-class Group(Judged):
+class ItemGroup(VerdictUnit):
     """Items that get a verdict together: the texts of one source, or the items of one data set."""
 
     queue: str = Field(default="", description="the queue in which its items stand among other groups'")
@@ -40,7 +40,7 @@ class Folders(Protocol):
         ...
 
 
-class TextsSubject(Part):
+class TextsSubject(StudyPart):
     """Texts of a file, a row each; a column says to which group a row belongs."""
 
     kind: Literal["texts"]
@@ -79,16 +79,16 @@ class TextsSubject(Part):
         refuse_duplicates(columns, "column")
         return self
 
-    def judged(self) -> dict[str, Group]:
+    def judged(self) -> dict[str, ItemGroup]:
         """Its groups by name: they share one queue, so that raters do not know of which a text is."""
-        return {name: Group(name=name, axis=self.kind, queue=self.kind) for name in self.groups}
+        return {name: ItemGroup(name=name, axis=self.kind, queue=self.kind) for name in self.groups}
 
     def file(self, study: Folders) -> Path:
         """Where its texts stand."""
         return study.resolve(self.path)
 
 
-class InstructionsSubject(Part):
+class InstructionsSubject(StudyPart):
     """Wordings of the instructions that embedding models are given for the study's data sets.
 
     A language model proposes them, or people do, in a file; `generation.instructions` puts them together.
@@ -139,16 +139,16 @@ class InstructionsSubject(Part):
         """What gets a verdict: the wordings of each context, and people's."""
         return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
 
-    def judged(self) -> dict[str, Group]:
+    def judged(self) -> dict[str, ItemGroup]:
         """Its groups by name: they share one queue, so that raters do not know who wrote a wording."""
-        return {name: Group(name=name, axis=self.kind, queue="texts") for name in self.groups}
+        return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.groups}
 
     def file(self, study: Folders) -> Path:
         """Where its wordings stand."""
         return study.folder / INSTRUCTIONS
 
 
-class ItemsSubject(Part):
+class ItemsSubject(StudyPart):
     """The items of the study's data sets, each as a task has them: two sentences, a text, a query and candidates."""
 
     kind: Literal["items"]
@@ -157,7 +157,7 @@ class ItemsSubject(Part):
     )
 
 
-class Called(NamedTuple):
+class ItemNames(NamedTuple):
     """What people call the things of a study, each in the singular and with small letters."""
 
     judged: str  #: what gets a verdict
@@ -174,7 +174,7 @@ class Called(NamedTuple):
         return "controls" if self == PAIRS else "known items"
 
 
-PAIRS = Called("transformation", "pair")
+PAIRS = ItemNames("transformation", "pair")
 
 
 SubjectSpec = Annotated[TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject, Field(discriminator="kind")]
@@ -183,21 +183,21 @@ _OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "gene
 _ASKED = ("generator", "retry")  # of these, what wordings of instructions take too
 
 
-def called(subject: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject | None) -> Called:
+def called(subject: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject | None) -> ItemNames:
     """The words for a subject's groups and items; None is pairs."""
     if subject is None:
         return PAIRS
     if isinstance(subject, HumanSubject):
-        return Called("task", "item")
+        return ItemNames("task", "item")
     items = {"texts": "text", "instructions": "wording", "items": "item"}
-    return Called("group", items[subject.kind])
+    return ItemNames("group", items[subject.kind])
 
 
 def groups_of_subject(
     subject: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject,
     datasets: Sequence[DatasetSpec],
     given: Collection[str],
-) -> Mapping[str, Judged]:
+) -> Mapping[str, VerdictUnit]:
     """What gets a verdict under a subject. Raises ValueError for keys of a study (`given`) that have no use."""
     asked = _ASKED if isinstance(subject, InstructionsSubject) else ()
     if made := [name for name in _OF_TRANSFORMATIONS if name in given and name not in asked]:
@@ -213,7 +213,7 @@ def groups_of_subject(
     return groups_of(datasets) if isinstance(subject, ItemsSubject) else subject.judged()
 
 
-def groups_of(datasets: Sequence[DatasetSpec]) -> dict[str, Group]:
+def groups_of(datasets: Sequence[DatasetSpec]) -> dict[str, ItemGroup]:
     """A group of items for each data set. Raises ValueError for a name that cannot stand in tables and for raters."""
     found = {}
     for one in datasets:
@@ -222,5 +222,5 @@ def groups_of(datasets: Sequence[DatasetSpec]) -> dict[str, Group]:
                 f"datasets: {one.name!r} is judged under its name, which has small letters, digits, - and _ alone and"
                 " is not 'items'; give it a `name`"
             )
-        found[one.name] = Group(name=one.name, axis="items")
+        found[one.name] = ItemGroup(name=one.name, axis="items")
     return found

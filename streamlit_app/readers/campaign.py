@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pandas as pd
 
-from annotation.ratings.notable import pairs_to_read
+from annotation.preview import preview_html
+from annotation.ratings.review import pairs_to_read
+from annotation.records import Look, RuleSet
 from annotation.report import crowd, exhibits
 from annotation.report.material import campaign_material
+from annotation.status.status import Status, read_status
+from annotation.verdicts import preregistration
+from annotation.verdicts.verdicts import read_looks
+from generation.compare import length_table, lengths_measure
+from generation.errors import error_rates, errors_measure
+from generation.output_statistics import by_generator, is_counted, tally
+from plumbline.errors import DataError
 from plumbline.exhibits.table import Exhibit
+from plumbline.manifest import read_kept_frame, read_manifest
+from plumbline.records import Score
 from plumbline.study import Study
-from streamlit_app.readers.drift import pairs
-from streamlit_app.readers.files import RATED, RULES
-from streamlit_app.readers.ratings import answers, signs
+from streamlit_app import search
+from streamlit_app.readers.files import COLLECTED, RATED, RULES
+from streamlit_app.readers.ratings import answers, collected, signs, simulated
+from streamlit_app.readers.scores import pairs
 from streamlit_app.records import cached
 
 
@@ -44,5 +57,89 @@ def tables(study: Study) -> CampaignTables:
 
 @cached("pairs.parquet", "ratings.parquet")
 def to_read(study: Study) -> pd.DataFrame:
-    """`annotation.ratings.notable.pairs_to_read` of the study."""
+    """`annotation.ratings.review.pairs_to_read` of the study."""
     return pairs_to_read(pairs(study), answers(study), study.raters.per_pair)
+
+
+@cached(watches=("*",))
+def status(study: Study) -> Status:
+    """Where the study stands, as `python -m annotation status` says it."""
+    noted = read_manifest(study).get("stages", {})
+    if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
+        path = study.folder / "manifest.json"
+        raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
+    return read_status(study, datetime.now(UTC), collected(study), lambda: signs(study))
+
+
+def read_ahead(study: Study) -> None:
+    """Read what the page shows, so that it is there when the page is asked for."""
+    simulated(study)
+    status(study)
+    amendments(study)
+    looks(study)
+
+
+@cached(watches=RULES)
+def looks(study: Study) -> list[Look]:
+    """When verdicts were reached."""
+    return read_looks(study)
+
+
+@cached(watches=(*RULES, *COLLECTED))
+def amendments(study: Study) -> list[tuple[RuleSet, list[str]]]:
+    """The rules that replaced others after the first rating, each with what it changed."""
+    first = preregistration.first_rating(collected(study).ratings)
+    return preregistration.amendments(preregistration.read_rules(study), first)
+
+
+@cached("scores.parquet")
+def coverage(study: Study) -> pd.DataFrame:
+    """How many scores there are; columns: transformation, status, n (of all models, data sets and seeds)."""
+    # What `evaluation.results` would import to read the same table takes longer than the page.
+    scores = read_kept_frame(study, "scores.parquet", Score, study.command("evaluation.run"))
+    counts = scores.groupby(["transformation", "status"], sort=False).size()
+    found: pd.DataFrame = counts.rename("n").reset_index()
+    return found
+
+
+@cached("pairs.parquet", watches=("controls.parquet", "rules.json", "ratings.parquet", "control_ratings.parquet"))
+def page(study: Study) -> str:
+    """The page of `annotation preview`, for a page that has a heading."""
+    return preview_html(study, headed=False)
+
+
+_OUTPUTS = ("transformations/", "candidates/")
+
+
+def units(study: Study) -> list[tuple[str, int]]:
+    """The transformations and seeds that have outputs on disk."""
+    wanted = [(name, seed) for name in study.transformations for seed in study.seeds]
+    return [unit for unit in wanted if study.transformation_file(*unit).exists()]
+
+
+@cached(watches=("texts.parquet", *_OUTPUTS))
+def found(study: Study, query: str, where: str) -> tuple[pd.DataFrame, bool]:
+    """`search.find` in all outputs that there are, once for all times that the page shows what it found."""
+    return search.find(study, query, where, units(study))
+
+
+@cached("texts.parquet", watches=_OUTPUTS)
+def counted(study: Study) -> bool:
+    """Whether `generation.run` has counted what the page shows, so that no outputs are read for it."""
+    found = by_generator([study])
+    errors_of = [errors_measure(study.transforming, after_retries=after) for after in (False, True)]
+    return all(is_counted(found, measure) for measure in (*errors_of, lengths_measure()))
+
+
+@cached("texts.parquet", watches=_OUTPUTS)
+def errors(study: Study, by: str, *, after_retries: bool) -> pd.DataFrame:
+    """`generation.errors.error_rates` of the generator and the candidates."""
+    return error_rates(
+        tally(by_generator([study]), errors_measure(study.transforming, after_retries=after_retries)), by
+    )
+
+
+@cached("texts.parquet", watches=_OUTPUTS)
+def lengths(study: Study) -> pd.DataFrame:
+    """`generation.compare.length_table` of the same."""
+    return length_table(tally(by_generator([study]), lengths_measure()), study.transforming)

@@ -9,7 +9,7 @@ import altair as alt
 from evaluation.instructions import charts
 from evaluation.instructions.analysis import Settings, analyse
 from evaluation.instructions.exhibits import all_exhibits
-from evaluation.instructions.headline import doubts, headline
+from evaluation.instructions.page import doubts, headline
 from evaluation.instructions.scores import ITEMS, study_scores
 from evaluation.report.contents import figure
 from plumbline.exhibits.page import Figure
@@ -20,7 +20,7 @@ from streamlit_app.records import shared
 
 
 @dataclass(frozen=True)
-class Wordings:
+class WordingsReport:
     """The report's parts: its sentences, what is doubtful, tables and figures by name, whether labels are simulated.
 
     What the report has as panels side by side stands here in `panels`, by model.
@@ -35,7 +35,7 @@ class Wordings:
 
 
 @shared(*PROMPTED, watches=(ITEMS,))
-def wordings(study: Study) -> Wordings:
+def wordings(study: Study) -> WordingsReport:
     """All of it, by the report's own choices."""
     one = analyse(*study_scores(study), Settings(seed=study.sample.seed), where=study.folder / PROMPTED[0])
     models, tasks, _ = charts.shown(one)
@@ -45,4 +45,4 @@ def wordings(study: Study) -> Wordings:
     if "variation" in figures:
         figures["variation"] = figure(charts.variation_dots(cells), "A point a task; line: the median")
     panels = {model: charts.panel_of(one, [model], tasks) for model in models}
-    return Wordings(headline(one), tuple(doubts(one)), all_exhibits(one), figures, panels, one.simulated)
+    return WordingsReport(headline(one), tuple(doubts(one)), all_exhibits(one), figures, panels, one.simulated)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import read_ratings
 from annotation.ratings.review import signs_of
 from annotation.records import Sign, Verdict
@@ -44,9 +44,9 @@ def answers(study: Study) -> pd.DataFrame:
 
 
 @shared(watches=COLLECTED)
-def collected(study: Study) -> Collected:
+def collected(study: Study) -> CampaignData:
     """What raters saw and answered, controls and repeats too."""
-    return Collected.read(study)
+    return CampaignData.read(study)
 
 
 @shared(*RATED, watches=RULES)

@@ -6,20 +6,25 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from annotation.sampling.sample import COMMAND as SAMPLE
 from evaluation.display import short_names
-from evaluation.report import dataset_tables, paper_tables
-from evaluation.report.outrun import refuse_outrun
+from evaluation.measures.accepted_pairs import DRIFT_FILE as TEXT_DRIFT
+from evaluation.measures.accepted_pairs import read_text_drift
+from evaluation.report import paper_tables, sensitivity_tables
 from evaluation.report.page import notes_of
-from evaluation.report.paper_tables import Results
-from evaluation.results import read_scores
-from evaluation.tables import ranking_table
-from evaluation.tables.profiles import ENGLISH, OTHERS
+from evaluation.report.paper_tables import PaperResults
+from evaluation.report.staleness import refuse_outrun
+from evaluation.results import read_drift, read_scores
+from evaluation.tables import drift_by_quality, drift_correlations, ranking_table
+from evaluation.tables.datasets import ENGLISH, OTHERS
 from evaluation.units import label
 from plumbline.errors import DataError
 from plumbline.exhibits.table import Exhibit
+from plumbline.records import Pair
+from plumbline.store import as_record, read_frame
 from plumbline.study import Study
-from streamlit_app.readers.files import SCORED
-from streamlit_app.readers.ratings import verdicts
+from streamlit_app.readers.files import RATED, SCORED
+from streamlit_app.readers.ratings import answers, verdicts
 from streamlit_app.records import cached, shared
 
 
@@ -99,7 +104,7 @@ def shifts(study: Study, group: str = "") -> Exhibit:
 @cached(*SCORED)
 def datasets(study: Study, *, group: str = "", model: str = "") -> list[Exhibit]:
     """`dataset_tables.datasets`, in its parts."""
-    return dataset_tables.datasets(results(study, group, model))
+    return paper_tables.datasets(results(study, group, model))
 
 
 @cached(*SCORED)
@@ -126,12 +131,12 @@ def rankings(study: Study, group: str = "") -> list[Exhibit]:
     return [paper_tables.ranking(results(study, group), transformed=transformed) for transformed in (False, True)]
 
 
-def results(study: Study, group: str = "", model: str = "") -> Results:
+def results(study: Study, group: str = "", model: str = "") -> PaperResults:
     """What tables are made of: the scores of a group of data sets (as in HTEB's Tables 14 and 15) and of one model."""
     found = scores(study)
     found = found[(found["language"] == "en") == (group == ENGLISH)] if group else found
     found = found[found["model"] == model] if model else found
-    return Results(found, verdicts(study), (), study.sample.seed)
+    return PaperResults(found, verdicts(study), (), study.sample.seed)
 
 
 def with_short_names(study: Study, frame: pd.DataFrame) -> pd.DataFrame:
@@ -145,3 +150,76 @@ def words_as_objects(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with its words as Python's strings: tables go through them often, and Arrow's take long."""
     words = {name: object for name, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)}
     return frame.astype(words)
+
+
+_MEASURED = (*RATED, "drift.parquet")
+
+
+@dataclass(frozen=True)
+class DriftChoices:
+    """What rated pairs with a drift can be filtered by."""
+
+    models: tuple[str, ...]
+    languages: tuple[str, ...]
+    tasks: tuple[str, ...]
+
+
+@shared("pairs.parquet")
+def pairs(study: Study) -> pd.DataFrame:
+    """The sample's pairs."""
+    return words_as_objects(read_frame(study.folder / "pairs.parquet", Pair, study.command(SAMPLE)))
+
+
+def pair(study: Study, pair_id: str) -> Pair | None:
+    """One pair, or None where the sample does not hold it (any more)."""
+    found = pairs(study)
+    rows = found[found["pair_id"] == pair_id].to_dict(orient="records")
+    return as_record({str(name): value for name, value in rows[0].items()}, Pair) if rows else None
+
+
+@shared("drift.parquet")
+def measured(study: Study) -> pd.DataFrame:
+    """The drift of rated pairs, with models by their short names."""
+    return with_short_names(study, words_as_objects(read_drift(study)))
+
+
+@cached(*_MEASURED)
+def drift_choices(study: Study) -> DriftChoices:
+    """The models, languages and tasks of rated pairs that have a drift."""
+    sampled = pairs(study)
+    rated = sampled[sampled["pair_id"].isin(answers(study)["pair_id"])]
+    models = tuple(measured(study)["model"].unique())
+    return DriftChoices(models, tuple(sorted(set(rated["language"]))), tuple(sorted(set(rated["task_type"]))))
+
+
+@shared(*_MEASURED)
+def of_all_models(study: Study, question: str, language: str, task: str) -> pd.DataFrame:
+    """`evaluation.tables.drift_by_quality` of all models; an empty language or task stands for all."""
+    chosen = pairs(study)
+    for column, value in (("language", language), ("task_type", task)):
+        chosen = chosen[chosen[column] == value] if value else chosen
+    drift, per_pair = measured(study), study.raters.per_pair
+    return drift_by_quality(chosen, answers(study), drift, per_pair=per_pair, question=question)
+
+
+@cached(*_MEASURED)
+def against_ratings(
+    study: Study, question: str, model: str, *, language: str = "", task: str = ""
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`evaluation.tables.drift_by_quality` and `drift_correlations` of one model."""
+    whole = of_all_models(study, question, language, task)
+    own = whole[whole["model"] == model].reset_index(drop=True)
+    return own, drift_correlations(own, study.sample.seed)
+
+
+@shared(watches=(TEXT_DRIFT,))
+def of_texts(study: Study) -> pd.DataFrame:
+    """The drift of all texts (`evaluation.measures.accepted_pairs.TextDrift`), with models by their short names."""
+    return with_short_names(study, read_text_drift(study))
+
+
+@cached(*SCORED, watches=(TEXT_DRIFT,))
+def table_of_texts(study: Study, model: str) -> Exhibit:
+    """The drift of all texts, rated or not, in one model's space; empty where it was not measured."""
+    rows = of_texts(study)
+    return sensitivity_tables.text_drift(results(study), rows[rows["model"] == model])

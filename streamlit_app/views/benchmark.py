@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from evaluation.report import abstention_exhibits, board_charts
+from evaluation.report import abstention_exhibits, boards
 from plumbline.study import Study
 from streamlit_app import frames
 from streamlit_app.elements import (
@@ -23,7 +23,7 @@ from streamlit_app.elements import (
     show,
     table,
 )
-from streamlit_app.readers import benchmark, scores
+from streamlit_app.readers import models, scores
 
 VERDICTS = ("fail", "look", "pass")
 
@@ -34,20 +34,20 @@ def draw(study: Study) -> None:
 
 
 def _board(study: Study) -> None:
-    one = benchmark.board(study)
+    one = models.board(study)
     if why := scores.outrun(study):
         complain(why, what="These scores no longer hold")
     heading("Board")
     if "rank_low" in one.frame and one.frame["rank_low"].notna().any():
         few = limits(simulated=False, n=int(one.frame["n_datasets"].max()), what="data sets")
-        said = f"Original scores: {board_charts.CAPTION}.{few}"
-        figure(file_name(study, "rank limits"), board_charts.rank_limits(one.frame), said)
+        said = f"Original scores: {boards.CAPTION}.{few}"
+        figure(file_name(study, "rank limits"), boards.rank_limits(one.frame), said)
     exhibit(study, one)
     link("rankings", "Whether ranks hold when texts change")
 
 
 def _agreement(study: Study) -> None:
-    found = benchmark.agreement(study)
+    found = models.agreement(study)
     if found is None:
         return
     heading("How few tasks would do")
@@ -63,7 +63,7 @@ def _agreement(study: Study) -> None:
 
 
 def _abstention(study: Study) -> None:
-    exhibits, curves = benchmark.abstaining(study)
+    exhibits, curves = models.abstaining(study)
     if not exhibits:
         return
     heading("When models should not answer")
@@ -81,7 +81,7 @@ def _abstention(study: Study) -> None:
 
 
 def _quality(study: Study) -> None:
-    found = benchmark.quality(study)
+    found = models.quality(study)
     if found.empty:
         return
     heading("Task quality")

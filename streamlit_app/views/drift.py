@@ -28,14 +28,14 @@ from streamlit_app.elements import (
     table,
     unchecked,
 )
-from streamlit_app.readers import drift, ratings
+from streamlit_app.readers import ratings, scores
 
 PANELS = 3  # beside one another, as many as the longest axis has transformations
 
 
 def draw(study: Study) -> None:
     """The page."""
-    options = drift.choices(study)
+    options = scores.drift_choices(study)
     if not options.models:
         st.caption("No pair has a drift.")
         return
@@ -48,7 +48,7 @@ def draw(study: Study) -> None:
     model = choose("Model", options.models, "model")
     language = filtered("Language", options.languages, "language", shown=language_name)
     task = filtered("Task", options.tasks, "task", shown=lambda name: name.replace("_", " "))
-    frame, correlations = drift.against_ratings(study, question, model, language=language, task=task)
+    frame, correlations = scores.against_ratings(study, question, model, language=language, task=task)
     if frame.empty:
         st.caption("No pair has both a rating that counts and a drift.")
         return
@@ -75,7 +75,7 @@ def draw(study: Study) -> None:
 
 def _all_texts(study: Study, model: str) -> None:
     """The drift of all texts of the data sets, which no filter of pairs touches."""
-    one = drift.table_of_texts(study, model)
+    one = scores.table_of_texts(study, model)
     if one.frame.empty:
         return
     heading("All texts, rated or not")

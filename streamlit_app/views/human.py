@@ -11,7 +11,7 @@ from annotation.verdicts.tables import SIMULATED
 from evaluation.human.page import OUTLINE
 from plumbline.study import Study
 from streamlit_app.elements import choose, exhibit, figure, file_name, heading, lines, sections, show, table
-from streamlit_app.readers import human
+from streamlit_app.readers import models
 from streamlit_app.readers.ratings import simulated
 
 _COLUMNS = {
@@ -33,7 +33,7 @@ def draw(study: Study) -> None:
 
 
 def _answer(study: Study) -> None:
-    found = human.people(study)
+    found = models.people(study)
     if found.simulated and not simulated(study):  # else it stands above
         st.warning(SIMULATED, icon=":material/science:")
     heading("In short")
@@ -42,7 +42,7 @@ def _answer(study: Study) -> None:
 
 
 def _section(study: Study, title: str, names: tuple[str, ...]) -> None:
-    found = human.people(study)
+    found = models.people(study)
     if "items" in names and found.apart:
         heading(title)
         _items(study, found)
@@ -58,7 +58,7 @@ def _section(study: Study, title: str, names: tuple[str, ...]) -> None:
             exhibit(study, found.exhibits[name])
 
 
-def _items(study: Study, found: human.People) -> None:
+def _items(study: Study, found: models.PeopleReport) -> None:
     """All items of one task that people and its best model see differently."""
     task = choose("Task", list(found.apart), "task")
     frame = found.apart[task]

@@ -9,7 +9,7 @@ from functools import partial
 import streamlit as st
 
 from annotation.records import Verdict
-from annotation.status.headline import headline
+from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import SIMULATED, display, number, rated
@@ -19,7 +19,7 @@ from plumbline.study.human import HumanSubject
 from plumbline.transformations import in_order
 from streamlit_app import frames
 from streamlit_app.elements import complain, heading, link, sections, show, table
-from streamlit_app.readers import overview, ratings
+from streamlit_app.readers import campaign, ratings
 
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
@@ -62,7 +62,7 @@ def draw(study: Study) -> None:
 
 def _short(study: Study) -> None:
     """As `accept` and the campaign's report open."""
-    status = overview.status(study)
+    status = campaign.status(study)
     holding = () if status.stages["verdicts"].state != "done" else ratings.verdicts(study)
     told = [*map(as_called, headline(status, holding))]
     heading("In short")
@@ -72,7 +72,7 @@ def _short(study: Study) -> None:
 
 
 def _stages(study: Study) -> None:
-    status = overview.status(study)
+    status = campaign.status(study)
     heading("How it stands")
     table(f"{study.name}-stages", frames.stage_frame(status.stages, items=study.subject is not None))
     for line in status.warnings:
@@ -80,7 +80,7 @@ def _stages(study: Study) -> None:
 
 
 def _doubts(study: Study) -> None:
-    status = overview.status(study)
+    status = campaign.status(study)
     if not status.sources:
         return
     heading("What is doubtful")
@@ -130,7 +130,7 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
 
 
 def _coverage(study: Study) -> None:
-    counts = overview.coverage(study)
+    counts = campaign.coverage(study)
     heading("What was evaluated")
     st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
     table(f"{study.name}-coverage", counts, frames.coverage_frame(counts))
@@ -139,7 +139,7 @@ def _coverage(study: Study) -> None:
 
 def _people(study: Study) -> None:
     """Of a study whose people do tasks: where they stand among models."""
-    from streamlit_app.readers import human  # noqa: PLC0415 (other studies' first page goes without)
+    from streamlit_app.readers import models as human  # noqa: PLC0415 (other studies' first page goes without)
 
     found = human.people(study)
     heading("People and models")
@@ -150,8 +150,8 @@ def _people(study: Study) -> None:
 
 
 def _rules(study: Study) -> None:
-    rules, amended = overview.status(study).rules, overview.amendments(study)
-    looks = frames.look_frame(overview.looks(study))
+    rules, amended = campaign.status(study).rules, campaign.amendments(study)
+    looks = frames.look_frame(campaign.looks(study))
     if not rules and looks.empty:
         return
     heading("Rules and looks at results")

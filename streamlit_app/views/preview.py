@@ -8,14 +8,14 @@ import streamlit as st
 
 from plumbline.study import Study
 from streamlit_app.elements import show
-from streamlit_app.readers import preview
+from streamlit_app.readers import campaign
 
 _HEIGHT = 1200  # pixels; the page scrolls in it
 
 
 def draw(study: Study) -> None:
     """The same page as `annotation preview` writes, shut off from this one."""
-    html = escape(preview.page(study))
+    html = escape(campaign.page(study))
     frame = f'<iframe sandbox="allow-scripts" title="The preview" srcdoc="{html}"'
     inner = f'{frame} style="border: 0; width: 100%; height: {_HEIGHT - 20}px"></iframe>'
     st.iframe(f'<!doctype html><html lang="en"><title>What raters will see</title>{inner}</html>', height=_HEIGHT)

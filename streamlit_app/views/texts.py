@@ -13,10 +13,10 @@ from generation.unit import COMMAND
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
 from streamlit_app import charts
-from streamlit_app.differences import side_by_side
 from streamlit_app.elements import download_csv, figure, heading, sections, show, table
-from streamlit_app.output_frames import error_frame, length_frame
-from streamlit_app.readers import texts
+from streamlit_app.frames import error_frame, length_frame
+from streamlit_app.pair import side_by_side
+from streamlit_app.readers import campaign
 from streamlit_app.records import NotYetError
 
 BY = {"generator": "", "transformation": "transformation", "data set": "dataset", "language": "language"}
@@ -35,13 +35,13 @@ LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only
 
 def draw(study: Study) -> None:
     """The page."""
-    if not texts.units(study):
+    if not campaign.units(study):
         raise NotYetError(f"there are no outputs yet; run `{study.command(COMMAND)}`")
     sections(*(partial(part, study) for part in (_search, _errors, _lengths)))
 
 
 def _search(study: Study) -> None:
-    units = texts.units(study)
+    units = campaign.units(study)
     heading("Search")
     names = [ORIGINAL, *dict.fromkeys(name for name, _ in units)]
     left, right = st.columns([2, 1])
@@ -54,7 +54,7 @@ def _search(study: Study) -> None:
         )
         return
     with st.spinner("searching"):
-        frame, more = texts.found(study, query, "" if where == "all outputs" else str(where))
+        frame, more = campaign.found(study, query, "" if where == "all outputs" else str(where))
     if frame.empty:
         st.text("Nothing is found.")
         return
@@ -104,7 +104,7 @@ def _errors(study: Study) -> None:
     by = BY[str(left.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
     after = right.toggle("After retries", key="after", bind="query-params")
     with st.spinner("counting errors"):
-        frame = texts.errors(study, by, after_retries=after)
+        frame = campaign.errors(study, by, after_retries=after)
     attempts = "last" if after else "first"
     says = (
         f"Share of outputs, in %, of the {attempts} attempts that have each error type; a text counts once for each of"
@@ -121,7 +121,7 @@ def _lengths(study: Study) -> None:
     if not _wanted(study, "Lengths and edits (HTEB, Table 23)"):
         return
     with st.spinner("counting words"):
-        frame = texts.lengths(study)
+        frame = campaign.lengths(study)
     st.caption(
         "Mean numbers of words over texts, seeds and data sets; ratio: words after to words before; edit distance:"
         " words that were put in, taken out or changed, from 0 (equal) to 1. It says how much was changed, and not"
@@ -132,9 +132,9 @@ def _lengths(study: Study) -> None:
 
 def _wanted(study: Study, title: str) -> bool:
     """The section's heading, and whether all outputs are to be read: many only when asked for."""
-    size = sum(study.transformation_file(*unit).stat().st_size for unit in texts.units(study))
+    size = sum(study.transformation_file(*unit).stat().st_size for unit in campaign.units(study))
     heading(title)
-    if size < LARGE or st.session_state.get("count") or texts.counted(study):
+    if size < LARGE or st.session_state.get("count") or campaign.counted(study):
         return True
     st.caption(f"{size / 1e6:,.0f} MB of outputs are read for this, which takes minutes.")
     st.button("Count", key=f"count {st.session_state.get('count')}", on_click=_count)

@@ -13,7 +13,7 @@ from annotation.rubric import load_rubric
 from annotation.verdicts.by_task import does_tasks, verdicts_by_task
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import rated, verdict_table
-from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
+from evaluation.report.charts import threshold_decisions, threshold_scores
 from evaluation.tables.sensitivity import thresholds_of
 from plumbline.study import Study
 from plumbline.transformations import Axes

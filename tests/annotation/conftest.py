@@ -16,14 +16,14 @@ import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla, connect
-from annotation.server import child, process
+from annotation.server import process
 from annotation.server.home import prepare
 from tests import forks
 from tests.annotation.argilla_site import Site, enter
 from tests.scale import FULL
 from tests.shared import made_once
 
-PLUGIN, START = child.PLUGIN, process.start
+PLUGIN, START = process.PLUGIN, process.start
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,7 +31,7 @@ def quick_passwords() -> Iterator[None]:
     """Servers that this process starts hash passwords at the least cost, but in `make test-all`."""
     with pytest.MonkeyPatch.context() as patch:
         if not FULL:
-            patch.setattr(child, "PLUGIN", f"{PLUGIN}{os.pathsep}{Path(__file__).with_name('quick_passwords')}")
+            patch.setattr(process, "PLUGIN", f"{PLUGIN}{os.pathsep}{Path(__file__).with_name('quick_passwords')}")
         yield
 
 
@@ -39,7 +39,7 @@ def quick_passwords() -> Iterator[None]:
 def forked_servers() -> Iterator[None]:
     """Servers that this process starts are forked (`tests.forks`)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": forks.PopenArgilla}))
+        patch.setattr(process, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": forks.PopenArgilla}))
         yield
 
 
@@ -66,7 +66,7 @@ def migrated_databases(forked_servers: None, quick_passwords: None) -> Iterator[
 def _make_database(folder: Path) -> None:
     home = server.Home(folder)
     prepare(home)
-    child.Child(home, server.ensure_environment(), ("127.0.0.1",), 0).stop()
+    process.Child(home, server.ensure_environment(), ("127.0.0.1",), 0).stop()
     with contextlib.closing(sqlite3.connect(home.database, isolation_level=None)) as database:
         database.execute("DELETE FROM users")
         database.execute("PRAGMA journal_mode = DELETE")  # all of it in one file
@@ -76,7 +76,7 @@ def _make_database(folder: Path) -> None:
 def started_servers(migrated_databases: None) -> Iterator[None]:
     """Servers that this process starts are started, as for people: for tests of how they start."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "subprocess", subprocess)
+        patch.setattr(process, "subprocess", subprocess)
         patch.setattr(process, "start", START)
         yield
 
@@ -85,7 +85,7 @@ def started_servers(migrated_databases: None) -> Iterator[None]:
 def usual_passwords(quick_passwords: None) -> Iterator[None]:
     """Servers hash passwords as they do for people: for tests of what signing in costs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "PLUGIN", PLUGIN)
+        patch.setattr(process, "PLUGIN", PLUGIN)
         yield
 
 

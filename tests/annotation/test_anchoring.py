@@ -10,12 +10,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.anchoring.effect import DISTANCE, RATING, anchoring, anchoring_lines
+from annotation.anchoring import DISTANCE, RATING, anchoring, anchoring_lines, two_arms
+from annotation.records import ShownScore
 from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import draw_sample, read_pairs
-from annotation.sampling.suggested import refuse_other_half
-from annotation.shown_records import ShownScore
-from annotation.statistics.two_arms import two_arms
+from annotation.sampling.sample import draw_sample, read_pairs, refuse_other_half
 from generation.run import generate
 from plumbline.errors import StudyError
 from plumbline.records import SUGGESTED

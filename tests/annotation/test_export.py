@@ -17,7 +17,7 @@ from annotation.argilla_files import collect_files, export_argilla
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import NO_LICENCE, export
 from annotation.pseudonyms import named_pseudonym
-from annotation.ratings.answers import Answer, Part, keep
+from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.verdicts.acceptance import accept
@@ -172,7 +172,7 @@ def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) 
         Answer(pair_id=pair, rater_id=rater, values=values, comment=text, submitted_at="2026-03-01T12:00:00+00:00")
         for rater, text in words.items()
     )
-    keep(first, "argilla", {"all": Part("1", answers)}, replace=False)
+    keep(first, "argilla", {"all": SourcePart("1", answers)}, replace=False)
     answered = export(first, words=True) / "answers.csv"
     columns = columns_of(second, "pair=pair,rater=rater,quality=quality,fluency=fluency,time=time,comment=comment")
     collect_csv(second, server.Home(tmp_path / "home"), answered, columns)

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from annotation import server
-from annotation.letters import Standing, remind, write_letters
+from annotation.letters import AnnotatorProgress, remind, write_letters
 from annotation.names import known_names, remember_names
-from annotation.ratings.answers import Answer, Part, keep
+from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.server.backup import unpacked
-from evaluation.build.quality.files import _rows_file
-from evaluation.mteb_files import path_of
-from evaluation.results import Score
+from evaluation.benchmarks.quality.checks import _rows_file
+from evaluation.results import Score, path_of
 from generation.run import generate
 from plumbline.errors import DataError, PlumblineError
 from plumbline.exhibits.folder import write_files
@@ -39,7 +38,7 @@ def test_letters_are_called_by_pseudonyms_and_one_name_stops_nobody(name: str, v
     remember_names(home, study, {"rater-00000001": name, "rater-00000002": "ada"})
     named = known_names(home, study)
     found = [
-        Standing(named[rater], rater, 1, 2, None, excluded=False, out=False, remarks={"behind": "few"})
+        AnnotatorProgress(named[rater], rater, 1, 2, None, excluded=False, out=False, remarks={"behind": "few"})
         for rater in named
     ]
     paths = write_letters(remind(study, found, {}, ""), folder)
@@ -57,7 +56,7 @@ def test_snapshots_stay_in_their_folder_whatever_a_file_is_called(name: str, var
         pair_id=read_pairs(study)[0].pair_id, rater_id="rater-00000001", values={"quality": 4, "fluency": 4},
         submitted_at="2026-03-01T12:00:00+00:00",
     )  # fmt: skip
-    keep(study, name, {name: Part("1", (answer,))}, replace=False)
+    keep(study, name, {name: SourcePart("1", (answer,))}, replace=False)
     (snapshot,) = (study.folder / "snapshots").iterdir()
     assert snapshot.parent == study.folder / "snapshots" and len(snapshot.name) < 255 - len(".123456.tmp.")
 

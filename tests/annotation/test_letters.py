@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from annotation.letters import Standing, remind, unwritten
+from annotation.letters import AnnotatorProgress, remind, unwritten
 from plumbline.study import load_study
 
 
-def standing(name: str, left: int | None, *, excluded: bool = False, **remarks: str) -> Standing:
-    return Standing(name, f"rater-{name}", 3, left, None, excluded, False, remarks)
+def standing(name: str, left: int | None, *, excluded: bool = False, **remarks: str) -> AnnotatorProgress:
+    return AnnotatorProgress(name, f"rater-{name}", 3, left, None, excluded, False, remarks)
 
 
 def test_who_is_behind_is_reminded_who_is_done_thanked_and_who_gets_no_letter_is_said() -> None:

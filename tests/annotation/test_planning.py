@@ -14,16 +14,16 @@ import pytest
 from scipy import stats
 
 from annotation.planned_verdicts import Price, price
-from annotation.planning import Assumed, Outlook, outlook, plan, simulated
+from annotation.planning import Outlook, RatingVariation, outlook, plan, simulated
 from annotation.planning_command import plan_text
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.rubric import load_rubric
 from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import in_order
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
-from plumbline.streams import stream
+from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
@@ -37,7 +37,7 @@ def design(**rule: object) -> Design:
     return Design(("quality",), SCALE, 3, AcceptanceSpec.model_validate(rule))
 
 
-def look(size: tuple[int, int], mean: float, assumed: Assumed, seed: int = 1, **rule: object) -> Outlook:
+def look(size: tuple[int, int], mean: float, assumed: RatingVariation, seed: int = 1, **rule: object) -> Outlook:
     return outlook(design(**rule), assumed, size, mean, 1000, np.random.default_rng(seed))
 
 
@@ -56,7 +56,7 @@ def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> N
 def test_a_question_about_one_pool_is_answered_there_alone(variant: Callable[..., Study]) -> None:
     """800 pairs, 3 raters and two questions, and a third about the 200 of both translations: 4,800 + 600 ratings."""
     sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
-    third = Asked("effort", scale=(0, 1, 2), pools=("translation",))
+    third = QuestionScale("effort", scale=(0, 1, 2), pools=("translation",))
     own = Design(("quality", "fluency", "effort"), others={"effort": third})
     assert priced(variant(sample=sample), own).ratings == 5400
     optional = replace(third, required=False)
@@ -91,7 +91,7 @@ def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> No
 
 def test_usual_assumptions_look_like_hteb() -> None:
     """Table 2, quality overall: mean 4.09, SD 1.04, AC2 0.68."""
-    ratings = simulated(Assumed(), (100, 3), 4.09, SCALE, 400, np.random.default_rng(1))
+    ratings = simulated(RatingVariation(), (100, 3), 4.09, SCALE, 400, np.random.default_rng(1))
     assert ratings.mean() == pytest.approx(4.09, abs=0.03)
     assert ratings.std() == pytest.approx(1.04, abs=0.02)
     pairs, raters = np.arange(100).repeat(3), np.tile(np.arange(3), 100)
@@ -101,7 +101,7 @@ def test_usual_assumptions_look_like_hteb() -> None:
 
 def test_the_mean_rule_is_right_as_often_as_theory_says() -> None:
     """P(mean of 100 x 3 ratings >= 3 | true mean 3.15): nearly normal, its variance that of pair means over 100."""
-    assumed = Assumed(spread=0.8, bias=0.0, noise=1.0)
+    assumed = RatingVariation(spread=0.8, bias=0.0, noise=1.0)
     found = look((100, 3), 3.15, assumed)
     many = simulated(assumed, (2, 3), 3.15, SCALE, 50_000, np.random.default_rng(2))
     expected = stats.norm.cdf(0.15 / math.sqrt(many.mean(axis=2).var() / 100))
@@ -115,11 +115,11 @@ def test_the_mean_rule_is_right_as_often_as_theory_says() -> None:
 
 def test_rules_keep_their_promise_at_the_threshold() -> None:
     """True mean 3: the mean accepts half; a lower bound at most 5%, whether pairs, raters too, or anytime."""
-    same_raters = Assumed(bias=0.0)
+    same_raters = RatingVariation(bias=0.0)
     assert look((50, 3), 3.0, same_raters).accepted == pytest.approx(0.5, abs=0.05)
     assert look((50, 3), 3.0, same_raters, rule="lower_bound").accepted <= 0.05
     assert look((50, 3), 3.0, same_raters, rule="lower_bound", stop="anytime").accepted <= 0.05
-    differing = Assumed(bias=0.4)
+    differing = RatingVariation(bias=0.4)
     assert look((50, 3), 3.0, differing, rule="lower_bound", interval="pairs_and_raters").accepted <= 0.05
     assert (
         look((50, 3), 3.0, differing, rule="lower_bound").accepted > 0.10
@@ -127,11 +127,11 @@ def test_rules_keep_their_promise_at_the_threshold() -> None:
 
 
 def test_more_pairs_make_it_surer_and_narrower_and_early_stops_save_few() -> None:
-    few, many = (look((pairs, 3), 3.4, Assumed(), rule="lower_bound") for pairs in (30, 200))
+    few, many = (look((pairs, 3), 3.4, RatingVariation(), rule="lower_bound") for pairs in (30, 200))
     assert few.accepted < many.accepted
     assert many.width < few.width / 2
     assert (few.used, many.used) == (30, 200)
-    early = look((200, 3), 4.0, Assumed(), rule="lower_bound", stop="anytime")
+    early = look((200, 3), 4.0, RatingVariation(), rule="lower_bound", stop="anytime")
     assert early.accepted > 0.99
     # The first k of one order are complete after k/(k + 1) of (200 + 1) in another: with k from 20 (min_pairs) to 50
     # between 191.4 and 197.1; their standard deviation is at most 9, that of 1,000 campaigns' mean 0.3.
@@ -139,19 +139,19 @@ def test_more_pairs_make_it_surer_and_narrower_and_early_stops_save_few() -> Non
 
 
 def test_a_size_that_the_rule_refuses_decides_nothing() -> None:
-    assert look((19, 3), 4.5, Assumed()).undecided == 1
-    assert look((30, 1), 4.5, Assumed()).undecided == 1
+    assert look((19, 3), 4.5, RatingVariation()).undecided == 1
+    assert look((30, 1), 4.5, RatingVariation()).undecided == 1
 
 
 @pytest.mark.parametrize("rule", [{}, {"rule": "lower_bound"}, {"rule": "lower_bound", "stop": "anytime"}])
 def test_plans_decide_as_verdicts_do(rule: dict[str, str]) -> None:
     """The same 30 campaigns by `outlook`, and as frames of ratings by `verdicts`."""
     own, size, mean = design(**rule), (25, 3), 3.3
-    planned = outlook(own, Assumed(), size, mean, 30, np.random.default_rng(4))
+    planned = outlook(own, RatingVariation(), size, mean, 30, np.random.default_rng(4))
     sequence_order = in_order([pair(i).pair_id for i in range(size[0])], own.seed)
     pairs = sorted((pair(i) for i in range(size[0])), key=lambda one: sequence_order.index(one.pair_id))
     decisions = []
-    for campaign in simulated(Assumed(), size, mean, SCALE, 30, np.random.default_rng(4)):
+    for campaign in simulated(RatingVariation(), size, mean, SCALE, 30, np.random.default_rng(4)):
         frame = pd.DataFrame(
             {
                 "pair_id": [one.pair_id for one in pairs for _ in range(3)],
@@ -169,7 +169,7 @@ def test_plans_decide_as_verdicts_do(rule: dict[str, str]) -> None:
     assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
 
 
-NATURAL = Asked("sound", "label", labels=("natural", "odd"))
+NATURAL = QuestionScale("sound", "label", labels=("natural", "odd"))
 ODD: dict[str, Any] = {"question": "sound", "statistic": "share", "label": "odd"}
 
 
@@ -180,7 +180,7 @@ def of_share(**rule: object) -> Design:
 
 def test_a_rule_on_a_share_is_right_as_often_as_theory_says() -> None:
     """At most 0.3 may be odd, 0.25 are: P(share of 100 x 3 answers <= 0.3), nearly normal by the pairs' own shares."""
-    assumed = Assumed(spread=0.8, bias=0.0, noise=1.0)
+    assumed = RatingVariation(spread=0.8, bias=0.0, noise=1.0)
     found = outlook(of_share(at_most=0.3), assumed, (100, 3), 0.25, 1000, np.random.default_rng(3))
     many = simulated(assumed, (2, 3), 0.25, (0, 1), 50_000, np.random.default_rng(4))
     assert many.mean() == pytest.approx(0.25, abs=0.005)
@@ -195,7 +195,7 @@ def test_a_rule_on_a_share_is_right_as_often_as_theory_says() -> None:
 @pytest.mark.parametrize("more", [{}, {"stop": "anytime"}])
 def test_rules_by_interval_keep_their_promise_at_the_limit(more: dict[str, str]) -> None:
     """The truth at the limit is accepted in 5% of campaigns at most: shares, and means from above."""
-    same = Assumed(bias=0.0)
+    same = RatingVariation(bias=0.0)
     for limit in ({"at_most": 0.3}, {"at_least": 0.3}):
         own = of_share(by="interval", **limit)
         own = replace(own, rule=own.rule.model_copy(update=more))
@@ -209,9 +209,9 @@ def test_rules_by_interval_keep_their_promise_at_the_limit(more: dict[str, str])
 def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) -> None:
     """The same 30 campaigns by `outlook`, and as frames of labels by `verdicts`."""
     own, pairs = of_share(**rule), [pair(i) for i in range(25)]
-    planned = outlook(own, Assumed(), (25, 3), share, 30, np.random.default_rng(4))
+    planned = outlook(own, RatingVariation(), (25, 3), share, 30, np.random.default_rng(4))
     decisions = []
-    for campaign in simulated(Assumed(), (25, 3), share, (0, 1), 30, np.random.default_rng(4)):
+    for campaign in simulated(RatingVariation(), (25, 3), share, (0, 1), 30, np.random.default_rng(4)):
         frame = pd.DataFrame(
             {
                 "pair_id": [one.pair_id for one in pairs for _ in range(3)],
@@ -263,7 +263,7 @@ def test_tasks_that_people_do_have_no_plan_and_are_told_what_says_their_cost() -
 
 def test_a_mean_off_the_scale_is_refused() -> None:
     with pytest.raises(StudyError, match="cannot have a mean of 5 on a scale from 1 to 5"):
-        look((30, 3), 5.0, Assumed())
+        look((30, 3), 5.0, RatingVariation())
 
 
 def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) -> None:
@@ -274,7 +274,7 @@ def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) 
         (30, 2, 2.8), (30, 2, 3.4), (60, 3, 2.8), (60, 3, 3.4),
     ]  # fmt: skip
     own = Design.of(study, load_rubric(study))
-    first = outlook(own, Assumed(), (30, 2), 2.8, 20, stream(5, "plan", "30", "2", "2.8"))
+    first = outlook(own, RatingVariation(), (30, 2), 2.8, 20, stream(5, "plan", "30", "2", "2.8"))
     assert found.loc[0, ["accepted", "rejected", "width"]].tolist() == [first.accepted, first.rejected, first.width]
     assert found["right"][0] == 1 - first.accepted and found["right"][1] == found["accepted"][1]
     alone = plan(study, [(60, 3)], [3.4], campaigns=20, seed=5)
@@ -307,7 +307,7 @@ def test_a_plan_counts_pairs_money_and_certainty_for_each_verdict(variant: Calla
     study = variant(datasets=two, sample={"pairs": 40}, acceptance={"min_pairs": 20})
     found = plan(study, [(40, 4), (30, 4)], [3.4], campaigns=50, seed=5)
     assert found["verdict_pairs"].tolist() == [20, 15]
-    half = outlook(design(), Assumed(), (20, 4), 3.4, 50, stream(5, "plan", "40", "4", "3.4"))
+    half = outlook(design(), RatingVariation(), (20, 4), 3.4, 50, stream(5, "plan", "40", "4", "3.4"))
     assert found["accepted"][0] == half.accepted and math.isnan(found["right"][1])
     options = argparse.Namespace(
         pairs=[40, 30], raters=[4], means=[3.4], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1

@@ -13,13 +13,12 @@ from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
 from annotation.crowd.mturk.question import question_html
 from annotation.crowd.platform import Offer
-from annotation.crowd.prolific.rooms import shown_first
+from annotation.crowd.prolific.workspaces import shown_first
 from annotation.preview import FILE, preview_html, write_preview
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.queues import queues_of
-from annotation.sampling.sample import draw_sample, read_pairs
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import draw_sample, read_pairs, read_shown
 from annotation.server.plugin.plumbline_argilla.crowd_pages import entrance
 from annotation.subject_words import ANSWERING, ASKED
 from generation.run import generate
@@ -39,7 +38,7 @@ HOSTILE = (
 def test_every_queue_shows_what_argilla_is_sent(variant: Make) -> None:
     study = small(variant, "seen")
     html, rubric = preview_html(study), load_rubric(study)
-    queues = queues_of(shown(study))
+    queues = queues_of(read_shown(study))
     assert len(queues) > 2
     for queue, pairs in queues.items():
         part = html.split(f'<section id="{queue.dataset(study)}">')[1].split("</section>")[0]
@@ -74,7 +73,7 @@ def test_it_says_what_it_was_made_of_and_not_which_pairs_are_controls(variant: M
     controls = read_controls(study)
     assert {control.control for control in controls} == {"positive", "negative", "repeat"}
     assert html.count('<div class="pair">') == len(read_pairs(study)) + len(controls)
-    assert not any(pair.pair_id in html for pair in shown(study))
+    assert not any(pair.pair_id in html for pair in read_shown(study))
     assert "positive" not in html and "negative" not in html
 
 
@@ -118,7 +117,9 @@ def test_the_command_writes_it(variant: Make) -> None:
     done = here("annotation", *words, "--pairs", "1")
     assert done.returncode == 0
     assert done.stdout == f"written: what raters will see -> {study.folder / FILE}; open it in a browser\n"
-    assert (study.folder / FILE).read_text(encoding="utf-8").count('<div class="pair">') == len(queues_of(shown(study)))
+    assert (study.folder / FILE).read_text(encoding="utf-8").count('<div class="pair">') == len(
+        queues_of(read_shown(study))
+    )
     assert here("annotation", *words, "--pairs", "0").returncode == 2
 
 

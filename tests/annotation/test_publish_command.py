@@ -6,7 +6,7 @@ import pytest
 
 from annotation.argilla.publish import Publication
 from annotation.argilla.workspaces import Admission
-from annotation.publish_command import warn_of_readers
+from annotation.campaign_commands import warn_of_readers
 from tests.annotation.campaigns import Make
 
 

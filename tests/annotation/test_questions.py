@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.questions import Asked, ranked, ranks_of
+from annotation.questions import QuestionScale, ranked, ranks_of
 from annotation.ratings.answers import Answer, check
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import Pair
@@ -22,9 +22,9 @@ from tests.annotation.campaigns import Make
 from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, RULES, ask, rubric
 from tests.annotation.kinds import ORDER as ORDER_
 
-LABEL = Asked("naturalness", "label", labels=("natural", "odd", "wrong"))
-SEVERAL = Asked("faults", "multi_label", labels=("grammar", "words", "meaning"))
-ORDER = Asked("order", "ranking", labels=("a", "b", "c"))
+LABEL = QuestionScale("naturalness", "label", labels=("natural", "odd", "wrong"))
+SEVERAL = QuestionScale("faults", "multi_label", labels=("grammar", "words", "meaning"))
+ORDER = QuestionScale("order", "ranking", labels=("a", "b", "c"))
 # As they were before there were kinds and rules of their own: written down from that version.
 RUBRICS = {"hteb": "f52fda40d11860d93371cfa746161c1f", "pteb": "bd6de291478a8fe22608f932d1e2d00a"}
 SHARE: dict[str, Any] = {"question": "naturalness", "statistic": "share", "label": "odd", "at_most": 0.5}
@@ -69,11 +69,11 @@ def test_rankings_come_back(ranks: dict[str, int]) -> None:
         (LABEL, 3, "the answer 3 is no label"),
         (SEVERAL, "words, words", "names a label twice"),
         (ORDER, "a > b", "does not rank all of a, b, c"),
-        (Asked("quality", scale=(1, 2, 3)), 4, "the answer 4 is not on the scale 1 to 3"),
-        (Asked("quality", scale=(1, 2, 3)), "3", "the answer '3' is not on the scale 1 to 3"),
+        (QuestionScale("quality", scale=(1, 2, 3)), 4, "the answer 4 is not on the scale 1 to 3"),
+        (QuestionScale("quality", scale=(1, 2, 3)), "3", "the answer '3' is not on the scale 1 to 3"),
     ],
 )
-def test_no_answers(asked: Asked, value: Any, said: str) -> None:
+def test_no_answers(asked: QuestionScale, value: Any, said: str) -> None:
     assert said in asked.wrong(value)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from annotation.readers import idle_lines, target_lines, unread_lines
 from annotation.sampling.queues import Queue
+from annotation.user_commands import idle_lines, target_lines, unread_lines
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from annotation.crowd.examples import examples_html
 from annotation.crowd.mturk.question import question_html
-from annotation.crowd.prolific.rooms import shown_first
+from annotation.crowd.page import examples_html
+from annotation.crowd.prolific.workspaces import shown_first
 from annotation.preview import preview_html
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
@@ -61,7 +61,10 @@ def test_every_language_has_all_words() -> None:
 
 def test_a_rating_is_right_within_the_studys_points_and_a_label_if_it_is_equal(variant: Make) -> None:
     study = variant(name="within")
-    rating, label = Asked("quality", scale=(1, 2, 3, 4, 5)), Asked("sound", "label", labels=("good", "odd"))
+    rating, label = (
+        QuestionScale("quality", scale=(1, 2, 3, 4, 5)),
+        QuestionScale("sound", "label", labels=("good", "odd")),
+    )
     assert [is_right(study, rating, value, 3) for value in (1, 2, 3, 4, 5)] == [False, True, True, True, False]
     assert is_right(study, label, "odd", "odd") and not is_right(study, label, "good", "odd")
 

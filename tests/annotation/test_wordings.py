@@ -12,8 +12,7 @@ import yaml
 
 from annotation.addressed import addressed_lines
 from annotation.rubric import load_rubric
-from annotation.verdicts.preregistration import fix_rules, rules_of
-from annotation.verdicts.rule_changes import changes
+from annotation.verdicts.preregistration import changes, fix_rules, rules_of
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import ROOT, Study, load_study

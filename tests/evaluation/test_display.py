@@ -10,8 +10,8 @@ import pandas as pd
 
 from evaluation.display import report
 from evaluation.report import paper_tables
-from evaluation.report.paper_tables import Results
-from plumbline.records import Drift, Rating
+from evaluation.report.paper_tables import PaperResults
+from plumbline.records import DriftRecord, Rating
 
 from .conftest import write_outputs, write_pairs, write_study
 from .made_scores import score_row
@@ -27,8 +27,8 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
         where = {"pair_id": pair.pair_id, "transformation": pair.transformation}
         given = Rating(**where, language="en", value=number, submitted_at=datetime.now(UTC), **common)
         ratings.append(given.model_dump())
-        drift.append(Drift(**where, model="one", drift=0.5 - 0.1 * number, unit_id="").model_dump())
-        drift.append(Drift(**where, model="two", drift=0.5, unit_id="").model_dump())
+        drift.append(DriftRecord(**where, model="one", drift=0.5 - 0.1 * number, unit_id="").model_dump())
+        drift.append(DriftRecord(**where, model="two", drift=0.5, unit_id="").model_dump())
     frames = (pd.DataFrame([pair.model_dump() for pair in pairs]), pd.DataFrame(ratings), pd.DataFrame(drift))
     scores = pd.DataFrame([score_row("one", "sts", "original", 0.8)])
     said = report(study, scores, [], pairs=frames[0], ratings=frames[1], drift=frames[2])
@@ -43,7 +43,7 @@ def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
         score_row("two", "sts", name, float("nan"), status="failed", reason="no such model")
         for name in ("original", "translation")
     ]
-    notes = paper_tables.axes(Results(pd.DataFrame(rows), [], (), 1)).notes
+    notes = paper_tables.axes(PaperResults(pd.DataFrame(rows), [], (), 1)).notes
     assert [note for note in notes if "no such model" in note] == ["two: no such model"]
     assert "two: no such model" in said_of(tmp_path, rows).partition("Scores by transformation")[0]
     assert said_of(tmp_path, rows).partition("Scores by transformation")[0].count("no such model") == 1
@@ -61,6 +61,6 @@ def test_the_original_that_a_difference_is_taken_from_can_be_seen(tmp_path: Path
 
 
 def said_of(folder: Path, rows: list[dict[str, Any]]) -> str:
-    drift = pd.DataFrame(columns=list(Drift.model_fields))
+    drift = pd.DataFrame(columns=list(DriftRecord.model_fields))
     study = write_study(folder)
     return report(study, pd.DataFrame(rows), [], pairs=pd.DataFrame(), ratings=None, drift=drift)

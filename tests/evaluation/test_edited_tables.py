@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.measures.accepted_pairs import read_accepted_scores
-from evaluation.measures.text_drift import read_text_drift
+from evaluation.measures.accepted_pairs import read_accepted_scores, read_text_drift
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from plumbline.errors import DataError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from annotation.sampling.sample import read_pairs
 from evaluation.gate import verdict_hash
 from evaluation.planner import plan_units
-from evaluation.units import Unit
+from evaluation.units import ScoreUnit
 from generation.run import read_transformed
 from plumbline.identity import identity
 from plumbline.records import TransformedText
@@ -15,7 +15,7 @@ from plumbline.study import Study
 from .conftest import verdict
 
 
-def units(study: Study, **changes: object) -> dict[str, Unit]:
+def units(study: Study, **changes: object) -> dict[str, ScoreUnit]:
     """The units of paraphrases, by data set."""
     found = plan_units(study, [verdict(study, name, **changes) for name in study.transformations], read_pairs(study))
     return {unit.dataset.name: unit for unit in found if unit.transformation == "paraphrasing"}

@@ -8,10 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from evaluation.model_runs import EncodingHandle, ModelRun
+from evaluation.model_runs import EncodingHandle, ModelRun, model_slots, serves, size_of_slots
 from evaluation.models.embeddings import EmbeddingStore
-from evaluation.models.shards import Asked, Shards
-from evaluation.slots import model_slots, serves, size_of_slots
+from evaluation.models.shards import Shards, TextQueue
 from plumbline.errors import ServiceError
 from plumbline.rates import read_rates
 from plumbline.study import Study
@@ -64,13 +63,13 @@ def test_a_model_is_loaded_again_only_where_texts_are_left(study: Study) -> None
     done.workers.append(first)
     assert done.wants_worker()  # nothing was encoded: all is to do
 
-    store.add(Asked(texts[:8], "", "").keys, vectors(texts[:8]))
+    store.add(TextQueue(texts[:8], "", "").keys, vectors(texts[:8]))
     assert not done.wants_worker()
     done.facts = cast("Any", True)
     assert not done.wants_worker()
-    done.shards.ask(Asked(texts[:8], "", ""))
+    done.shards.ask(TextQueue(texts[:8], "", ""))
     assert not done.wants_worker()
-    done.shards.ask(Asked(texts, "", ""))
+    done.shards.ask(TextQueue(texts, "", ""))
     assert done.wants_worker()
     done.workers.append(EncodingHandle(cast("Any", None), done, None))
     assert not done.wants_worker()  # two are loading it for two texts, a shard each
@@ -93,7 +92,7 @@ def test_the_command_keeps_how_fast_a_model_was_on_each_kind_of_gpu(study: Study
     """Of three texts the two longest are encoded in 2 s on a GPU, the other one in 3 s without."""
     model = SimpleNamespace(spec=ModelSpec(name="own", revision="1"), model_id="id of own")
     run = ModelRun(cast("Any", SimpleNamespace(model=model)), Shards(EmbeddingStore(), 2), deque())
-    run.shards.ask(Asked(["cat", "mouse", "lion"], "", ""))
+    run.shards.ask(TextQueue(["cat", "mouse", "lion"], "", ""))
     for gpu, seconds in (("H200", 2.0), ("", 3.0)):
         shard = run.shards.next(1)
         assert shard is not None

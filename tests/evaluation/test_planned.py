@@ -20,7 +20,7 @@ from evaluation.outputs import Outputs
 from evaluation.planner import plan_units
 from evaluation.results import read_scores
 from evaluation.run import evaluate
-from evaluation.units import Unit
+from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
 from generation.run import read_transformed
@@ -34,11 +34,11 @@ from plumbline.study.datasets import DatasetSpec
 from .conftest import Loader, verdict
 
 
-def planned(study: Study, **changes: Any) -> list[Unit]:
+def planned(study: Study, **changes: Any) -> list[ScoreUnit]:
     return plan_units(study, [verdict(study, name, **changes) for name in study.transformations], read_pairs(study))
 
 
-def said(units: list[Unit]) -> list[tuple[object, ...]]:
+def said(units: list[ScoreUnit]) -> list[tuple[object, ...]]:
     """All that a unit says without its texts."""
     return [
         (u.place, u.content_id, u.decision, u.n, u.n_failed, u.n_kept_out, u.languages, sorted(u.sampled), u.revision)

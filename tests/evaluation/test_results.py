@@ -13,7 +13,7 @@ import pytest
 from mteb.results import TaskResult
 
 from annotation.verdicts.verdicts import read_verdicts
-from evaluation import mteb_files
+from evaluation import results as mteb_files
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_drift, read_scores

@@ -18,9 +18,8 @@ import pytest
 from annotation.sampling.sample import read_pairs
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
-from evaluation.mteb_files import path_of
 from evaluation.outputs import Outputs, transformed
-from evaluation.results import read_drift, read_scores
+from evaluation.results import path_of, read_drift, read_scores
 from evaluation.run import evaluate
 from evaluation.tasks import scoring
 from evaluation.units import UNDEFINED

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from evaluation import cluster, model_runs
-from evaluation.models.distant import Facts
 from evaluation.models.embeddings import Embeddings, EmbeddingStore
 from evaluation.models.encoder import Encoder
-from evaluation.models.workers import GivenUp, ScoringWorker
-from evaluation.work import Ended, Job
+from evaluation.models.workers import Facts, GivenUp, ScoringWorker
+from evaluation.work import ModelEnd, ModelJob
 from generation import ray_session
 from plumbline.errors import ServiceError
 
@@ -221,8 +220,8 @@ def found_by(ray: ToldRay, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, A
     for name, kind in MODELS.items():
         spec = SimpleNamespace(name=name, kind=kind, concurrency=1, location=lambda _: None)
         model = SimpleNamespace(spec=spec, name=name, model_id=name)
-        jobs.append(Job(cast("Any", model), [piece(name, STEP * number) for number in range(PIECES)]))
-    scheduler, found = cluster._Scheduler(ray, cast("Any", study), jobs), []
+        jobs.append(ModelJob(cast("Any", model), [piece(name, STEP * number) for number in range(PIECES)]))
+    scheduler, found = cluster._ModelScheduler(ray, cast("Any", study), jobs), []
     for _ in range(1000):
         if scheduler.done:
             break
@@ -239,11 +238,11 @@ def test_whatever_dies_when_all_is_made_and_what_fails_tells_why(told: None, mon
     for seed in SEEDS:
         ray = ToldRay(seed)
         found = found_by(ray, monkeypatch)
-        ends = {job.model.name: made for job, made in found if isinstance(made, Ended)}
+        ends = {job.model.name: made for job, made in found if isinstance(made, ModelEnd)}
         assert ends["refused"].failure in (f"node {name}: the key is not accepted" for name in ("n0", "n1")), seed
         for name in ("served", "own"):
             assert not ends[name].failure, (seed, ends[name].failure)
-            made = sorted(made for _, made in found if not isinstance(made, Ended) and made[0] == name)
+            made = sorted(made for _, made in found if not isinstance(made, ModelEnd) and made[0] == name)
             assert made == [
                 (name, first, [float(first + number) for number in range(TEXTS)])
                 for first in range(0, PIECES * STEP, STEP)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from generation.generators import Attempt
-from generation.generators.recorded import Recorded
+from generation.generators.files import RecordedOutputs
 from generation.jobs import Job, Plan
-from generation.recordings.hteb_files import PublishedFile, PublishedText, recorded_language
+from generation.recordings.hteb import PublishedFile, PublishedText, recorded_language
 from plumbline.study import Study
 from plumbline.study.generator import Sampling
 from tests.generation.helpers import small_study
@@ -77,7 +77,7 @@ def served(study: Study, text: str, transformation: str = "paraphrasing", seed: 
     """The output that a job gets."""
     job = {"key": "", "text_id": "", "source_language": "en", "language": None, "languages": (), **changes}
     wanted = Job(text=text, transformation=transformation, seed=seed, **job)
-    generator = Recorded.of(study)
+    generator = RecordedOutputs.of(study)
     return asyncio.run(generator.transform(wanted, Attempt.first(wanted, Sampling()))).output
 
 

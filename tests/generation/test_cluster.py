@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from generation.job_queue import TRIES, JobQueue
+from generation.cluster import TRIES, JobQueue
 from generation.jobs import Job, Plan
 from generation.run import generate
 from generation.worker import Worker, made_of, other_version, versions_of

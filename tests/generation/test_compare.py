@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation import tally
+from generation import output_statistics
 from generation.compare import edit_distance, length_table, lengths_measure, main
 from plumbline.study import Study
 from plumbline.transformations import TRANSFORMATIONS
@@ -108,7 +108,7 @@ def test_outputs_that_failed_are_in_no_mean_and_counted_beside(tmp_path: Path) -
         "six": {"status": "unanswered", "output": "", "attempts": 0},
     }  # and nothing for the fifth
     write_outputs(study, texts, "paraphrasing", 1, changes)
-    table = length_table(tally.tally([study], lengths_measure())).set_index("name")
+    table = length_table(output_statistics.tally([study], lengths_measure())).set_index("name")
     row = table.loc["paraphrasing"]
     # originals with an output: (2 + 4) / 2 = 3 words; outputs: (1 + 3) / 2 = 2; distances: 1 of 2 and 1 of 4
     assert (row["original"], row["words"], row["distance"]) == (3, 2, 0.375)

@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 from datasets import Dataset
 
-from generation.datasets.dataset import Passages, drawn_others
-from generation.datasets.items import chosen, items_of
+from generation.datasets.dataset import Passages, chosen, drawn_others, items_of
 from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import MtebTask
 from generation.datasets.scored import scored_items

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation import tally
+from generation import output_statistics
 from generation.errors import RATES, error_rates, errors_measure, main
 from generation.run import generate
 from plumbline.error_types import FLAGS
@@ -28,7 +28,7 @@ TWO = {"transformations": ["paraphrasing", "summarisation"], "seeds": [1, 2]}
 
 def rates(*studies: Study, by: str = "", after_retries: bool = False) -> list[dict[str, Any]]:
     """The table's rows, without the rates that are 0."""
-    table = error_rates(tally.tally(studies, errors_measure(after_retries=after_retries)), by)
+    table = error_rates(output_statistics.tally(studies, errors_measure(after_retries=after_retries)), by)
     return [
         {name: value for name, value in row.items() if name not in RATES or value != 0}
         for row in table.to_dict("records")
@@ -144,24 +144,24 @@ def test_what_was_counted_is_not_read_again_until_it_changes(tmp_path: Path, mon
     write_texts(study, texts)
     same, measure = {"first_flags": ["identical"]}, errors_measure(study.transforming, after_retries=False)
     write_outputs(study, texts, "paraphrasing", 1, {word: same if word == "apple" else {} for word in WORDS})
-    assert not tally.is_counted([study], measure)
-    tally.count_ahead(study, [measure])
+    assert not output_statistics.is_counted([study], measure)
+    output_statistics.count_ahead(study, [measure])
     with monkeypatch.context() as without:
-        without.setattr(tally, "_tally_unit", None)
-        assert tally.is_counted([study], measure)
-        kept = tally.tally([study], measure)
-        assert not tally.is_counted([study], errors_measure(study.transforming, after_retries=True))
-    (study.scratch / tally.COUNTED).unlink()
-    pd.testing.assert_frame_equal(tally.tally([study], measure), kept)
+        without.setattr(output_statistics, "_tally_unit", None)
+        assert output_statistics.is_counted([study], measure)
+        kept = output_statistics.tally([study], measure)
+        assert not output_statistics.is_counted([study], errors_measure(study.transforming, after_retries=True))
+    (study.scratch / output_statistics.COUNTED).unlink()
+    pd.testing.assert_frame_equal(output_statistics.tally([study], measure), kept)
     write_outputs(study, texts, "paraphrasing", 1, dict.fromkeys(WORDS, same))
-    assert not tally.is_counted([study], measure)
-    assert [found["identical"].sum() for found in (kept, tally.tally([study], measure))] == [1, 4]
+    assert not output_statistics.is_counted([study], measure)
+    assert [found["identical"].sum() for found in (kept, output_statistics.tally([study], measure))] == [1, 4]
     write_texts(study, texts[:2])
-    assert tally.tally([study], measure)["texts"].sum() == 2
+    assert output_statistics.tally([study], measure)["texts"].sum() == 2
     for journal in (study.journal_file("paraphrasing", 1), study.journal_file("paraphrasing", 1, "shard-1-of-2")):
-        assert tally.is_counted([study], measure)
+        assert output_statistics.is_counted([study], measure)
         journal.touch()
-        assert not tally.is_counted([study], measure)  # more may come
+        assert not output_statistics.is_counted([study], measure)  # more may come
         journal.unlink()
 
 
@@ -172,13 +172,13 @@ def test_what_was_counted_is_not_taken_from_a_hand_nor_from_files_that_were_writ
     texts = [text(word) for word in WORDS]
     write_texts(study, texts)
     write_outputs(study, texts, "paraphrasing", 1, {word: {} for word in WORDS})
-    measure, file = errors_measure(study.transforming, after_retries=False), study.scratch / tally.COUNTED
-    tally.count_ahead(study, [measure])
+    measure, file = errors_measure(study.transforming, after_retries=False), study.scratch / output_statistics.COUNTED
+    output_statistics.count_ahead(study, [measure])
     kept = file.read_text(encoding="utf-8")
     file.write_text(kept.replace('"identical": [\n        0.0', '"identical": [\n        3.0'), encoding="utf-8")
     assert file.read_text(encoding="utf-8") != kept
-    assert tally.tally([study], measure)["identical"].sum() == 0
-    read, table = tally._outputs, study.transformation_file("paraphrasing", 1)
+    assert output_statistics.tally([study], measure)["identical"].sum() == 0
+    read, table = output_statistics._outputs, study.transformation_file("paraphrasing", 1)
     before = table.read_bytes()
 
     def late(*args: Any) -> Any:
@@ -186,11 +186,11 @@ def test_what_was_counted_is_not_taken_from_a_hand_nor_from_files_that_were_writ
         return read(*args)
 
     file.unlink()
-    monkeypatch.setattr(tally, "_outputs", late)
-    assert tally.tally([study], measure)["identical"].sum() == 4
-    monkeypatch.setattr(tally, "_outputs", read)
+    monkeypatch.setattr(output_statistics, "_outputs", late)
+    assert output_statistics.tally([study], measure)["identical"].sum() == 4
+    monkeypatch.setattr(output_statistics, "_outputs", read)
     table.write_bytes(before)
-    assert tally.tally([study], measure)["identical"].sum() == 0
+    assert output_statistics.tally([study], measure)["identical"].sum() == 0
 
 
 def test_it_is_said_where_a_language_cannot_be_told(tmp_path: Path) -> None:
@@ -211,21 +211,21 @@ def test_each_generator_of_each_study_has_a_row_and_a_name_of_its_own(tmp_path: 
     (newer,) = [spec for spec in one.candidates if spec.revision == "3"]
     for study in (one, one.by(one.candidates[0]), one.by(newer)):
         write_outputs(study, texts, "paraphrasing", 1, {"apple": {}, "bread": {"first_flags": ["empty"]}})
-    studies = tally.by_generator([one])
-    assert tally.labels(studies) == ["m", "other@2", "other@3"]  # nothing of `silent` is there
+    studies = output_statistics.by_generator([one])
+    assert output_statistics.labels(studies) == ["m", "other@2", "other@3"]  # nothing of `silent` is there
     assert [row["empty"] for row in rates(*studies)] == [50.0, 50.0, 50.0]
-    assert tally.incomparable(studies) == ""
+    assert output_statistics.incomparable(studies) == ""
 
     two = load_study(write_study(tmp_path / "two", name="two"), one.folder.parent)
     write_texts(two, texts[:1])
     write_outputs(two, texts, "paraphrasing", 1, {"apple": {}})
-    both = tally.by_generator([one, two])
-    assert tally.labels(both) == ["m (small)", "other@2 (small)", "other@3 (small)", "m (two)"]
-    assert tally.incomparable(both) == (
+    both = output_statistics.by_generator([one, two])
+    assert output_statistics.labels(both) == ["m (small)", "other@2 (small)", "other@3 (small)", "m (two)"]
+    assert output_statistics.incomparable(both) == (
         "Not comparable: the studies small, two do not hold the same texts, transformations and seeds."
     )
     with pytest.raises(StudyError, match="'small' is named twice"):
-        tally.by_generator([one, two, one])
+        output_statistics.by_generator([one, two, one])
 
 
 def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path
 def test_a_study_without_outputs_is_told_what_to_run(tmp_path: Path) -> None:
     study = small_study(tmp_path)
     with pytest.raises(DataError, match=r"no outputs in .*small; run `python -m generation.run"):
-        tally.by_generator([study])
+        output_statistics.by_generator([study])
 
 
 @given(st.lists(st.sets(st.sampled_from(FLAGS)), min_size=1, max_size=30))

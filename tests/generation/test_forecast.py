@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generation.forecast import forecast
+from generation.forecast import forecast, measured
 from generation.jobs import Plan
-from generation.measured import measured
 from plumbline.rates import Stopwatch, in_words, keep_rates
 from tests.generation.helpers import server, small_study
 from tests.generation.test_unit import WORDS, upper, work

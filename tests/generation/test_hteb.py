@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generation.generators.recorded import Recorded
-from generation.recordings.hteb_files import read_texts
+from generation.generators.files import RecordedOutputs
+from generation.recordings.hteb import read_texts
 from generation.run import generate, read_transformed
 from plumbline.errors import DataError
 from tests.generation.helpers import small_study
@@ -179,4 +179,4 @@ def test_the_folder_above_and_two_folders_of_one_name_are_refused(tmp_path: Path
         served(a_study(tmp_path), "apple")
     above = small_study(tmp_path, generator=GENERATOR | {"path": "."})
     with pytest.raises(DataError, match=f"holds generators' folders; name one in generator.path: {FOLDER}"):
-        Recorded.of(above)
+        RecordedOutputs.of(above)

@@ -9,7 +9,7 @@ import pytest
 
 from annotation.sampling.sample import draw_sample
 from generation.jobs import Plan
-from generation.recordings.hteb_files import PublishedText, follows_rule, read_texts
+from generation.recordings.hteb import PublishedText, follows_rule, read_texts
 from generation.run import generate, read_transformed
 from plumbline.errors import DataError, TextUnansweredError
 from plumbline.transformations import TRANSFORMATIONS

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from generation.cleaning import clean
-from generation.generators import Attempt, Outcome
+from generation.generators import Attempt, GenerationOutcome
 from generation.jobs import Job, Plan
 from generation.output import make_output, with_language
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
@@ -29,25 +29,25 @@ SHORT = "fox"  # 1 of 9 words: under 20%, truncated
 class Scripted:
     """Answers in the order of the script: texts, errors, or outcomes."""
 
-    script: Sequence[str | Exception | Outcome]
+    script: Sequence[str | Exception | GenerationOutcome]
     repeatable: bool = True
     concurrency: int = 1
     attempts: list[Attempt] = field(default_factory=list)
 
-    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+    async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         self.attempts.append(attempt)
         answer = self.script[attempt.number - 1]
         if isinstance(answer, Exception):
             raise answer
-        if isinstance(answer, Outcome):
+        if isinstance(answer, GenerationOutcome):
             return answer
-        return Outcome(clean(answer), None, answer, repeatable=self.repeatable)
+        return GenerationOutcome(clean(answer), None, answer, repeatable=self.repeatable)
 
     async def close(self) -> None: ...
 
 
 def made(
-    folder: Path, script: Sequence[str | Exception | Outcome], original: str = ORIGINAL, **changes: Any
+    folder: Path, script: Sequence[str | Exception | GenerationOutcome], original: str = ORIGINAL, **changes: Any
 ) -> tuple[TransformedText, list[Attempt]]:
     generator = Scripted(script, repeatable=changes.pop("repeatable", True))
     sampling = {"temperature": 0.0, "top_p": 0.9, "max_tokens": 100}
@@ -127,7 +127,7 @@ def test_an_error_type_that_the_original_shows_itself_is_not_the_outputs_fault(t
 
 
 def test_an_answer_that_was_cut_off_gets_more_room(tmp_path: Path) -> None:
-    cut = Outcome("", None, GOOD[:20], cut_off=True)
+    cut = GenerationOutcome("", None, GOOD[:20], cut_off=True)
     output, attempts = made(tmp_path, [cut, cut, GOOD])
     assert [attempt.sampling.max_tokens for attempt in attempts] == [100, 200, 400]
     assert (output.output, output.status) == (GOOD, "ok")
@@ -137,7 +137,7 @@ def test_an_answer_that_was_cut_off_gets_more_room(tmp_path: Path) -> None:
 
 
 def test_a_first_call_that_came_back_empty_is_an_empty_output(tmp_path: Path) -> None:
-    output, _ = made(tmp_path, [Outcome("", None, "")], retry={"attempts": 1})
+    output, _ = made(tmp_path, [GenerationOutcome("", None, "")], retry={"attempts": 1})
     assert (output.status, output.reason) == ("failed", "empty, truncated after 1 attempt")
 
 

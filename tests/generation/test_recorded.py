@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generation.datasets.loading import load_datasets
-from generation.generators.recorded import Recorded
+from generation.generators.files import RecordedOutputs
 from generation.jobs import Plan
 from generation.recordings.own import load_recordings
 from generation.run import generate, read_transformed
@@ -57,7 +57,7 @@ def test_no_recordings_at_all_are_refused(tmp_path: Path) -> None:
 
 def test_only_a_recorded_study_has_recordings(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="not 'recorded'"):
-        Recorded.of(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1")))
+        RecordedOutputs.of(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1")))
 
 
 def test_a_missing_recording_leaves_its_text_alone_and_is_served_once_it_is_there(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_an_output_of_white_space_is_a_failure(tmp_path: Path) -> None:
 
 def test_the_sample_study_is_complete_and_every_output_is_rated() -> None:
     study = load_study(DEMO)
-    plan, recorded = Plan(study), Recorded.of(study)
+    plan, recorded = Plan(study), RecordedOutputs.of(study)
     texts = [text for data in load_datasets(study) for text in data.texts()]
     for name in study.transformations:
         for job in plan.jobs(texts, name, study.seeds[0]):
@@ -94,7 +94,7 @@ def test_the_sample_study_is_complete_and_every_output_is_rated() -> None:
 
 
 def test_one_transformation_of_the_sample_is_bad_on_purpose() -> None:
-    recorded = Recorded.of(load_study(DEMO)).recordings.values()
+    recorded = RecordedOutputs.of(load_study(DEMO)).recordings.values()
     means = {
         name: mean(r.quality for r in recorded if r.transformation == name and r.quality is not None)
         for name in load_study(DEMO).transformations

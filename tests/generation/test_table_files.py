@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.datasets.table_files import json_rows, read_frame
+from generation.datasets.tables import json_rows, read_frame
 
 ROWS, TEXT = 6_000, "a text of two hundred letters, of which one is not in ASCII: é" * 3
 

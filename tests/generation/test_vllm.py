@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from annotation.judges.pool import draw_judged
-from annotation.judges.prompts import Asking
+from annotation.judges.prompts import JudgeMessage
 from annotation.judges.run import questionnaires, read_judgements
 from generation.instructions.run import word_instructions
 from generation.run import read_transformed
@@ -326,7 +326,7 @@ def judged_study(engines: Engines, place: Path) -> Study:
     return load_study(file, file.parent / "exports")
 
 
-def askings(study: Study) -> list[Asking]:
+def askings(study: Study) -> list[JudgeMessage]:
     (asked,) = questionnaires(study)
     return [asking for pair in draw_judged(study, keep=False) for asking in asked.askings(pair)]
 

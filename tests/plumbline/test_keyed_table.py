@@ -11,7 +11,7 @@ import pytest
 from pydantic import Field
 
 from plumbline.errors import DataError
-from plumbline.keyed_table import KeyedTable
+from plumbline.hashes import KeyedTable
 from plumbline.records import Record
 from plumbline.store import BATCH, write_table
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.units import chosen_models
-from generation.datasets.table_files import read_frame
+from generation.datasets.tables import read_frame
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Score
 from plumbline.store import read_table

@@ -17,9 +17,9 @@ import requests
 from moto.server import ThreadedMotoServer
 
 from annotation.sampling.sample import draw_sample, read_pairs
-from evaluation.build.options import add_source_options
+from evaluation.benchmarks.options import add_source_options
 from generation import errors
-from generation.datasets.table_files import read_frame
+from generation.datasets.tables import read_frame
 from generation.run import generate
 from plumbline import cli
 from plumbline.errors import DataError, ServiceError, StudyError

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
-from generation.datasets.table_files import read_frame as read_local_frame
+from generation.datasets.tables import read_frame as read_local_frame
 from plumbline.errors import DataError
 from plumbline.journal import Journal
 from plumbline.records import Number, Rating, Record

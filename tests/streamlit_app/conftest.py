@@ -15,11 +15,11 @@ from streamlit.testing.v1 import AppTest
 from annotation.records import Verdict
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from evaluation.measures.text_drift import FILE as TEXT_DRIFT
-from evaluation.measures.text_drift import TextDrift
+from evaluation.measures.accepted_pairs import DRIFT_FILE as TEXT_DRIFT
+from evaluation.measures.accepted_pairs import TextDrift
 from generation.run import generate
 from plumbline.manifest import stage
-from plumbline.records import Drift, Pair, Rating, Score
+from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
@@ -66,7 +66,7 @@ def make_records(folder: Path) -> None:
     fixed_in_2025(study)
     with stage(study, "accept"):
         verdicts = accept(study).verdicts
-    write_table(study.folder / "drift.parquet", made_drift(pairs), Drift)
+    write_table(study.folder / "drift.parquet", made_drift(pairs), DriftRecord)
     write_table(study.folder / TEXT_DRIFT, made_text_drift(), TextDrift)
     write_table(study.folder / "scores.parquet", made_scores(study, verdicts), Score)
 
@@ -125,11 +125,11 @@ def made_ratings(pairs: list[Pair]) -> list[Rating]:
     return rows
 
 
-def made_drift(pairs: list[Pair]) -> list[Drift]:
+def made_drift(pairs: list[Pair]) -> list[DriftRecord]:
     """Drift for two models, by a seeded rule."""
     rng = np.random.default_rng(8)
     return [
-        Drift(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=float(rng.beta(2, 9)))
+        DriftRecord(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=float(rng.beta(2, 9)))
         for model in MODELS
         for pair in pairs
     ]

@@ -18,7 +18,7 @@ import yaml
 from streamlit.testing.v1 import AppTest
 
 from annotation.crowd.batches import Batch
-from annotation.crowd.ledger import Ledger, Offered
+from annotation.crowd.ledger import BatchOffer, Ledger
 from annotation.names import remember_names
 from annotation.offering import LEDGER
 from annotation.ratings.ratings import read_ratings
@@ -29,7 +29,7 @@ from annotation.verdicts.preregistration import rules_of
 from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import read_verdicts
 from plumbline.manifest import write_kept, write_kept_table
-from plumbline.records import Drift, Pair, Rating, Score
+from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
@@ -508,7 +508,7 @@ def test_a_crowd_campaigns_cost_stands_against_its_plan(page: Open, exports: Pat
         for number in range(2)
     ]
     with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
-        ledger.add_batches([Offered(batch, places=3, reward=240) for batch in batches])
+        ledger.add_batches([BatchOffer(batch, places=3, reward=240) for batch in batches])
         ledger.once(("post", "batch-0", 960), {}, lambda _: None, lambda _: "a-worker-s-id")
         shown = page("--study", file, "--exports", exports, view="campaign")
         assert_calm(shown)
@@ -618,7 +618,7 @@ def hostile(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
         for number, pair in enumerate(read_pairs(study))
     ]
     write_table(study.folder / "pairs.parquet", pairs, Pair)
-    for name, record in (("drift", Drift), ("scores", Score)):
+    for name, record in (("drift", DriftRecord), ("scores", Score)):
         frame = read_frame(study.folder / f"{name}.parquet", record, "")
         frame["model"] = frame["model"].map(dict(zip(MODELS, HOSTILE, strict=False)))
         write_table(study.folder / f"{name}.parquet", frame, record)

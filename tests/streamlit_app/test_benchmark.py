@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from evaluation.measures.abstention import FILE, AbstentionRow
-from evaluation.statistics.abstention import CONFIDENCES, SHARES, abstention
+from plumbline.statistics.abstention import CONFIDENCES, SHARES, abstention
 from plumbline.store import write_table
 from tests.streamlit_app.conftest import DEMO, MODELS, Open
 from tests.streamlit_app.test_app import assert_calm, boxes, captions, specs, table_with, texts

@@ -8,8 +8,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlit_app import differences
-from streamlit_app.differences import marked
+from streamlit_app import pair
+from streamlit_app.pair import marked
 
 _MARKS = re.compile(r"</?(?:p|del|ins)(?: [^<>]*)?>")
 
@@ -44,6 +44,6 @@ def test_markup_is_escaped() -> None:
 
 
 def test_long_texts_are_shown_without_marks() -> None:
-    text = "word " * (differences.LONGEST + 1)
+    text = "word " * (pair.LONGEST + 1)
     assert plain(marked(text, "other " + text)[0]) == text
     assert "<ins" not in marked(text, "other " + text)[1]

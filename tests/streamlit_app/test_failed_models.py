@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.records import Drift, Score
+from plumbline.records import DriftRecord, Score
 from plumbline.store import read_frame, write_table
 from plumbline.study import Study
 
@@ -23,8 +23,8 @@ def fail(study: Study, *models: str) -> None:
     mine = scores["model"].isin(models)
     scores.loc[mine, ["score", "status", "reason"]] = [float("nan"), "failed", WHY]
     write_table(path, scores[~(mine & (scores["dataset"] == "sample_retrieval"))], Score)
-    moved = read_frame(drift, Drift, "")
-    write_table(drift, moved[~moved["model"].isin(models)], Drift)
+    moved = read_frame(drift, DriftRecord, "")
+    write_table(drift, moved[~moved["model"].isin(models)], DriftRecord)
 
 
 @pytest.mark.parametrize("view", VIEWS)

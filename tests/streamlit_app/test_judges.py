@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 import streamlit as st
 
-from annotation.adjudication.collect import FILE as ADJUDICATIONS
-from annotation.judges.names import FOLDER
+from annotation.adjudication import FILE as ADJUDICATIONS
 from annotation.judges.run import judge, read_judgements
+from annotation.judges.select_generator import FOLDER
 from annotation.ratings.ratings import read_ratings
-from annotation.shown_records import Adjudication
+from annotation.records import Adjudication
 from plumbline.manifest import write_kept
 from plumbline.study import Study
-from streamlit_app.readers import judges
+from streamlit_app.readers import verdicts
 from tests.streamlit_app.conftest import DEMO, Open
 from tests.streamlit_app.test_app import assert_calm, captions, table_with, texts
 
@@ -28,9 +28,9 @@ def nothing_kept() -> None:
 
 
 def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(page: Open, study: Study) -> None:
-    assert judges.judges(study) is None  # so that the section is left out, as every other test of the page holds
+    assert verdicts.judges(study) is None  # so that the section is left out, as every other test of the page holds
     judge(study)
-    far = judges.judges(study)
+    far = verdicts.judges(study)
     assert far is not None and not far.left_out
     pair_id, at = str(far.far["pair_id"].iloc[0]), datetime(2026, 3, 1, tzinfo=UTC)
     of_pair: dict[str, Any] = {"pair_id": pair_id, "adjudicator": "rater-0a1b2c3d", "rated": False, "comment": ""}

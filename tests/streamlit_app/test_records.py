@@ -19,12 +19,12 @@ from annotation.verdicts.verdicts import read_verdicts
 from evaluation.results import read_drift
 from evaluation.tables import drift_by_quality, drift_correlations
 from plumbline.errors import DataError, StudyError
-from plumbline.records import Drift, Pair
+from plumbline.records import DriftRecord, Pair
 from plumbline.store import read_frame, write_table
 from plumbline.study import ROOT, Study
 from streamlit_app import __main__ as starting
 from streamlit_app import frames, search
-from streamlit_app.readers import drift, texts
+from streamlit_app.readers import campaign, scores
 from streamlit_app.records import NotYetError, cached
 from tests.streamlit_app.conftest import MODELS
 
@@ -38,18 +38,18 @@ def nothing_kept() -> None:
 def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> None:
     (study.folder / "drift.parquet").unlink()
     with pytest.raises(NotYetError, match=r"drift\.parquet is not there yet"):
-        drift.against_ratings(study, "quality", MODELS[0])
+        scores.against_ratings(study, "quality", MODELS[0])
     (study.folder / "drift.parquet").write_bytes(b"")
     with pytest.raises(DataError, match=r"drift\.parquet is damaged") as caught:
-        drift.against_ratings(study, "quality", MODELS[0])
+        scores.against_ratings(study, "quality", MODELS[0])
     assert not isinstance(caught.value, NotYetError)
 
 
 def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
-    rows = read_frame(study.folder / "drift.parquet", Drift, "").assign(transformation="no_such")
-    write_table(study.folder / "drift.parquet", rows, Drift)
+    rows = read_frame(study.folder / "drift.parquet", DriftRecord, "").assign(transformation="no_such")
+    write_table(study.folder / "drift.parquet", rows, DriftRecord)
     with pytest.raises(DataError, match=r"drift\.parquet, column 'transformation': holds 'no_such', which is no"):
-        drift.against_ratings(study, "quality", MODELS[0])
+        scores.against_ratings(study, "quality", MODELS[0])
 
 
 def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(study: Study) -> None:
@@ -78,9 +78,9 @@ def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(s
 
 
 def test_frames_are_copies(study: Study) -> None:
-    frame, _ = drift.against_ratings(study, "quality", MODELS[0])
+    frame, _ = scores.against_ratings(study, "quality", MODELS[0])
     frame["drift"] = 0.0
-    assert (drift.against_ratings(study, "quality", MODELS[0])[0]["drift"] != 0.0).any()
+    assert (scores.against_ratings(study, "quality", MODELS[0])[0]["drift"] != 0.0).any()
 
 
 def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
@@ -90,7 +90,7 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     reported = drift_correlations(whole, study.sample.seed)
     for model in MODELS:
         own = reported[reported["model"] == model].reset_index(drop=True)
-        pd.testing.assert_frame_equal(drift.against_ratings(study, "quality", model)[1], own)
+        pd.testing.assert_frame_equal(scores.against_ratings(study, "quality", model)[1], own)
 
 
 def test_several_languages_of_a_transformation_are_counted(study: Study) -> None:
@@ -110,7 +110,7 @@ def turn(verdicts: list[Verdict], decision: str) -> pd.DataFrame:
 
 
 def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
-    units = texts.units(study)
+    units = campaign.units(study)
     found, more = search.find(study, "TRAIN", "", units)
     assert len(found) and not more
     own, _ = search.find(study, "train", "expansion", units)
@@ -121,10 +121,10 @@ def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
 
 
 def test_what_was_searched_for_is_not_searched_for_again(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = search.find(study, "train", "expansion", texts.units(study))
-    assert texts.found(study, "train", "expansion")[0].equals(expected[0])
+    expected = search.find(study, "train", "expansion", campaign.units(study))
+    assert campaign.found(study, "train", "expansion")[0].equals(expected[0])
     monkeypatch.setattr(search, "find", None)
-    assert texts.found(study, "train", "expansion")[0].equals(expected[0])
+    assert campaign.found(study, "train", "expansion")[0].equals(expected[0])
 
 
 def test_the_first_page_waits_for_no_others_modules() -> None:

@@ -13,16 +13,23 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from annotation.crowd.mturk.client import ENDPOINTS, Requester, amount, cents_of, connected, refuse_other_mode
-from annotation.crowd.mturk.errors import DoneBeforeError, WrongStateError
-from annotation.crowd.mturk.form import Sheet, fields_of_xml
-from annotation.crowd.mturk.qualification import Qualification
+from annotation.crowd.mturk.client import (
+    ENDPOINTS,
+    DoneBeforeError,
+    Qualification,
+    Requester,
+    WrongStateError,
+    amount,
+    cents_of,
+    connected,
+    refuse_other_mode,
+)
+from annotation.crowd.mturk.form import STATES, Sheet, fields_of_xml, submission_of
 from annotation.crowd.mturk.question import question_xml
-from annotation.crowd.mturk.submissions import STATES, submission_of
-from annotation.crowd.platform import Offer, Posted, RefusedError, State, Submission, UncertainError
+from annotation.crowd.platform import Offer, PlatformOffer, RefusedError, State, Submission, UncertainError
 from annotation.crowd.steps import crowd_of
 from annotation.offering import Mode
-from annotation.questions import said
+from annotation.questions import worded
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
@@ -111,12 +118,12 @@ class MTurk:
             raise UncertainError(f"{error}; its list does not show the HIT yet: run the command again in some minutes")
         return found
 
-    def posted(self, posted_id: str) -> Posted:
+    def posted(self, posted_id: str) -> PlatformOffer:
         """A HIT as it is now."""
         hit = self._hit(posted_id)
         at_work = hit.get("NumberOfAssignmentsPending", 0) > 0
         is_open = hit["HITStatus"] == "Assignable" and hit["Expiration"] > datetime.now(UTC)
-        return Posted(posted_id, hit["MaxAssignments"], hit["Expiration"].astimezone(UTC), is_open or at_work)
+        return PlatformOffer(posted_id, hit["MaxAssignments"], hit["Expiration"].astimezone(UTC), is_open or at_work)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
         """Open a HIT for its usual time from now, to so many places in all.
@@ -158,7 +165,7 @@ class MTurk:
         """What HITs of one queue and reward share. MTurk gives equal ones the same id."""
         queue = offer.batch.queue
         rubric = asked_rubric(self._study)
-        title, asked = (said(one, ENGLISH) for one in (rubric.pool(queue.pool).title, rubric.pool(queue.pool).asked))
+        title, asked = (worded(one, ENGLISH) for one in (rubric.pool(queue.pool).title, rubric.pool(queue.pool).asked))
         what = asked if rubric.fields.shown else "Read pairs of short texts and rate the new one of each."
         work = title if rubric.fields.shown else f"Rate short texts: {title}"
         names = dict.fromkeys((language_name(queue.language), language_name(queue.output_language)))

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-from annotation.crowd.mturk.form import COMMENT, DISCARDED, SECONDS, Sheet
-from annotation.crowd.mturk.submissions import STATES
+from annotation.crowd.mturk.form import COMMENT, DISCARDED, SECONDS, STATES, Sheet
 from annotation.crowd.platform import Submission
 from annotation.questions import AND
 from annotation.ratings.answers import Answer

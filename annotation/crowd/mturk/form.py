@@ -13,10 +13,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
 from xml.parsers import expat
 
+from annotation.crowd.platform import State, Submission
 from annotation.human.records import UNKNOWN
-from annotation.questions import Asked, Value, labels_of
+from annotation.questions import QuestionScale, Value, labels_of
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
@@ -77,7 +80,7 @@ class Sheet:
             turn=0 if TURN in values else _turn(fields.get(f"{pair_id}.{TURN}", "")),
         )
 
-    def _value(self, fields: Mapping[str, str], pair_id: str, asked: Asked) -> Value:
+    def _value(self, fields: Mapping[str, str], pair_id: str, asked: QuestionScale) -> Value:
         given = fields.get(f"{pair_id}.{asked.name}", "")
         if asked.kind == "text":
             return clean_comment(given) or None
@@ -187,3 +190,21 @@ def _turn(text: str) -> int:
 def _short(text: str) -> str:
     """What a worker sent, fit for one line of a message."""
     return ascii(text[:40]) + ("..." if len(text) > 40 else "")
+
+
+STATES: dict[str, State] = {"Submitted": "submitted", "Approved": "approved", "Rejected": "rejected"}
+
+
+def submission_of(one: dict[str, Any], bonuses: Sequence[int]) -> Submission:
+    """An assignment as the API gives it, with the cents of bonuses that were paid for it."""
+    at = one.get("SubmitTime")
+    seconds = (at - one["AcceptTime"]).total_seconds() if at and one.get("AcceptTime") else float("nan")
+    return Submission(
+        one["AssignmentId"],
+        one["HITId"],
+        one["WorkerId"],
+        STATES[one["AssignmentStatus"]],
+        seconds,
+        at.astimezone(UTC) if at else None,
+        tuple(bonuses),
+    )

@@ -11,12 +11,11 @@ import re
 from importlib.resources import files
 from typing import Any
 
-from annotation.crowd.examples import examples_html
 from annotation.crowd.mturk.form import COMMENT, COMMENT_LENGTH, DISCARDED, ORDER, SECONDS, TURN
-from annotation.crowd.page_words import consent_of, direction, rating_words
+from annotation.crowd.page import consent_of, direction, examples_html, rating_words
 from annotation.crowd.platform import Offer
-from annotation.human.order import FIELD, Drawing, drawing_of
-from annotation.questions import said
+from annotation.human.order import FIELD, OrderDrawing, drawing_of
+from annotation.questions import worded
 from annotation.rubric import Rubric
 from plumbline.errors import StudyError
 from plumbline.fields import SECOND, fields_of
@@ -74,8 +73,8 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
         language=language,
         direction=direction(language),
         words=words,
-        title=said(pool.title, language),
-        guidelines=[said(pool.asked, language), said(rubric.guidelines, language)],
+        title=worded(pool.title, language),
+        guidelines=[worded(pool.asked, language), worded(rubric.guidelines, language)],
         # Questions about one candidate each are explained once.
         questions=[one for one in questions if not drawing or one["name"] not in drawing.questions[1:]],
         examples=examples_html(study, rubric, batch.queue),
@@ -93,7 +92,7 @@ def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]
     for question in rubric.asked_questions(pool):
         hint, options = rubric.meaning(pool, question, language)
         asked = question.asked(rubric.scale)
-        words = {"name": question.name, "title": said(question.title, language), "hint": hint}
+        words = {"name": question.name, "title": worded(question.title, language), "hint": hint}
         found.append({**words, "kind": asked.kind, "required": asked.required, "points": list(options.items())})
     return found
 
@@ -105,8 +104,8 @@ def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict
     codes = {name: batch.output_language if name in SECOND else batch.language for name in titles}
     asked = {
         "asked": {
-            "title": said(rubric.fields.asked, language),
-            "text": said(rubric.pool(batch.pool).asked, language),
+            "title": worded(rubric.fields.asked, language),
+            "text": worded(rubric.pool(batch.pool).asked, language),
             "lang": language,
             "dir": direction(language),
         }
@@ -116,7 +115,7 @@ def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict
         "batch": batch.batch_id,
         "words": words,
         **(asked if not rubric.fields.shown else {}),
-        "comment": {"title": said(rubric.comment, language), "most": COMMENT_LENGTH},
+        "comment": {"title": worded(rubric.comment, language), "most": COMMENT_LENGTH},
         "questions": _questions(rubric, batch.pool, language),
         "texts": [
             {"title": title, "lang": codes[name], "dir": direction(codes[name])} for name, title in titles.items()
@@ -125,7 +124,7 @@ def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict
     }
 
 
-def _drawn(drawing: Drawing | None, offer: Offer) -> dict[str, Any]:
+def _drawn(drawing: OrderDrawing | None, offer: Offer) -> dict[str, Any]:
     """What the page draws for each assignment: the order of the items, and of the candidates of each."""
     if drawing is None:
         return {}

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from annotation.crowd.platform import Offer, Posted, RefusedError, State, Submission, UncertainError
-from annotation.crowd.prolific.api import Api, shortened
-from annotation.crowd.prolific.rooms import Rooms, crowd_with_address
+from annotation.crowd.platform import Offer, PlatformOffer, RefusedError, State, Submission, UncertainError
+from annotation.crowd.prolific.api import Api, plain, shortened, submission_of
 from annotation.crowd.prolific.study import filters, study_body
-from annotation.crowd.prolific.submissions import plain, submission_of
+from annotation.crowd.prolific.workspaces import Rooms, crowd_with_address
 from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.answers import Answer
@@ -180,13 +179,13 @@ class Prolific:
             address = address.replace("{{%" + name + "%}}", "0" * 24)
         return address
 
-    def posted(self, posted_id: str) -> Posted:
+    def posted(self, posted_id: str) -> PlatformOffer:
         """A study as it is now; Prolific's do not end by themselves."""
         study = self._study_at(posted_id)
         is_open = study["status"] in RUNNING or (
             study["status"] != "UNPUBLISHED" and any(one.state == "working" for one in self.submissions(posted_id))
         )
-        return Posted(posted_id, int(study["total_available_places"]), None, is_open)
+        return PlatformOffer(posted_id, int(study["total_available_places"]), None, is_open)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
         """Open a study to so many participants in all, and start it again if it was paused.

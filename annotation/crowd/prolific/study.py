@@ -10,11 +10,11 @@ from typing import Any
 
 import langcodes
 
-from annotation.crowd import pay
-from annotation.crowd.page_words import consent_of
+from annotation.crowd import platform as pay
+from annotation.crowd.page import consent_of
 from annotation.crowd.platform import Offer
-from annotation.crowd.prolific.rooms import Room, crowd_with_address
-from annotation.questions import said
+from annotation.crowd.prolific.workspaces import Room, crowd_with_address
+from annotation.questions import worded
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.wordings import ENGLISH
 from plumbline.errors import StudyError
@@ -130,7 +130,7 @@ def _name(study: Study, offer: Offer) -> str:
     rubric, languages = asked_rubric(study), " and ".join(_languages(offer))
     if not rubric.fields.shown:
         return f"Compare {len(offer.pairs)} pairs of texts ({languages})"
-    return f"{said(rubric.pool(offer.batch.pool).title, ENGLISH)}: {len(offer.pairs)} items ({languages})"
+    return f"{worded(rubric.pool(offer.batch.pool).title, ENGLISH)}: {len(offer.pairs)} items ({languages})"
 
 
 def _description(study: Study, offer: Offer, consent: str, contact: str) -> str:
@@ -138,7 +138,7 @@ def _description(study: Study, offer: Offer, consent: str, contact: str) -> str:
     rubric, languages = asked_rubric(study), " and ".join(_languages(offer))
     what = (
         f"You will work on {len(offer.pairs)} items in {languages}."
-        f" {said(rubric.pool(offer.batch.pool).asked, ENGLISH)}"
+        f" {worded(rubric.pool(offer.batch.pool).asked, ENGLISH)}"
         if rubric.fields.shown
         else f"You will read {len(offer.pairs)} pairs of texts in {languages}. Each pair is a text"
         " and a version of it that a computer program has written. You rate how well the version was made."

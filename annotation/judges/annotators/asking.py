@@ -8,22 +8,27 @@ nobody can number groups without having seen what there is.
 from __future__ import annotations
 
 import functools
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
-from annotation.human.asking import GRADES, apart, questions_of
+from annotation.human.asking import GRADES, NONE, YES, apart, questions_of
 from annotation.human.records import HumanItem, HumanTask
-from annotation.questions import Question, said
+from annotation.judges.replies import shown, spoken
+from annotation.questions import AND, Question, ranked, worded
 from annotation.rubric import Rubric
+from generation.generators import Completion
 from plumbline.fields import fields_of
 from plumbline.identity import identity
 from plumbline.prompts import PROMPTS, Prompt, read_prompt
+from plumbline.reading import MalformedError, parse_json
 from plumbline.records import Pair
-from plumbline.study.annotators import AnnotatorSpec
-from plumbline.study.human import CANNOT_TELL
+from plumbline.study.human import CANNOT_TELL, AnnotatorSpec
 
 PROMPT = PROMPTS / "annotators" / "tasks.yaml"
 _POINTS = ("score", "graded")  # ways of asking whose answers have numbers
@@ -39,7 +44,7 @@ class AnnotatorPrompt(Prompt):
 
 
 @dataclass(frozen=True)
-class Form:
+class AnswerForm:
     """What an answer must be: each option's name by what may be written for it, and how many are numbered."""
 
     kind: str  #: one, several, each or order
@@ -48,14 +53,14 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Asking:
+class AnnotatorMessage:
     """A message about one record, or of clustering about all; `prompt_hash` is of all that is said but the texts."""
 
     task: HumanTask
     pairs: tuple[Pair, ...]
     items: tuple[str, ...]  #: the items that they are of, as `human/items.parquet` has them
     candidates: tuple[str, ...]  #: of one record the candidates that it shows, in their order
-    form: Form
+    form: AnswerForm
     prompt_hash: str
     said: Callable[[], str]
 
@@ -85,7 +90,9 @@ class Instructions:
         self._rubric, self._prompt = rubric, read_prompt(path, AnnotatorPrompt)
         self._hashes: dict[tuple[object, ...], str] = {}
 
-    def askings(self, task: HumanTask, items: Sequence[HumanItem], pairs: Mapping[str, Pair]) -> Iterator[Asking]:
+    def askings(
+        self, task: HumanTask, items: Sequence[HumanItem], pairs: Mapping[str, Pair]
+    ) -> Iterator[AnnotatorMessage]:
         """Everything that is asked of a task's items; `pairs` by id are what raters were sent."""
         own = [item for item in items if item.task == task.task]
         if task.asked == "cluster":
@@ -104,7 +111,7 @@ class Instructions:
 
     def _asking(
         self, task: HumanTask, items: Sequence[HumanItem], pairs: tuple[Pair, ...], candidates: tuple[str, ...]
-    ) -> Asking:
+    ) -> AnnotatorMessage:
         language = self._rubric.language_for(pairs[0].language, pairs[0].output_language)
         number = len(pairs) if task.asked == "cluster" else len(candidates)
         asked = self._questions(task, number)
@@ -114,7 +121,9 @@ class Instructions:
             message = self._message(task, pairs, asked, form, language, texts=False)
             self._hashes[place] = identity("annotator-prompt-v1", message)
         render = functools.partial(self._message, task, pairs, asked, form, language)
-        return Asking(task, pairs, tuple(one.item for one in items), candidates, form, self._hashes[place], render)
+        return AnnotatorMessage(
+            task, pairs, tuple(one.item for one in items), candidates, form, self._hashes[place], render
+        )
 
     def _questions(self, task: HumanTask, number: int) -> list[Question]:
         """The questions about an item; of candidates so many as there are."""
@@ -124,23 +133,23 @@ class Instructions:
         by_name = {one.name: one for one in self._rubric.asked_questions(task.task)}
         return [by_name[name] for name in names]
 
-    def _form(self, task: HumanTask, asked: Sequence[Question], language: str, number: int) -> Form:
-        labels = {name: said(words, language) for name, words in asked[0].labels.items()}
+    def _form(self, task: HumanTask, asked: Sequence[Question], language: str, number: int) -> AnswerForm:
+        labels = {name: worded(words, language) for name, words in asked[0].labels.items()}
         if task.asked == "ranked":
-            return Form("order", spellings(task, {CANNOT_TELL: labels[CANNOT_TELL]}), number)
+            return AnswerForm("order", spellings(task, {CANNOT_TELL: labels[CANNOT_TELL]}), number)
         if task.asked == "choice":  # an item may have fewer candidates than others
             labels = {name: word for name, word in labels.items() if name[0] != "d" or int(name[1:]) <= number}
         every = task.asked == "cluster" or (task.asked in ("graded", "binary") and not apart(task))
         kind = "each" if every else "several" if task.asked == "labels" else "one"
-        return Form(kind, spellings(task, labels), number if every else 1)
+        return AnswerForm(kind, spellings(task, labels), number if every else 1)
 
     def _message(
-        self, task: HumanTask, pairs: Sequence[Pair], asked: Sequence[Question], form: Form, language: str, *,
+        self, task: HumanTask, pairs: Sequence[Pair], asked: Sequence[Question], form: AnswerForm, language: str, *,
         texts: bool = True,
     ) -> str:  # fmt: skip
         pool = self._rubric.pool(task.task)
         hint, _ = self._rubric.meaning(task.task, asked[0], language)
-        labels = {name: said(words, language) for name, words in asked[0].labels.items()}
+        labels = {name: worded(words, language) for name, words in asked[0].labels.items()}
         lines = [line for name, line in lines_of(task, labels).items() if name in form.options.values()]
         titles = self._rubric.field_titles(task.task, language, pairs[0].language, pairs[0].output_language)
         shown = []
@@ -151,9 +160,9 @@ class Instructions:
                     title = self._prompt.text_title.replace("{n}", str(number))
                 shown.append(f"{title}:\n{one.text if texts else ''}")
         values = {
-            "guidelines": said(self._rubric.guidelines, language),
-            "asked": said(pool.asked, language),
-            "questions": "\n".join(filter(None, [*(said(one.title, language) for one in asked), hint])),
+            "guidelines": worded(self._rubric.guidelines, language),
+            "asked": worded(pool.asked, language),
+            "questions": "\n".join(filter(None, [*(worded(one.title, language) for one in asked), hint])),
             "answers": "\n".join(f"- {line}" for line in lines),
             "form": self._prompt.forms[form.kind].replace("{n}", str(form.n)),
             "texts": "\n\n".join(shown),
@@ -187,3 +196,109 @@ def spellings(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
 def _number(task: HumanTask, name: str) -> str | None:
     kind = {"score": "p", "graded": "g", **_NUMBERED}.get(task.asked)
     return name[1:] if kind and name[0] == kind and name[1:].lstrip("-").isdigit() else None
+
+
+Answers = dict[str, dict[str, str]]  # by pair and question, as `annotation.human.asking.Given` has them
+_FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+
+
+class _NoAnswerError(ValueError):
+    """Why what came is no answer."""
+
+
+def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, str]:
+    """(the answers, why there are none: empty where there are).
+
+    A JSON object with `answer`, its value alone, or one answer in words: whatever else stands beside it makes it none.
+    """
+    text, reason = spoken(answer)
+    if reason:
+        return {}, reason
+    fenced = _FENCE.fullmatch(text)
+    text = fenced[1] if fenced else text
+    try:
+        value = parse_json(text)
+    except MalformedError:
+        value = text
+    if value is None or isinstance(value, bool):  # which may be words of a label
+        value = text
+    if isinstance(value, dict) and set(value) == {"answer"}:
+        value = value["answer"]
+    try:
+        return _read(value, asking), ""
+    except _NoAnswerError as error:
+        return {}, str(error)
+
+
+def _read(value: Any, asking: AnnotatorMessage) -> Answers:
+    task, form = asking.task, asking.form
+    names = [one.name for one in questions_of(task)]
+    if form.kind == "each":
+        each = _each(value, form)
+        if task.asked == "cluster":
+            return {pair.pair_id: {task.task: said} for pair, said in zip(asking.pairs, each, strict=True)}
+        said = dict(zip(names, each, strict=False))
+    elif form.kind == "order":
+        said = _order(value, form, names)
+    elif form.kind == "several":
+        said = {task.task: _several(value, form)}
+    else:
+        said = {task.task: _option(value, form.options)}
+    return {asking.pairs[0].pair_id: said}
+
+
+def _option(value: Any, options: Mapping[str, str]) -> str:
+    """The name of the answer that a value spells: in its words, or in small letters where that means one alone."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise _NoAnswerError(f"no single answer: {shown(_plain(value))}")
+    text = " ".join(str(value).split())
+    if text in options:
+        return options[text]
+    folded = text.casefold().rstrip(".")
+    found = {name for words, name in options.items() if words.casefold().rstrip(".") == folded}
+    if len(found) != 1:
+        raise _NoAnswerError(f"not among the answers: {shown(text)}")
+    return found.pop()
+
+
+def _several(value: Any, form: AnswerForm) -> str:
+    listed = value if isinstance(value, list) else [value]
+    named = list(dict.fromkeys(_option(one, form.options) for one in listed))
+    if not named:
+        raise _NoAnswerError("an empty list; none of them is an answer of its own")
+    if (alone := [name for name in named if name in (NONE, CANNOT_TELL)]) and len(named) > 1:
+        raise _NoAnswerError(f"{alone[0].replace('_', ' ')} beside labels: {shown(_plain(value))}")
+    order = list(dict.fromkeys(form.options.values()))
+    return AND.join(sorted(named, key=order.index))
+
+
+def _each(value: Any, form: AnswerForm) -> list[str]:
+    """An answer for each number, in order; of a list by their places. Cannot tell alone is that of all."""
+    if isinstance(value, str) and form.options.get(value) == CANNOT_TELL:
+        return [CANNOT_TELL] * form.n
+    if isinstance(value, list):
+        value = {str(number): one for number, one in enumerate(value, 1)}
+    wanted = [str(number) for number in range(1, form.n + 1)]
+    if not isinstance(value, dict):
+        raise _NoAnswerError(f"no answer for each of {form.n}: {shown(_plain(value))}")
+    if wrong := [name for name in (*wanted, *value) if (name in value) != (name in wanted)]:
+        lacks = "has no answer for" if wrong[0] in wanted else "answers, and was not shown,"
+        raise _NoAnswerError(f"{lacks} number {shown(str(wrong[0]))}")
+    return [_option(value[name], form.options) for name in wanted]
+
+
+def _order(value: Any, form: AnswerForm, names: list[str]) -> dict[str, str]:
+    if isinstance(value, str):
+        return {names[0]: _option(value, form.options)}
+    groups = [one if isinstance(one, list) else [one] for one in value] if isinstance(value, list) else []
+    numbers = [str(one) for group in groups for one in group]
+    if sorted(numbers) != sorted(str(number) for number in range(1, form.n + 1)):
+        raise _NoAnswerError(f"no order of the numbers 1 to {form.n}: {shown(_plain(value))}")
+    ranks = {f"d{one}": rank for rank, group in enumerate(groups, 1) for one in group}
+    return {names[0]: YES, names[1]: ranked(ranks)}
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -2,40 +2,91 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-from annotation.human.asking import Given, answers_of
-from annotation.human.records import MODEL_ANSWERS, HumanAnswer, HumanItem
-from annotation.human.rehearsing import read_items
+from annotation.human.asking import RaterAnswers, answers_of, apart
+from annotation.human.records import ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem
+from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
-from annotation.judges.annotators.asking import Asking, Instructions, as_asked, does
-from annotation.judges.annotators.reading import read_answer
-from annotation.judges.annotators.recorded import RecordedAnswers, load_recorded
-from annotation.judges.askers import ChatAsker, start_chat
-from annotation.judges.kept import Place, Resumed
-from annotation.judges.recorded import refuse_no_recording
+from annotation.judges.annotators.asking import AnnotatorMessage, Instructions, as_asked, does, read_answer
+from annotation.judges.askers import JudgeChatClient, start_chat
+from annotation.judges.progress import Place, ResumableAnswers
 from annotation.judges.records import ModelAnswer
-from annotation.judges.run import Judged, all_asked
+from annotation.judges.replies import refuse_no_recording
+from annotation.judges.run import JudgeForecast, JudgeRun, all_asked, table_of
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import read_pairs
-from generation.generators import Attempt
-from plumbline.errors import StudyError, TextFailedError, TextUnansweredError, nearest
+from generation.generators import Attempt, Completion
+from plumbline.errors import DataError, StudyError, TextFailedError, TextUnansweredError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
-from plumbline.manifest import write_kept_table
+from plumbline.journal import record_lines
+from plumbline.manifest import stage, write_kept_table
+from plumbline.records import Record
 from plumbline.store import only_one
 from plumbline.study import Study
-from plumbline.study.annotators import AnnotatorSpec, RecordedAnnotator
 from plumbline.study.generator import RetrySpec
+from plumbline.study.human import AnnotatorSpec, RecordedAnnotator
+
+ItemPlace = tuple[str, str, str]  # task, item, candidate
+
+
+class RecordedAnswer(Record):
+    """One line of the file."""
+
+    task: str
+    item: str
+    candidate: str = ""
+    answer: Any
+
+
+def load_recorded(path: Path) -> dict[ItemPlace, Any]:
+    """All answers of a file. Raises DataError with file and line."""
+    refuse_no_recording(path)
+    found: dict[ItemPlace, Any] = {}
+    for number, one in record_lines(path, RecordedAnswer):
+        place = one.task, one.item, one.candidate
+        if place in found:
+            raise DataError(f"{path}: line {number}: a second answer on the same item of {one.task}; keep one")
+        found[place] = one.answer
+    return found
+
+
+@dataclass(frozen=True)
+class RecordedAnswers:
+    """Gives what was recorded, at once."""
+
+    recorded: Mapping[ItemPlace, Any]
+    concurrency: int = 1
+
+    async def answer(self, asking: AnnotatorMessage, attempt: Attempt) -> Completion:
+        """What was recorded. Raises TextUnansweredError where nothing was."""
+        task = asking.task
+        candidate = asking.candidates[0] if apart(task) else ""
+        found = {item: self.recorded.get((task.task, item, candidate)) for item in asking.items}
+        if lacking := [item for item, one in found.items() if one is None]:
+            raise TextUnansweredError(f"nothing recorded on item {lacking[0]} of {task.task}")
+        each = list(found.values())
+        answer = each if task.asked == "cluster" else each[0]
+        return Completion(answer if isinstance(answer, str) else json.dumps({"answer": answer}, ensure_ascii=False))
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
 
 FOLDER = "human/models"  # a table for each model
-_Asker = RecordedAnswers | ChatAsker
+_Asker = RecordedAnswers | JudgeChatClient
 
 
-class Annotating(Resumed[Asking, ModelAnswer]):
+class Annotating(ResumableAnswers[AnnotatorMessage, ModelAnswer]):
     """What one model has answered of the study's tasks, and has yet to answer. Raises StudyError or DataError."""
 
     def __init__(self, study: Study, spec: AnnotatorSpec, items: Sequence[HumanItem], *, again: bool = False) -> None:
@@ -47,16 +98,16 @@ class Annotating(Resumed[Asking, ModelAnswer]):
         wanted = {self.key(one): one for task in self.tasks for one in told.askings(task, items, pairs)}
         super().__init__(Place(study, f"{FOLDER}/{spec.name}.parquet"), ModelAnswer, wanted, again=again)
 
-    def key(self, asking: Asking) -> str:
+    def key(self, asking: AnnotatorMessage) -> str:
         """Identity of an answer: of all that changes it."""
         return identity("annotator-v1", self.hash, asking.prompt_hash, *(pair.pair_id for pair in asking.pairs))
 
     def answers(self, items: Sequence[HumanItem]) -> Iterator[HumanAnswer]:
         """What it answered, as a rater's answers are written."""
-        given: dict[str, dict[str, Given]] = {task.task: {} for task in self.tasks}
+        given: dict[str, dict[str, RaterAnswers]] = {task.task: {} for task in self.tasks}
         for _, row in self.frame().query("status == 'ok'").iterrows():
             found = json.loads(row["answers"])
-            given[row["task"]] |= {pair: Given(answers) for pair, answers in found.items()}
+            given[row["task"]] |= {pair: RaterAnswers(answers) for pair, answers in found.items()}
         for task in self.tasks:
             for item in items:
                 if item.task == task.task:
@@ -83,7 +134,7 @@ def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     return [Annotating(study, spec, items, again=again) for name, spec in known.items() if not names or name in names]
 
 
-def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Judged]:
+def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:
     """Have the study's models do people's tasks, as far as they have not; all of them, or those of some names.
 
     Writes `human/models/<model>.parquet`, and of all models `human/model_answers.parquet`. Raises as `annotators`, and
@@ -117,14 +168,14 @@ async def _begin(study: Study, spec: AnnotatorSpec) -> _Asker:
     return await start_chat(study, spec)
 
 
-async def _ask(one: Annotating, asker: _Asker, key: str, asking: Asking) -> ModelAnswer:
+async def _ask(one: Annotating, asker: _Asker, key: str, asking: AnnotatorMessage) -> ModelAnswer:
     """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
     spec = one.spec
     retry = RetrySpec(attempts=spec.attempts, temperature=spec.temperature)
     attempt = Attempt(1, spec.seed, spec.sampling)
     while True:
         try:
-            if isinstance(asker, ChatAsker):
+            if isinstance(asker, JudgeChatClient):
                 answer = await asker.chat_answer(asking.message, attempt)
             else:
                 answer = await asker.answer(asking, attempt)
@@ -141,7 +192,7 @@ async def _ask(one: Annotating, asker: _Asker, key: str, asking: Asking) -> Mode
         attempt = attempt.next(spec.seed, retry, cut_off=answer.cut_off)
 
 
-def _record(one: Annotating, key: str, asking: Asking, **found: object) -> ModelAnswer:
+def _record(one: Annotating, key: str, asking: AnnotatorMessage, **found: object) -> ModelAnswer:
     spec = one.spec
     return ModelAnswer.model_validate(
         {
@@ -161,3 +212,50 @@ def _record(one: Annotating, key: str, asking: Asking, **found: object) -> Model
             **found,
         }
     )
+
+
+_TOKENS = 8  # of an answer to one thing that is asked: a JSON object with a label or number
+
+
+def annotate_command(study: Study, options: argparse.Namespace) -> int:
+    """The command line: ask what is left, and say what came."""
+    if options.generator:
+        raise StudyError(f"{study.file}: with `human` there are no generator's outputs; leave out --generator")
+    if options.dry_run:
+        print(table_of([_left(one) for one in _every(study, options)], options.rate, "model", "answers"))
+        return 0
+    recorded = [study.resolve(one.path) for one in subject_of(study).models if isinstance(one, RecordedAnnotator)]
+    inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]
+    with stage(study, "judge", [*inputs, *recorded], [study.folder / FOLDER, study.folder / MODEL_ANSWERS]):
+        done = annotate(study, options.judge, again=options.again)
+    print(f"{study.name}: models' answers -> {study.folder / MODEL_ANSWERS}")
+    for one, made in zip(_every(study, options), done, strict=True):
+        print(f"  {made.line('answers')}")
+        for line in lines_of(one, study):
+            print(f"    {line}")
+    return 0
+
+
+def _every(study: Study, options: argparse.Namespace) -> list[Annotating]:
+    return annotators(study, options.judge, again=options.again)
+
+
+def _left(one: Annotating) -> JudgeForecast:
+    todo = one.todo()
+    characters = sum(len(asking.message) for _, asking in todo)
+    tokens = _TOKENS * sum(max(asking.form.n, 1) for _, asking in todo)
+    recorded = isinstance(one.spec, RecordedAnnotator)
+    return JudgeForecast(one.spec.name, one.wanted - len(todo), len(todo), characters, tokens, recorded)
+
+
+def lines_of(one: Annotating, study: Study) -> Iterator[str]:
+    """A line for each task on which a model could not tell, or whose answers could not be read, with the reasons."""
+    frame, items = one.frame(), read_items(study)
+    unsure = Counter(row.task for row in one.answers(items) if row.abstained)
+    for task in one.tasks:
+        own = frame[frame["task"] == task.task]
+        reasons = Counter(own.loc[own["status"] != "ok", "reason"])
+        told = [f"cannot tell: {unsure[task.task]} answers"] if unsure[task.task] else []
+        told += [f"{number}: {reason}" for reason, number in reasons.most_common(3)]
+        if told:
+            yield f"{task.task} ({task.asked}): {'; '.join(told)}"

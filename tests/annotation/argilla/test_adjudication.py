@@ -12,28 +12,30 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from annotation.adjudication.collect import collect_adjudications, read_adjudications
-from annotation.adjudication.disputed import Disputed
-from annotation.adjudication.publish import SAID, publish_review
-from annotation.adjudication.text import judged_text
-from annotation.anchoring.effect import read_anchoring
-from annotation.anchoring.noted import read_shown, suggestions_to_show
+from annotation.adjudication import (
+    SAID,
+    DisputedPairs,
+    collect_adjudications,
+    judged_text,
+    publish_review,
+    read_adjudications,
+)
+from annotation.anchoring import read_anchoring, read_shown, suggestions_to_show
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.judges.beside import read_judging
+from annotation.judges.decisions import read_judging
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
 from annotation.offering import read_reviews
 from annotation.pseudonyms import account_pseudonym
-from annotation.ratings.ratings import read_all_ratings
-from annotation.ratings.reviewed import saw_scores
+from annotation.ratings.ratings import read_all_ratings, saw_scores
+from annotation.records import Adjudication, Review
 from annotation.report.page import write_report
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample
-from annotation.shown_records import Adjudication, Review
 from annotation.verdicts.acceptance import accept
 from evaluation.bundle.export import export as export_bundle
 from plumbline.errors import DataError, StudyError
@@ -67,7 +69,7 @@ def of_records(argilla: Argilla, dataset_id: str) -> list[dict[str, Any]]:
 def farthest(study: Study) -> list[str]:
     """The pairs by how far people's means are from 2 and 1, on the question where they are farthest."""
     ratings = read_all_ratings(study)
-    known = set(Disputed.read(study).rows["pair_id"])
+    known = set(DisputedPairs.read(study).rows["pair_id"])
     assert len(known) == 3  # of four: judges said nothing of one
     means = ratings[ratings["pair_id"].isin(known)].groupby(["pair_id", "question"])["value"].mean().unstack()
     far = (means.astype(float) - pd.Series({"quality": 2, "fluency": 1})).abs().max(axis=1)
@@ -110,7 +112,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
     simulate(study, argilla)
     collect(study, argilla)
     with pytest.raises(DataError, match="annotation accept"):  # what judges said is seen after the verdicts
-        Disputed.read(study)
+        DisputedPairs.read(study)
     accept(study)
     with pytest.raises(StudyError, match="'settle-eva' has no annotator's account.* did you mean 'settle-eve'"):
         publish_review(study, argilla, 2, ["settle-eva"])
@@ -150,7 +152,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
 
     accept(study)
     assert {name: (study.folder / name).read_bytes() for name in kept} == before
-    text = judged_text(study, Disputed.read(study), read_adjudications(study), {called: "eve"})
+    text = judged_text(study, DisputedPairs.read(study), read_adjudications(study), {called: "eve"})
     assert "Recorded, nobody was asked: oracle, sibyl" in text and "SIMULATED" in text
     assert f"Adjudications: {called} eve 2; of a pair that the adjudicator had rated too: 0." in text
     argilla.request("DELETE", f"/datasets/{review}")

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.argilla.client import Argilla, User
+from annotation.argilla.client import Argilla, ArgillaUser
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import last_snapshot
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_ratings
 from annotation.records import Member
@@ -30,7 +30,7 @@ from tests.annotation.campaigns import Make, answer, dataset, rater, small
 WHAT = ["pair_id", "question", "value", "status", "submitted_at", "comment", "seconds"]
 
 
-def rated(argilla: Argilla, variant: Make, name: str, **raters: object) -> tuple[Study, dict[str, User]]:
+def rated(argilla: Argilla, variant: Make, name: str, **raters: object) -> tuple[Study, dict[str, ArgillaUser]]:
     """Four pairs that ada and bob have answered, collected; ada is excluded then, and cy has seen nothing."""
     names = {rater(argilla, f"{one}-{name}").username: one for one in ("ada", "bob", "cy")}
     users = {names[user.username]: user for user in argilla.users() if user.username in names}
@@ -49,7 +49,7 @@ def rated(argilla: Argilla, variant: Make, name: str, **raters: object) -> tuple
     return study, users
 
 
-def pending(argilla: Argilla, user: User, dataset_id: str) -> list[dict[str, Any]]:
+def pending(argilla: Argilla, user: ArgillaUser, dataset_id: str) -> list[dict[str, Any]]:
     """What Argilla's page shows as pending: answered neither by the rater nor by enough others."""
     scopes = ({"entity": one, "property": "status"} for one in ("response", "record"))
     both = [{"type": "terms", "scope": scope, "values": ["pending"]} for scope in scopes]
@@ -59,18 +59,18 @@ def pending(argilla: Argilla, user: User, dataset_id: str) -> list[dict[str, Any
     return [item["record"] for item in found["items"]]
 
 
-def give(study: Study, argilla: Argilla, user: User, value: int) -> int:
+def give(study: Study, argilla: Argilla, user: ArgillaUser, value: int) -> int:
     records = pending(argilla, user, dataset(study, argilla))
     for record in records:
         answer(argilla, user, record, "submitted", quality=value, fluency=value, comment=f"by {value}")
     return len(records)
 
 
-def pseudonym(study: Study, user: User) -> str:
+def pseudonym(study: Study, user: ArgillaUser) -> str:
     return account_pseudonym(study.name, user.id, simulated=False)
 
 
-def of(ratings: pd.DataFrame, study: Study, user: User) -> pd.DataFrame:
+def of(ratings: pd.DataFrame, study: Study, user: ArgillaUser) -> pd.DataFrame:
     own = ratings[ratings["rater_id"] == pseudonym(study, user)]
     return own.sort_values(WHAT[:2], ignore_index=True)
 
@@ -134,7 +134,7 @@ def test_the_next_step_is_to_offer_them_again_then_to_find_raters_who_can_answer
     assert "users add NAME --languages en, then" in step
 
     in_manifest(study, "publish", 3)  # somebody was let in since
-    status = with_server(read_status(study, datetime.now(UTC)), Collected.read(study), argilla.connection.home)
+    status = with_server(read_status(study, datetime.now(UTC)), CampaignData.read(study), argilla.connection.home)
     assert next_step(status, study.arguments).startswith("wait for 4 answers")
     assert "collected are 4, and 4 of excluded raters, whose pairs it offers again" in server_line(status)
 

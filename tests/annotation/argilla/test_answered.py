@@ -17,7 +17,7 @@ from annotation.argilla.answered import answered_now
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.status.running import with_server
 from annotation.status.status import Status, read_status
 from annotation.status.text import next_step, status_text
@@ -35,7 +35,7 @@ def published_study(argilla: Argilla, variant: Make, name: str) -> Study:
 
 
 def looked_at(study: Study, home: server.Home) -> Status:
-    return with_server(read_status(study, datetime.now(UTC)), Collected.read(study), home)
+    return with_server(read_status(study, datetime.now(UTC)), CampaignData.read(study), home)
 
 
 def home_of(argilla: Argilla) -> server.Home:
@@ -87,10 +87,10 @@ def test_answers_on_the_running_server_are_counted(
 
 
 def test_who_answered_since_is_not_reminded_as_behind(argilla: Argilla, variant: Make) -> None:
-    from annotation.letters import Standing, answered_since
+    from annotation.letters import AnnotatorProgress, answered_since
 
-    behind = Standing("ada", "rater-1", 1, 3, None, False, False, {"behind": "few answers", "fast": "4 of 4"})
-    idle = Standing("bob", "rater-2", 0, 4, None, False, False, {"behind": "no answer for 8 days"})
+    behind = AnnotatorProgress("ada", "rater-1", 1, 3, None, False, False, {"behind": "few answers", "fast": "4 of 4"})
+    idle = AnnotatorProgress("bob", "rater-2", 0, 4, None, False, False, {"behind": "no answer for 8 days"})
     found = answered_since([behind, idle], {"ada": 3, "cy": 2})
     assert [(one.name, one.answers, one.open, dict(one.remarks)) for one in found] == [
         ("ada", 3, 1, {"fast": "4 of 4"}),

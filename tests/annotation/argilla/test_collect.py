@@ -24,7 +24,7 @@ from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import published
 from annotation.pseudonyms import WORKER
-from annotation.ratings.answers import Answer, Part, check, keep
+from annotation.ratings.answers import Answer, SourcePart, check, keep
 from annotation.ratings.exclusions import decide, withdraw
 from annotation.ratings.ratings import counting_ratings, read_control_ratings, read_ratings
 from annotation.rubric import load_rubric
@@ -324,10 +324,10 @@ def test_two_answers_of_a_rater_to_a_pair_are_refused(variant: Make) -> None:
     study = small(variant, "doubled", transformations=["paraphrasing"])
     twice = (given(study), given(study, values={"quality": 1, "fluency": 1}))
     with pytest.raises(DataError, match="rater rater-00000000 answered 'quality' of pair .* twice"):
-        keep(study, "argilla", {"one": Part("", twice[:1]), "other": Part("", twice[1:])}, replace=False)
-    keep(study, "argilla", {"one": Part("", twice[:1])}, replace=False)
+        keep(study, "argilla", {"one": SourcePart("", twice[:1]), "other": SourcePart("", twice[1:])}, replace=False)
+    keep(study, "argilla", {"one": SourcePart("", twice[:1])}, replace=False)
     with pytest.raises(DataError, match="twice; keep one"):  # from two sources
-        keep(study, "form.csv", {"one": Part("", twice[1:])}, replace=False)
+        keep(study, "form.csv", {"one": SourcePart("", twice[1:])}, replace=False)
 
 
 def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(variant: Make) -> None:
@@ -338,7 +338,7 @@ def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(varia
         given(study, pair_id=pair, submitted_at=f"2026-03-01T{at}+00:00") for pair, at in zip(pairs, times, strict=True)
     ]
     answers += [given(study, pair_id=pair, rater_id="simulated-0") for pair in pairs]
-    found = keep(study, "argilla", {"all": Part("", tuple(reversed(answers)))}, replace=False)
+    found = keep(study, "argilla", {"all": SourcePart("", tuple(reversed(answers)))}, replace=False)
     quality = found[(found["question"] == "quality") & ~found["simulated"]].set_index("pair_id")["seconds"]
     first, second, third, last = (quality[pair] for pair in pairs)
     assert math.isnan(first) and (second, third) == (25.5, 600.0) and math.isnan(last)

@@ -15,18 +15,16 @@ import pytest
 from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
-from annotation.argilla.orders import Orders
 from annotation.argilla.publish import publish
+from annotation.argilla.sending import Orders
 from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import published
 from annotation.human.records import ANSWERS, UNKNOWN, HumanAnswer
-from annotation.human.rehearsing import read_items, rehearsal_of
+from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
 from annotation.pseudonyms import account_pseudonym
-from annotation.sampling.sample import draw_sample
-from annotation.sampling.shown import shown
-from annotation.verdicts.acceptance import accept
-from annotation.verdicts.people import answers_lines
+from annotation.sampling.sample import draw_sample, read_shown
+from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.verdicts import read_verdicts
 from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
@@ -122,7 +120,7 @@ def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argill
     publish(study, argilla)
     datasets = {queue.pool: one.id for queue, one in published(study, argilla).items()}
     items = {(item.task, record): item for item in read_items(study) for record in item.records or (item.pair_id,)}
-    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in shown(study)}
+    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in read_shown(study)}
     places: dict[tuple[str, str, str, str], int] = {}  # by rater, task, item and candidate
     orders = dict[str, list[int]]()
     for person in people:

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from annotation import server
 from annotation.argilla.simulate import _deserved
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.ratings.ratings import read_ratings
 from annotation.server_commands import HOME_VARIABLE
 from annotation.verdicts.verdicts import read_verdicts
@@ -129,8 +129,8 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
 
 def test_what_nobody_recorded_is_what_was_meant_and_goes_by_what_was_recorded() -> None:
     """Of quality 2 on 1 to 5 a quarter of the way up: 1 on 0 to 4. What need not be answered is left open."""
-    quality, fluency = (Asked(name, scale=(1, 2, 3, 4, 5)) for name in ("quality", "fluency"))
-    effort, mood = Asked("effort", scale=(0, 1, 4)), Asked("mood", scale=(1, 2), required=False)
+    quality, fluency = (QuestionScale(name, scale=(1, 2, 3, 4, 5)) for name in ("quality", "fluency"))
+    effort, mood = QuestionScale("effort", scale=(0, 1, 4)), QuestionScale("mood", scale=(1, 2), required=False)
     asked = [effort, quality, fluency, mood]
     own = Transformation(name="mine", axis="noise", calls=("paraphrasing",))
     recording = Recording(

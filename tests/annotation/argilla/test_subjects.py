@@ -19,7 +19,7 @@ from annotation.argilla.workspaces import published
 from annotation.argilla_files import export_argilla
 from annotation.crowd.batches import make_batches
 from annotation.crowd.platform import Offer
-from annotation.crowd.prolific.rooms import ArgillaRooms
+from annotation.crowd.prolific.workspaces import ArgillaRooms
 from annotation.ratings.review import signs_of
 from annotation.report.page import write_report
 from annotation.sampling.controls import read_controls

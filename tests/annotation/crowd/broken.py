@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from annotation.crowd import judging
-from annotation.crowd.campaign import Campaign
+from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import Platform, UncertainError
@@ -98,7 +98,7 @@ class Broken(ABC):
         self.workers += 1
         return self.careless if self.workers == 1 else self.honest
 
-    def step(self, what: Callable[[Campaign], object]) -> bool:
+    def step(self, what: Callable[[CrowdCampaign], object]) -> bool:
         """One command, whatever becomes of it; whether it got to its end."""
         self.disturbed = False
         try:
@@ -111,7 +111,7 @@ class Broken(ABC):
                 raise
             return False
 
-    def judge(self, campaign: Campaign) -> None:
+    def judge(self, campaign: CrowdCampaign) -> None:
         """What a person does: approve what is good, reject the one who failed the controls."""
         _, left = judging.approve_all(campaign)
         for case in left:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from annotation.crowd.campaign import Campaign
+from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
 from annotation.crowd.prolific.adapter import Prolific
-from annotation.crowd.prolific.rooms import Rooms
+from annotation.crowd.prolific.workspaces import Rooms
 from annotation.offering import LEDGER, Mode
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
@@ -133,7 +133,7 @@ class CrashingLedger(Ledger):
 def run(
     study: Study,
     make: Callable[[], Platform],
-    step: Callable[[Campaign], object],
+    step: Callable[[CrowdCampaign], object],
     limit: int,
     breaks: Breaks = lambda place: False,
 ) -> bool:
@@ -145,7 +145,7 @@ def run(
     ledger.breaks = breaks
     try:
         with ledger:
-            step(Campaign(study, Crashing(platform, breaks), ledger, KEY, limit))  # type: ignore[arg-type]
+            step(CrowdCampaign(study, Crashing(platform, breaks), ledger, KEY, limit))  # type: ignore[arg-type]
     except Crash:
         return False
     finally:
@@ -158,7 +158,7 @@ def run(
 def step(
     study: Study,
     site: MTurkSite | Site,
-    what: Callable[[Campaign], object],
+    what: Callable[[CrowdCampaign], object],
     mode: Mode = "live",
     limit: int = 10**6,
     rooms: Rooms | None = None,

@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.crowd import judging, pay
+from annotation.crowd import judging, platform
 from annotation.crowd.batches import Batch
-from annotation.crowd.campaign import Campaign, Launch, next_batches
+from annotation.crowd.campaign import CrowdCampaign, Launch, next_batches
 from annotation.crowd.collecting import collect
+from annotation.crowd.judging import sheet_text
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
-from annotation.crowd.sheet import sheet_text
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER, Mode
 from annotation.ratings.exclusions import decide, withdraw
@@ -114,7 +114,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
     (told,) = read_summaries(study)  # bonuses count before the platform is asked again
-    assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
+    assert told.hourly == pytest.approx(platform.hourly(260, 180) / 2 + platform.hourly(260, 600) / 2)
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
     ratings = read_ratings(study)
@@ -124,7 +124,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     (told,) = read_summaries(study)
     assert (told.posted, told.states, told.rewards, told.bonuses) == (3, {"approved": 6}, 720, 840)
     assert told.spent == 6 * (UNIT + 140 + 28) == site.balance - site.available  # 28 cents: 20% of the bonus
-    assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
+    assert told.hourly == pytest.approx(platform.hourly(260, 180) / 2 + platform.hourly(260, 600) / 2)
     text = summary_text(told)
     assert all(line.startswith("[live mturk]") for line in text.splitlines())
     assert not any(worker in text for worker in ("A0", "B0"))
@@ -343,7 +343,7 @@ def test_answers_in_a_ledger_of_before_are_read(variant: Make, site: MTurkSite) 
     before = read_all_ratings(study)
     old = ("pair_id", "values", "comment", "seconds", "submitted_at", "status")  # what a ledger's answer had at first
 
-    def rewrite(campaign: Campaign) -> None:
+    def rewrite(campaign: CrowdCampaign) -> None:
         rows = json.loads(campaign.ledger.answers(submission))
         campaign.ledger.keep_answers(submission, json.dumps([{name: row[name] for name in old} for row in rows]))
         assert sheet_text(campaign, submission).count(" 20\n") == 6  # seconds of each pair

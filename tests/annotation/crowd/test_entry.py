@@ -20,7 +20,7 @@ from playwright.sync_api import Page, expect
 from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.crowd.platform import Offer
-from annotation.crowd.prolific.rooms import ArgillaRooms, Room, rooms_file
+from annotation.crowd.prolific.workspaces import ArgillaRooms, Room, rooms_file
 from annotation.pseudonyms import worker_pseudonym
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers

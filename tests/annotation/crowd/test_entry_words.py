@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from annotation.crowd.page_words import direction, prolific_words
+from annotation.crowd.page import direction, prolific_words
 from annotation.server.plugin.plumbline_argilla import crowd_pages as pages
 
 ROOM: dict[str, Any] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from annotation.crowd import judging
-from annotation.crowd.campaign import Campaign, Launch
+from annotation.crowd.campaign import CrowdCampaign, Launch
 from annotation.crowd.collecting import collect, collect_archive
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
@@ -207,7 +207,7 @@ def test_one_refused_decision_does_not_stop_the_others(variant: Make, site: MTur
     first, second = work(study, site, hit, "one"), work(study, site, hit, "two")
     step(study, site, collect)
 
-    def meanwhile(campaign: Campaign) -> None:
+    def meanwhile(campaign: CrowdCampaign) -> None:
         site.client().reject_assignment(AssignmentId=first, RequesterFeedback="by hand")
         judging.approve(campaign, [first, second])
 

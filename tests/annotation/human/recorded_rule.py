@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 
 from annotation.human.asking import apart, questions_of
-from annotation.human.rehearsing import read_items, rehearsal_of
+from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
-from annotation.judges.annotators.asking import Asking, Instructions
+from annotation.judges.annotators.asking import AnnotatorMessage, Instructions
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import read_pairs
 from plumbline.study import Study
@@ -36,7 +36,7 @@ def lines(study: Study) -> Iterator[str]:
                 yield json.dumps({"task": task.task, "item": item, **where, "answer": answer}, ensure_ascii=False)
 
 
-def _written(asking: Asking, name: str) -> object:
+def _written(asking: AnnotatorMessage, name: str) -> object:
     """An answer as it may be written: its number where it has one, else its words."""
     spelled = [words for words, one in asking.form.options.items() if one == name]
     numbers = [int(one) for one in spelled if one.isdigit()]

@@ -11,11 +11,9 @@ import pandas as pd
 import pytest
 
 from annotation.human.records import MODEL_ANSWERS, HumanAnswer
-from annotation.human.rehearsing import read_items
-from annotation.judges.annotators.asking import Asking, Form, spellings
-from annotation.judges.annotators.command import lines_of
-from annotation.judges.annotators.reading import read_answer
-from annotation.judges.annotators.run import annotate, annotators
+from annotation.human.simulated import read_items
+from annotation.judges.annotators.asking import AnnotatorMessage, AnswerForm, read_answer, spellings
+from annotation.judges.annotators.run import annotate, annotators, lines_of
 from annotation.sampling.sample import draw_sample, read_pairs
 from generation.generators import Completion
 from plumbline.errors import StudyError
@@ -37,12 +35,12 @@ POINTS = {"g0": "Of no use", "g1": "●", "g2": "●● Some", "g3": "Just it", 
 GROUPS = {"c1": "Group 1", "c2": "Group 2", "cannot_tell": "I cannot tell"}
 
 
-def asking(kind: str, how: str, labels: dict[str, str], n: int = 1, **more: Any) -> Asking:
+def asking(kind: str, how: str, labels: dict[str, str], n: int = 1, **more: Any) -> AnnotatorMessage:
     task = task_of(how, **more)
     number = n if how == "cluster" else 1
     pairs = tuple(PAIR.model_copy(update={"pair_id": f"p{k}"}) for k in range(number))
-    form = Form(kind, spellings(task, labels), n)
-    return Asking(task, pairs, tuple(map(str, range(number))), (), form, "", lambda: "")
+    form = AnswerForm(kind, spellings(task, labels), n)
+    return AnnotatorMessage(task, pairs, tuple(map(str, range(number))), (), form, "", lambda: "")
 
 
 ONE = asking("one", "label", WORDS)
@@ -71,7 +69,7 @@ CHOICE = asking("one", "choice", {"d1": "Number 1", "d2": "Number 2", "none": "N
         (CHOICE, "None of them", {"t": "none"}),
     ],
 )  # fmt: skip
-def test_an_answer_is_read_as_a_raters(what: Asking, text: str, said: dict[str, str]) -> None:
+def test_an_answer_is_read_as_a_raters(what: AnnotatorMessage, text: str, said: dict[str, str]) -> None:
     assert read_answer(Completion(text), what) == ({"p0": said}, "")
 
 
@@ -99,7 +97,7 @@ def test_an_answer_about_groups_is_one_for_each_text() -> None:
         (ORDER, '{"answer": [3, 1, 1]}', "no order of the numbers 1 to 3"),
     ],
 )
-def test_what_is_no_answer_says_why(what: Asking, text: str, why: str) -> None:
+def test_what_is_no_answer_says_why(what: AnnotatorMessage, text: str, why: str) -> None:
     found, reason = read_answer(Completion(text), what)
     assert found == {} and reason.startswith(why)
 

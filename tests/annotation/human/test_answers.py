@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.human.answers import answered, lines_of, order_of
-from annotation.human.asking import Given, answers_of, apart, questions_of
+from annotation.human.asking import RaterAnswers, answered, answers_of, apart, lines_of, order_of, questions_of
 from annotation.human.records import HumanAnswer, HumanItem, HumanTask
 from annotation.human.simulated import Rehearsal
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.ratings.ratings import counting_ratings
-from generation.datasets.scored import Scored
+from generation.datasets.scored import ScoredItem
 from plumbline.study.campaign import SimulatedRater
 
 
@@ -51,7 +50,7 @@ def item_of(name: str = "7", shown: tuple[str, ...] = (), records: tuple[str, ..
 
 
 def said(task: HumanTask, item: HumanItem, answers: dict[str, str]) -> list[tuple[Any, ...]]:
-    rows = answers_of(task, item, {item.pair_id: Given(answers, 9.0)}, "r", simulated=False)
+    rows = answers_of(task, item, {item.pair_id: RaterAnswers(answers, 9.0)}, "r", simulated=False)
     return [(one.candidate, one.value, one.label, one.abstained, one.place) for one in rows]
 
 
@@ -90,11 +89,14 @@ def test_answers_are_in_the_words_of_the_data(
 
 def test_records_of_single_candidates_are_one_item_again() -> None:
     task, item = task_of("graded", candidates=11), item_of(shown=("b", "c", "a"), records=("ra", "rb", "rc"))
-    given = {"rc": Given({"t": "g2"}, 4.0, (3,)), "rb": Given({"t": "g0"}, 3.0)}  # the third, and one in nobody's order
+    given = {
+        "rc": RaterAnswers({"t": "g2"}, 4.0, (3,)),
+        "rb": RaterAnswers({"t": "g0"}, 3.0),
+    }  # the third, and one in nobody's order
     found = list(answers_of(task, item, given, "r", simulated=False))
     assert apart(task) and [(one.candidate, one.value, one.place) for one in found] == [("b", 0, 0), ("c", 2, 3)]
     assert all(math.isnan(one.seconds) for one in found)  # how long it took is not known before the last
-    whole = list(answers_of(task, item, {**given, "ra": Given({"t": "cannot_tell"}, 1.0)}, "r", simulated=False))
+    whole = list(answers_of(task, item, {**given, "ra": RaterAnswers({"t": "cannot_tell"}, 1.0)}, "r", simulated=False))
     assert {one.seconds for one in whole} == {8.0} and [one.abstained for one in whole] == [True, False, False]
 
 
@@ -109,9 +111,9 @@ def test_an_answer_is_about_the_same_candidate_wherever_a_rater_saw_it() -> None
         (task_of("choice", candidates=3), {"t": "d2"}, [("", "c", 3)]),
     ]  # fmt: skip
     for task, answers, wanted in cases:
-        own = list(answers_of(task, item, {"p7": Given(answers, 9.0, order)}, "r", simulated=False))
+        own = list(answers_of(task, item, {"p7": RaterAnswers(answers, 9.0, order)}, "r", simulated=False))
         assert [(one.candidate, one.label or one.value, one.place) for one in own] == wanted
-        nobody = answers_of(task, item, {"p7": Given(answers, 9.0, order_of("unknown"))}, "r", simulated=False)
+        nobody = answers_of(task, item, {"p7": RaterAnswers(answers, 9.0, order_of("unknown"))}, "r", simulated=False)
         assert {one.place for one in nobody} == {0}
 
 
@@ -120,10 +122,10 @@ def test_an_order_that_a_form_made_up_says_no_place_and_changes_no_answer() -> N
     task, item = task_of("graded", candidates=3), item_of(shown=("b", "c", "a"))
     graded = {"t": "g3", "t-2": "g2", "t-3": "g1"}
     for order in ((2, 1), (1, 2, 3, 4), (3,), (9999,)):
-        found = answers_of(task, item, {item.pair_id: Given(graded, 9.0, order)}, "r", simulated=False)
+        found = answers_of(task, item, {item.pair_id: RaterAnswers(graded, 9.0, order)}, "r", simulated=False)
         assert [(one.candidate, one.value, one.place) for one in found] == [("b", 3, 0), ("c", 2, 0), ("a", 1, 0)]
     apart_task, records = task_of("graded", candidates=11), item_of(shown=("b", "c", "a"), records=("ra", "rb", "rc"))
-    (one,) = answers_of(apart_task, records, {"rc": Given({"t": "g2"}, 4.0, (4,))}, "r", simulated=False)
+    (one,) = answers_of(apart_task, records, {"rc": RaterAnswers({"t": "g2"}, 4.0, (4,))}, "r", simulated=False)
     assert (one.candidate, one.value, one.place) == ("c", 2, 0)
 
 
@@ -163,7 +165,7 @@ RATER = SimulatedRater(name="r", right=0.8, bias=0.5, noise=0.5)
 MANY = 3000
 
 
-def rehearsed(task: HumanTask, gold: list[Scored], rater: SimulatedRater = RATER) -> list[HumanAnswer]:
+def rehearsed(task: HumanTask, gold: list[ScoredItem], rater: SimulatedRater = RATER) -> list[HumanAnswer]:
     shown = [tuple(one.candidates) for one in gold]
     items = [item_of(one.item, shown=own) for one, own in zip(gold, shown, strict=True)]
     made = Rehearsal([task], items, {("t", one.item): one for one in gold}, seed=11)
@@ -172,14 +174,14 @@ def rehearsed(task: HumanTask, gold: list[Scored], rater: SimulatedRater = RATER
         answers = made.answers(rater, item.pair_id)
         for asking in questions_of(task):
             given = answers.get(asking.name)
-            asked = Asked(asking.name, asking.kind, (), asking.labels, asking.required)
+            asked = QuestionScale(asking.name, asking.kind, (), asking.labels, asking.required)
             assert given is None or not asked.wrong(given), given
-        found += list(answers_of(task, item, {item.pair_id: Given(answers)}, "r", simulated=True))
+        found += list(answers_of(task, item, {item.pair_id: RaterAnswers(answers)}, "r", simulated=True))
     return found
 
 
-def scored(i: int, **more: Any) -> Scored:
-    return Scored("", str(i), "en", "en", {"text": f"t{i}"}, **more)
+def scored(i: int, **more: Any) -> ScoredItem:
+    return ScoredItem("", str(i), "en", "en", {"text": f"t{i}"}, **more)
 
 
 def test_a_known_confusion_is_recovered() -> None:

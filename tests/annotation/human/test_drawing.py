@@ -14,7 +14,7 @@ import pytest
 from annotation.addressed import addressed_lines
 from annotation.argilla.sending import record_of
 from annotation.human.drawing import draw
-from annotation.human.rehearsing import read_items
+from annotation.human.simulated import read_items
 from annotation.human.tasks import METRICS, prepared, read_tasks, task_lines
 from annotation.offering import ARGILLA, begin_offering
 from annotation.rubric import LIMIT, load_rubric
@@ -23,7 +23,7 @@ from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from evaluation.tasks import protocols
-from generation.datasets.scored import Scored
+from generation.datasets.scored import ScoredItem
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
 from plumbline.study.human import HumanTaskSpec
@@ -130,9 +130,9 @@ def test_what_people_see_is_the_same_whatever_is_right(tmp_path: Path) -> None:
     assert all(one != two for one, two in zip(*hashes, strict=True))
 
 
-def searches(n: int) -> list[Scored]:
+def searches(n: int) -> list[ScoredItem]:
     return [
-        Scored(
+        ScoredItem(
             "",
             str(i),
             "en",

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from annotation.human.records import TASKS, TaskWords
-from annotation.human.reworded import reworded_lines
-from annotation.human.tasks import read_tasks
+from annotation.human.records import TASKS, TaskInstructions
+from annotation.human.tasks import read_tasks, reworded_lines
 from annotation.judges.annotators.run import annotators
 from annotation.offering import ARGILLA, begin_offering
 from annotation.rubric import load_rubric
@@ -125,7 +124,7 @@ def test_records_that_kept_a_hash_alone_go_on_with_the_same_instructions(tmp_pat
     study = study_of(tmp_path, TASK)
     draw_sample(study)
     rubric, tasks = load_rubric(study), read_tasks(study)
-    write_kept(study, TASKS, [one.model_copy(update={"words": TaskWords()}) for one in tasks])
+    write_kept(study, TASKS, [one.model_copy(update={"words": TaskInstructions()}) for one in tasks])
     assert load_rubric(study) == rubric and read_tasks(study) == tasks
     reword(prompts / "sts.yaml")
     assert reworded_lines(study) == []

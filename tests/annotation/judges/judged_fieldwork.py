@@ -11,7 +11,7 @@ import pandas as pd
 from annotation.judges.pool import _drawn
 from annotation.judges.records import UNDRAWN
 from annotation.sampling.candidates import Candidate
-from annotation.sampling.sample import Drawing
+from annotation.sampling.sample import PoolDrawing
 from plumbline.records import Pair
 from plumbline.study import Study, load_study
 from tests.annotation.judges.test_pool import STRATUM, Made, made
@@ -72,7 +72,7 @@ def drawn(study: Study, clusters: list[int], way: Way, draw: np.random.Generator
     for look in way.looks:
         plain = made(study, clusters, pairs=look)
         source = kind(plain.study, plain.pairs, order)
-        sample += Drawing(source, ["paraphrasing"], sample).sample()
+        sample += PoolDrawing(source, ["paraphrasing"], sample).sample()
     judged = [one for one in _drawn(source, ["paraphrasing"], sample)["paraphrasing"] if one[1] != UNDRAWN]
     language = np.array([int(way.language.any()) * (_cluster(pair) % 2) for pair, _ in judged])
     n, places = len(way.who), np.arange(len(judged))

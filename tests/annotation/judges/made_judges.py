@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from annotation.statistics.intervals import Floats
-from annotation.statistics.prediction_powered import Pool, Powered, Rated, filled, powered, powered_sequence
+from plumbline.statistics.intervals import Floats
+from plumbline.statistics.prediction_powered import Pool, PoweredMean, RatedPairs, filled, powered, powered_sequence
 from tests.annotation.verdicts.anytime import SCALE, SPREAD, Queue, Work, counting, judged, rated
 
 BESIDE = 9  # outputs of the pool for each rated pair
@@ -63,7 +63,7 @@ def judged_work(work: Work, judge: Judge, draw: np.random.Generator) -> tuple[Fl
     return judge(work.quality, work.expected, draw), judge(beside, expected, draw)
 
 
-def fixed(queues: list[Queue], mean: float, number: int, judge: Judge, seed: int = 1) -> list[Powered]:
+def fixed(queues: list[Queue], mean: float, number: int, judge: Judge, seed: int = 1) -> list[PoweredMean]:
     """People's mean and that with the judge of each campaign, all pairs rated; a stratum has one expectation."""
     draw = np.random.default_rng(seed)
     work = rated(queues, mean, number, draw)
@@ -71,7 +71,7 @@ def fixed(queues: list[Queue], mean: float, number: int, judge: Judge, seed: int
     found = []
     for i in range(number):
         strata = np.unique(work.expected[i], return_inverse=True)[1].astype(np.int64)
-        own = Rated(work.values[i] * work.given[i], work.given[i].astype(np.float64), scores[i], strata)
+        own = RatedPairs(work.values[i] * work.given[i], work.given[i].astype(np.float64), scores[i], strata)
         found.append(powered(*filled(own, Pool(beside[i].ravel(), np.repeat(strata, BESIDE)))))
     return found
 

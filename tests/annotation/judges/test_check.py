@@ -12,10 +12,8 @@ import pytest
 
 from annotation import server
 from annotation.csv_answers import collect_csv
-from annotation.judges.beside import FILE, Beside, read_beside
-from annotation.judges.check import FOLDER, Checked, held_against
-from annotation.judges.check_text import check_text
-from annotation.judges.decisions import with_judges
+from annotation.judges.check import FOLDER, JudgeCheck, check_text, held_against
+from annotation.judges.decisions import FILE, JudgedOutcome, read_beside, with_judges
 from annotation.judges.powered import powered_means
 from annotation.judges.run import judge
 from annotation.report.judges import order_exhibit
@@ -101,7 +99,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     damaged.write_bytes(whole)
 
 
-def read_downwards(study: Study, made: Beside) -> None:
+def read_downwards(study: Study, made: JudgedOutcome) -> None:
     """A judge that says half a point less where it reads the scale downwards: the report has it in a row."""
     said = made.judging.judgements
     both = pd.concat([said, said.assign(order="down", score=said["score"] - 0.5)])
@@ -147,7 +145,9 @@ def test_what_differs_comes_first_and_orders_and_lengths_are_told() -> None:
     found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
     means = powered_means(basis(sampled(), ratings, chosen), replace(judging, judgements=both), chosen)
     tables["decisions"] = with_judges(found, means, chosen.rule)
-    text = check_text("mine", Checked(tables, ("paraphrasing (en): people alone say undecided",), (), simulated=True))
+    text = check_text(
+        "mine", JudgeCheck(tables, ("paraphrasing (en): people alone say undecided",), (), simulated=True)
+    )
     lines = text.splitlines()
     assert lines[0] == "Judges of study mine" and lines[1].startswith("SIMULATED")
     assert lines[2] == "Another decision with judges: paraphrasing (en): people alone say undecided"

@@ -13,17 +13,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from annotation.judged_mean import JudgedMean
-from annotation.judges.beside import beside, read_judging
-from annotation.judges.check import check
-from annotation.judges.check_text import check_text
-from annotation.judges.deciding import judged_means, refuse_other_judgements
-from annotation.judges.decisions import judged_mean
+from annotation.judges.check import check, check_text
+from annotation.judges.decisions import beside, judged_mean, judged_means, read_judging, refuse_other_judgements
 from annotation.judges.powered import powered_means
 from annotation.judges.run import judge
-from annotation.records import Verdict
+from annotation.records import JudgedMean, Verdict
 from annotation.sampling.sample import draw_sample
-from annotation.statistics.prediction_powered import FEWEST_RATED
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.counted import basis
 from annotation.verdicts.doubts import doubts_of
@@ -37,14 +32,15 @@ from evaluation.bundle.again import _settings
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
-from evaluation.bundle.members import BundledJudgement
+from evaluation.bundle.tables import BundledJudgement
 from evaluation.bundle.words import checks, contents
-from evaluation.scopes import decision_at
+from evaluation.tables.resampling import decision_at
 from plumbline.errors import DataError, StudyError
+from plumbline.statistics.prediction_powered import FEWEST_RATED
 from plumbline.store import write_json
 from plumbline.study import Study
-from plumbline.study.bundle import BundleSpec
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
+from plumbline.study.evaluation import BundleSpec
 from plumbline.study.judges import RecordedJudge, refuse_unfit_judges
 from tests.annotation.judgements import HASHES
 from tests.annotation.judges.test_check import rated

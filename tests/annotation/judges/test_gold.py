@@ -18,7 +18,7 @@ from annotation.judges.gold import (
     spearman_by_words,
     with_averages,
 )
-from annotation.judges.paraphrases import compared, cross_checked
+from annotation.judges.selection import compared, cross_checked
 
 # PTEB (EACL 2026), Table 2, in percent: gemma3-27b, gpt-oss-20b, qwen3-32b; it prints 80.89 for the last average.
 TABLE_TWO = {

@@ -12,8 +12,8 @@ from scipy import stats
 
 from annotation.judges.alternative import alternative_test, benjamini_yekutieli, by_domain, exact_p
 from annotation.judges.effects import between_judges, length_slope, order_effects, rounded
-from annotation.judges.judgements import over_orders, together
 from annotation.judges.people import against_people, calibrated, far_ratings, reliability, with_each_rater
+from annotation.judges.records import over_orders, together
 
 SCALE = (1, 2, 3, 4, 5)
 

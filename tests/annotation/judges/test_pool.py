@@ -14,7 +14,7 @@ from annotation.judges.pool import _drawn, _larger, undrawn
 from annotation.judges.powered import Judging, powered_means
 from annotation.judges.records import UNDRAWN, JudgedPair
 from annotation.sampling.candidates import Candidate, Supply
-from annotation.sampling.sample import Drawing
+from annotation.sampling.sample import PoolDrawing
 from annotation.verdicts.counted import basis
 from annotation.verdicts.judged import with_judged
 from annotation.verdicts.verdicts import verdicts
@@ -61,7 +61,7 @@ def made(study: Study, clusters: list[int], pool: int | Literal["all"] = "all", 
 
 def drawn(source: Made) -> tuple[list[Pair], list[JudgedPair]]:
     """(the sample, the judged)."""
-    sample = Drawing(source, ["paraphrasing"], []).sample()
+    sample = PoolDrawing(source, ["paraphrasing"], []).sample()
     pool = source.study.judge_pool
     larger = source if pool == "all" else replace(source, study=_larger(source.study, pool))
     found = _drawn(larger, ["paraphrasing"], sample)["paraphrasing"]

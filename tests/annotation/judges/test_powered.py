@@ -10,17 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.judges.beside import Beside, different
-from annotation.judges.check_text import saved_lines
-from annotation.judges.decisions import saved, warnings, with_judges
+from annotation.judges.check import saved_lines
+from annotation.judges.decisions import JudgedOutcome, different, saved, warnings, with_judges
 from annotation.judges.powered import Judging, partners, powered_means
-from annotation.statistics.intervals import over_pairs
-from annotation.statistics.prediction_powered import Pool, Rated, powered
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.judged import worth_in_words
 from annotation.verdicts.verdicts import verdicts
 from plumbline.records import Pair
+from plumbline.statistics.intervals import over_pairs
+from plumbline.statistics.prediction_powered import Pool, RatedPairs, powered
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import HASHES, SCALE, pair
 
@@ -76,7 +75,7 @@ def test_the_numbers_of_a_frame_are_those_of_the_formula() -> None:
     scores = judging.judgements.set_index("pair_id")["score"]
     strata = judging.judged["language"].eq("de").to_numpy().astype(np.int64)
     sums = ratings.groupby("pair_id", sort=False)["value"].sum().to_numpy(np.float64)
-    rated = Rated(sums, np.full(RATED, 3.0), scores.to_numpy()[:RATED], strata[:RATED])
+    rated = RatedPairs(sums, np.full(RATED, 3.0), scores.to_numpy()[:RATED], strata[:RATED])
     theirs = powered(rated, Pool(scores.to_numpy()[RATED:], strata[RATED:]))
     assert [found["mean"], found["low"], found["high"]] == pytest.approx(
         [float(one) for one in (theirs.mean.value, theirs.mean.low, theirs.mean.high)]
@@ -248,7 +247,7 @@ def test_decisions_with_judges_stand_beside_peoples() -> None:
         f"paraphrasing (en): people alone say undecided, people and judges accepted; {one['rests_on']}",
         f"paraphrasing (de): people alone say undecided, people and judges accepted; {one['rests_on']}",
     ]
-    doubts = different(Beside(judging, means, decided, means, simulated=False))
+    doubts = different(JudgedOutcome(judging, means, decided, means, simulated=False))
     assert doubts == [f"with judges it would be another verdict: {line}" for line in warnings(decided)]
     assert different(None) == []
     assert worth_in_words(100, 900, math.nan) == "people + judges: 100 rated, 900 judged"

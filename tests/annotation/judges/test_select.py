@@ -11,11 +11,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from annotation.judges.names import FOLDER, family
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
-from annotation.judges.select_generator import Selected, select
-from annotation.judges.select_text import headline
+from annotation.judges.select_generator import FOLDER, GeneratorSelection, family, select
+from annotation.judges.select_report import headline
 from generation.recordings.own import load_recordings
 from generation.run import generate
 from plumbline.errors import StudyError
@@ -169,7 +168,7 @@ def test_the_sentence_names_those_that_are_not_told_apart() -> None:
         columns=["generator", "mean", "low", "high", "letters", "n"],
     )
     pairs = pd.DataFrame([("x", "y", 0.2), ("x", "z", 0.0004), ("y", "z", 0.3)], columns=["first", "second", "p_holm"])
-    found = Selected("quality", {"ranking": ranked, "comparisons": pairs}, (), (), (), "")
+    found = GeneratorSelection("quality", {"ranking": ranked, "comparisons": pairs}, (), (), (), "")
     assert headline(found) == (
         "Judges choose x by quality: 4.40 [4.30, 4.50], not told apart from y; doubtful: no person has said so."
     )

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from annotation.judges.effects import additive_fit
-from annotation.judges.judgements import checked
+from annotation.judges.records import checked
 from annotation.judges.selection import (
     by_language,
     comparisons,
@@ -23,7 +23,7 @@ from annotation.judges.selection import (
     table_seven,
     table_six,
 )
-from annotation.statistics.letter_display import letter_display
+from plumbline.statistics.paired import letter_display
 
 GEMMA, MINISTRAL, OLMO, QWEN, AWQ = MODELS = ("gemma", "ministral", "olmo", "qwen3-8b", "qwen3-8b-awq")
 TABLE_SIX = pd.DataFrame(  # HTEB (arXiv:2605.28190v1), Table 6: rows judges, columns generators

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.ratings.notable import pairs_to_read
+from annotation.ratings.review import pairs_to_read
 
 WORDS = {"transformation": "expansion", "language": "en", "original": "a", "transformed": "b"}
 

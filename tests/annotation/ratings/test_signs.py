@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from annotation.ratings.missed import controls_missed
-from annotation.ratings.notable import low_pairs
+from annotation.ratings.review import low_pairs
 from annotation.ratings.signs import find_signs
 from annotation.records import Sign
 from plumbline.records import Pair, Rating

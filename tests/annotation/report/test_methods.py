@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from annotation.records import Decision, Look, RuleSet, Verdict
-from annotation.report.makers import listed
-from annotation.report.material import Material
+from annotation.report.exhibits import rules_exhibit
+from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
-from annotation.report.provenance import rules_exhibit
-from annotation.report.said import many
+from annotation.report.wording import listed, many
 from annotation.rubric import load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.preregistration import rules_of
@@ -34,7 +33,7 @@ LOWER = (
 NOT_DECIDING = "They are shown and decide nothing."
 
 
-def material(study: Study, pairs: Sequence[Pair], rated: pd.DataFrame, **parts: Any) -> Material:
+def material(study: Study, pairs: Sequence[Pair], rated: pd.DataFrame, **parts: Any) -> CampaignMaterial:
     """What was read of a study whose ratings all count, unless `parts` says otherwise."""
     given: dict[str, Any] = {
         "study": study,
@@ -56,15 +55,15 @@ def material(study: Study, pairs: Sequence[Pair], rated: pd.DataFrame, **parts: 
         "manifest": {},
         "read_at": START,
     }
-    return Material(**(given | parts))
+    return CampaignMaterial(**(given | parts))
 
 
-def small(study: Study, **parts: Any) -> Material:
+def small(study: Study, **parts: Any) -> CampaignMaterial:
     pairs = [pair(0), pair(1), pair(0, "expansion")]
     return material(study, pairs, ratings(pairs, [3, 4, 5], [4, 4, 4]), **parts)
 
 
-def text(found: Material) -> str:
+def text(found: CampaignMaterial) -> str:
     return " ".join(methods(found))
 
 

@@ -19,9 +19,8 @@ from annotation.__main__ import main
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_control_ratings, read_ratings
 from annotation.ratings.review import signs_of
-from annotation.report.examples import examples
 from annotation.report.material import read_material
-from annotation.report.page import write_report
+from annotation.report.page import examples, write_report
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import read_rules
 from annotation.verdicts.tables import SIMULATED

@@ -16,8 +16,7 @@ from annotation.sampling import extension
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.near_duplicates import NEAR, overlap, words_of
-from annotation.sampling.sample import draw_sample, read_pairs, read_supply
-from annotation.sampling.shown import shown
+from annotation.sampling.sample import draw_sample, read_pairs, read_shown, read_supply
 from generation.run import generate
 from plumbline.errors import StudyError
 from plumbline.records import Pair
@@ -45,7 +44,7 @@ def by_id(pairs: list[Pair]) -> dict[str, Pair]:
 
 
 def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make) -> None:
-    before = by_id(shown(offered(variant)))
+    before = by_id(read_shown(offered(variant)))
     study = larger(variant)
     wave = extend_sample(study, "  the intervals are too wide ")
     pairs, controls = read_pairs(study), read_controls(study)
@@ -67,7 +66,7 @@ def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make)
 def test_no_wave_repeats_what_raters_have_seen(variant: Make) -> None:
     offered(variant)
     extend_sample(study := larger(variant), "more")
-    texts = [pair for pair in shown(study) if pair.control != "repeat" and pair.transformation == "paraphrasing"]
+    texts = [pair for pair in read_shown(study) if pair.control != "repeat" and pair.transformation == "paraphrasing"]
     words = [words_of(pair.original) for pair in texts]
     assert max(overlap(one, other) for one, other in combinations(words, 2)) < NEAR
 
@@ -149,7 +148,7 @@ def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
         extend_sample(study, "more")
     refuse_other_sample(study)
     assert Counter(pair.wave for pair in read_pairs(study)) == {1: 16, 2: 8}
-    assert len(by_id(shown(study))) == len(shown(study))
+    assert len(by_id(read_shown(study))) == len(read_shown(study))
     assert [wave.number for wave in read_waves(study)] == [2]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.sampling.near_duplicates import NEAR, Seen, overlap, words_of
+from annotation.sampling.near_duplicates import NEAR, DuplicateIndex, overlap, words_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ WORDS = st.frozensets(st.sampled_from([letter * length for letter in "abcdef" fo
 def test_a_near_duplicate_is_found_where_comparing_all_finds_one(
     texts: list[frozenset[str]], asked: frozenset[str]
 ) -> None:
-    seen = Seen()
+    seen = DuplicateIndex()
     for text in texts:
         seen.add(["here"], text)
     assert seen.near(["here"], asked) == any(overlap(asked, text) >= NEAR for text in texts)

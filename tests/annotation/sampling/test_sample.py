@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from annotation.__main__ import main
 from annotation.planning import plan
-from annotation.sampling.candidates import Candidate, Supply, Turns, flagged_supply
+from annotation.sampling.candidates import Candidate, Lengths, Supply, Turns, flagged_supply
 from annotation.sampling.near_duplicates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply
-from annotation.sampling.strata import Lengths
-from generation.flagged import flagged_lines
+from generation.flag_counts import flagged_lines
 from generation.jobs import Plan
 from generation.run import generate, read_transformed
 from plumbline.errors import DataError, StudyError

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from annotation.server import Home, backup, credentials, keeper, restore, running
-from annotation.server.keeper import Keeper, disk_trouble, thin
+from annotation.server import Home, backup, credentials, restore, running
+from annotation.server.backup import Keeper, disk_trouble, thin
 from annotation.server_commands import duration
 from plumbline.errors import DataError, ServiceError
 from tests.annotation.argilla_site import Site, enter
@@ -165,7 +165,7 @@ def test_the_schedule_takes_thins_and_reports(packed: Path, tmp_path: Path, monk
     assert said[0] in home.log.read_text(encoding="utf-8")
     assert list(home.backups.iterdir()) == [first]
     usage = SimpleNamespace(free=400_000_000)
-    monkeypatch.setattr(keeper.shutil, "disk_usage", lambda path: usage)
+    monkeypatch.setattr(backup.shutil, "disk_usage", lambda path: usage)
     assert "only 400 MB are free" in (disk_trouble(home) or "")
     warned = Keeper(home, None, say=said.append)
     warned.look()

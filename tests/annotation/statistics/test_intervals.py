@@ -16,7 +16,8 @@ from scipy import stats
 
 from annotation.planning import latent_mean, rated_mean
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, raw_agreement
-from annotation.statistics.intervals import (
+from annotation.statistics.kappas import mean_kappa
+from plumbline.statistics.intervals import (
     Floats,
     Mean,
     bca,
@@ -27,7 +28,6 @@ from annotation.statistics.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
-from annotation.statistics.kappas import mean_kappa
 from tests.scale import scaled
 
 SCALE = (1, 2, 3, 4, 5)

@@ -11,10 +11,10 @@ from irrCAC.raw import CAC
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as their_kappa
 
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.statistics.agreement import Answers
-from annotation.statistics.intervals import of_median, over_pairs, wilson
 from annotation.statistics.labels import ac1, answers_to, coefficients, fleiss_kappa, masi, nominal_alpha, shares
+from plumbline.statistics.intervals import of_median, over_pairs, wilson
 from tests.annotation.statistics.test_agreement import GWET, KRIPPENDORFF, Matrix, answers
 
 # Fleiss (1971): 30 patients, six psychiatrists, five diagnoses; published: P-bar 0.5556, P-bar-e 0.2201, kappa 0.430.
@@ -23,8 +23,8 @@ DIAGNOSES = """444444 222555 233335 555555 222444 113333 333355 113334 114444 55
                144444 124444 222333 144444 224445 333335 111455 111112 224444 133555
                555555 244444 224555 114444 144445 222224 111155 224444 133333 555555"""
 SCALE = (1, 2, 3, 4, 5)
-BOTH = Asked("naturalness", "label", labels=("good", "odd", "bad"))
-SEVERAL = Asked("faults", "multi_label", labels=("a", "b", "c"))
+BOTH = QuestionScale("naturalness", "label", labels=("good", "odd", "bad"))
+SEVERAL = QuestionScale("faults", "multi_label", labels=("a", "b", "c"))
 
 
 def diagnoses() -> Matrix:

@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from annotation.statistics.paired import (
+from plumbline.statistics.paired import (
+    average_ranks,
     hodges_lehmann,
     hodges_lehmann_bootstrap,
     holm,
     median_absolute_difference,
     paired_bootstrap,
+    ranks_of_drawn,
     sample_sd,
     spearman_interval,
     wilcoxon,
 )
-from annotation.statistics.ranks import average_ranks, ranks_of_drawn
 
 # Hollander and Wolfe, Nonparametric Statistical Methods, Table 3.1: Hamilton's depression scale before and after.
 BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
@@ -62,7 +63,7 @@ def test_ties_and_interval_as_scipy_has_them(monkeypatch: pytest.MonkeyPatch) ->
     assert estimate.value == pytest.approx(stats.spearmanr(x, y).statistic)
     assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
     assert estimate.reason == ""
-    monkeypatch.setattr("plumbline.streams.AT_ONCE", 7 * 61)  # seven resamples at a time
+    monkeypatch.setattr("plumbline.statistics.seeding.AT_ONCE", 7 * 61)  # seven resamples at a time
     assert spearman_interval(x, y, rng=np.random.default_rng(11)) == estimate
 
 

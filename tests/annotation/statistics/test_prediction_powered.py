@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from annotation.judges.powered import LEAN
-from annotation.statistics.intervals import Floats, confidence_sequence, over_pairs, over_pairs_and_raters
-from annotation.statistics.prediction_powered import (
+from plumbline.statistics.intervals import Floats, confidence_sequence, over_pairs, over_pairs_and_raters
+from plumbline.statistics.prediction_powered import (
     Pool,
-    Powered,
-    Rated,
+    PoweredMean,
+    RatedPairs,
     effective_pairs,
     filled,
     needed_pairs,
@@ -42,14 +42,16 @@ STRATA = [Queue(50, strata=1.0), Queue(50, strata=1.0)]
 BELOW = 2.95
 
 
-def made(n: int = 40, pool: int = 300, seed: int = 1) -> tuple[Rated, Pool]:
+def made(n: int = 40, pool: int = 300, seed: int = 1) -> tuple[RatedPairs, Pool]:
     """Pairs of three ratings each, one stratum."""
     draw = np.random.default_rng(seed)
     quality = draw.normal(3.2, 0.8, n + pool)
     scores = quality + 0.4 + draw.normal(0, 0.5, n + pool)
     ratings = np.clip(np.round(quality[:n, None] + draw.normal(0, 0.9, (n, 3))), 1, 5)
     none = np.zeros(n, np.int64)
-    return Rated(ratings.sum(axis=1), np.full(n, 3.0), scores[:n], none), Pool(scores[n:], np.zeros(pool, np.int64))
+    return RatedPairs(ratings.sum(axis=1), np.full(n, 3.0), scores[:n], none), Pool(
+        scores[n:], np.zeros(pool, np.int64)
+    )
 
 
 def printed(y: Floats, f: Floats, rest: Floats) -> tuple[float, float, float]:
@@ -79,7 +81,7 @@ def test_it_is_the_regression_estimator_of_survey_sampling() -> None:
     assert float(found.mean.value) == pytest.approx(y.mean() + b * (every.mean() - rated.scores.mean()))
 
 
-def by_hand(rated: Rated, pool: Pool) -> tuple[float, float]:
+def by_hand(rated: RatedPairs, pool: Pool) -> tuple[float, float]:
     """(mean, its variance) with each pair's slope computed anew from all other pairs."""
     y, n = rated.sums / rated.counts, len(rated.counts)
     f, strata = np.concatenate([rated.scores, pool.scores]), np.concatenate([rated.strata, pool.strata])
@@ -113,7 +115,7 @@ def test_each_pair_is_corrected_by_the_slope_of_the_others() -> None:
     draw = np.random.default_rng(2)
     strata, counts = np.repeat([0, 1, 2], [20, 15, 5]), draw.integers(1, 4, 40).astype(float)
     f = draw.normal(3, 1, 40)
-    rated = Rated(counts * np.clip(f + draw.normal(0, 0.5, 40), 1, 5), counts, f, strata)
+    rated = RatedPairs(counts * np.clip(f + draw.normal(0, 0.5, 40), 1, 5), counts, f, strata)
     pool = Pool(draw.normal(3, 1, 300), np.repeat([0, 1], [30, 270]))
     found, (value, variance) = powered(rated, pool), by_hand(rated, pool)
     assert float(found.mean.value) == pytest.approx(value) and float(found.mean.error) ** 2 == pytest.approx(variance)
@@ -123,7 +125,7 @@ def test_each_pair_is_corrected_by_the_slope_of_the_others() -> None:
 
 def test_a_judge_that_says_nothing_leaves_peoples_own_numbers() -> None:
     rated, pool = made()
-    same = Rated(rated.sums, rated.counts, np.full(40, 4.0), rated.strata)
+    same = RatedPairs(rated.sums, rated.counts, np.full(40, 4.0), rated.strata)
     found = powered(same, Pool(np.full(300, 4.0), pool.strata))
     own = over_pairs(rated.sums, rated.counts)
     assert (found.slope, found.worth) == (0.0, 40.0) and math.isnan(found.rho)
@@ -136,7 +138,8 @@ def test_any_constant_gap_and_any_unit_of_the_judge_change_nothing() -> None:
     rated, pool = made()
     found = powered(rated, pool).mean
     moved = powered(
-        Rated(rated.sums, rated.counts, 100 - 7 * rated.scores, rated.strata), Pool(100 - 7 * pool.scores, pool.strata)
+        RatedPairs(rated.sums, rated.counts, 100 - 7 * rated.scores, rated.strata),
+        Pool(100 - 7 * pool.scores, pool.strata),
     ).mean
     assert [float(moved.value), float(moved.low)] == pytest.approx([float(found.value), float(found.low)])
 
@@ -152,7 +155,7 @@ def test_strata_have_the_shares_of_the_ratings_whatever_the_pool_has() -> None:
     f = draw.normal(3, 1, 60)
     y = np.clip(f + draw.normal(0, 0.5, 60), 1, 5)
     pool = Pool(draw.normal(3, 1, 300), np.repeat([0, 1], [30, 270]))
-    found = powered(Rated(y, np.ones(60), f, strata), pool, formula="published")
+    found = powered(RatedPairs(y, np.ones(60), f, strata), pool, formula="published")
     by_stratum = []
     for h, (n, m) in enumerate([(40, 30), (15, 270), (5, 0)]):
         own = strata == h
@@ -160,7 +163,7 @@ def test_strata_have_the_shares_of_the_ratings_whatever_the_pool_has() -> None:
         by_stratum.append(n / 60 * (y[own].mean() + found.slope * m / (n + m) * away))
     assert float(found.mean.value) == pytest.approx(sum(by_stratum))
     none, moved = np.zeros(60, np.int64), Pool(pool.scores + 1, np.zeros(300, np.int64))
-    mixed = powered(Rated(y, np.ones(60), f, none), moved, formula="published")
+    mixed = powered(RatedPairs(y, np.ones(60), f, none), moved, formula="published")
     assert abs(float(mixed.mean.value) - sum(by_stratum)) > 0.3  # a pool of other composition, taken as if alike
 
 
@@ -181,9 +184,9 @@ def test_a_judge_that_says_nothing_leaves_the_doubt_about_raters() -> None:
     """Three raters a point apart: what people's ratings lean to rests on these numbers, as their interval does."""
     rated, pool = made()
     raters = np.array([90.0, 128.0, 160.0]), np.full(3, 40.0)
-    same = Rated(rated.sums, rated.counts, np.full(40, 4.0), rated.strata)
+    same = RatedPairs(rated.sums, rated.counts, np.full(40, 4.0), rated.strata)
     own = over_pairs_and_raters(rated.sums, rated.counts, *raters)
-    few = Rated(rated.sums[:3], rated.counts[:3], rated.scores[:3], rated.strata[:3])
+    few = RatedPairs(rated.sums[:3], rated.counts[:3], rated.scores[:3], rated.strata[:3])
     for found in (powered(same, Pool(np.full(300, 4.0), pool.strata), raters), powered(few, pool, raters)):
         assert found.people == found.mean
     found = powered(same, Pool(np.full(300, 4.0), pool.strata), raters)
@@ -194,7 +197,7 @@ def test_a_judge_that_says_nothing_leaves_the_doubt_about_raters() -> None:
 
 def test_a_failed_judgement_gets_what_says_nothing() -> None:
     """The mean of its stratum's others, here 3 and 5; a stratum where all failed the mean of everything."""
-    rated = Rated(np.ones(3), np.ones(3), np.array([2.0, np.nan, np.nan]), np.array([0, 0, 1]))
+    rated = RatedPairs(np.ones(3), np.ones(3), np.array([2.0, np.nan, np.nan]), np.array([0, 0, 1]))
     pool = Pool(np.array([4.0, np.nan, np.nan]), np.array([0, 0, 2]))
     scores = [one.scores.tolist() for one in filled(rated, pool)]
     assert scores == [[2.0, 3.0, 3.0], [4.0, 3.0, 3.0]]
@@ -237,7 +240,7 @@ def test_intervals_hold_the_mean_in_95_of_100_campaigns(queues: list[Queue], jud
     assert abs(np.mean([float(one.value) for one in means]) - BELOW) < 0.02
 
 
-def lower_ends(found: list[Powered]) -> tuple[Floats, Floats]:
+def lower_ends(found: list[PoweredMean]) -> tuple[Floats, Floats]:
     """(people's lower ends, those by which people and judges accept: theirs, or where people's own 80% lies lower)."""
     people = np.array([float(one.people.low) for one in found])
     lean = [float(one.people.value - stats.t.ppf(LEAN, one.people.freedom) * one.people.error) for one in found]
@@ -266,7 +269,7 @@ def test_a_judge_with_one_score_for_nearly_everything_moves_no_mean(n: int, shar
     found, none = [], np.zeros(10 * n, np.int64)
     for _ in range(number):
         at = draw.integers(0, len(means), 10 * n)
-        rated = Rated(3 * means[at[:n]], np.full(n, 3.0), scores[at[:n]], none[:n])
+        rated = RatedPairs(3 * means[at[:n]], np.full(n, 3.0), scores[at[:n]], none[:n])
         found.append(powered(rated, Pool(scores[at[n:]], none[n:])))
     bias = np.mean([float(one.mean.value) for one in found]) - means.mean()
     assert abs(bias) < (0.008 if FULL else 0.03)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.questions import Asked, ranked, ranks_of
+from annotation.questions import QuestionScale, ranked, ranks_of
 from annotation.records import Group
 from annotation.statistics.labels import shares
 from annotation.statistics.rankings import Rankings, coefficients, kendall_tau, kendall_w, mean_ranks
@@ -21,7 +21,7 @@ from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import HASHES, pair
 from tests.annotation.verdicts.test_rules import THREE
 
-ABC = Asked("order", "ranking", labels=("a", "b", "c"))
+ABC = QuestionScale("order", "ranking", labels=("a", "b", "c"))
 # Kendall, Rank Correlation Methods, 4th ed., chapter 6: three rankings of ten with ties; he gives S = 591, W = 0.828.
 KENDALL = (
     (1, 4.5, 2, 4.5, 3, 7.5, 6, 9, 7.5, 10), (2.5, 1, 2.5, 4.5, 4.5, 8, 9, 6.5, 10, 6.5),
@@ -52,7 +52,7 @@ def of(*pairs: str) -> Rankings:
 def one_pair(ranks: tuple[tuple[float, ...], ...]) -> Rankings:
     names = tuple(f"l{i:02}" for i in range(len(ranks[0])))
     answers = [ranked({name: int(2 * rank) for name, rank in zip(names, one, strict=True)}) for one in ranks]
-    return Rankings.of(Asked("order", "ranking", labels=names), frame(",".join(answers)))
+    return Rankings.of(QuestionScale("order", "ranking", labels=names), frame(",".join(answers)))
 
 
 @pytest.mark.parametrize(("ranks", "w", "digits"), [(KENDALL, 0.828, 3), (ANXIETY, 0.54, 2)])
@@ -77,7 +77,7 @@ def test_tau_is_scipys_and_w_the_textbooks_formula_whatever_raters_are_missing()
             m, sums = len(given), np.sum([stats.rankdata(one) for one in given], axis=0)
             ties = sum((n**3 - n) for one in given for n in np.unique(one, return_counts=True)[1])
             ws.append((12 * (sums**2).sum() - 3 * m**2 * 4 * 25) / (m**2 * 4 * 15 - m * ties))
-    own = Rankings.of(Asked("order", "ranking", labels=names), frame(*rows))
+    own = Rankings.of(QuestionScale("order", "ranking", labels=names), frame(*rows))
     for found, values in ((kendall_tau(own), taus), (kendall_w(own), ws)):
         assert found.value == pytest.approx(np.mean(values), abs=1e-12)
         ends = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))

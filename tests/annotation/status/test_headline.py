@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from annotation.records import Verdict
-from annotation.status.headline import decided
+from annotation.status.text import decided
 from tests.annotation.campaigns import Make
 from tests.evaluation.conftest import verdict
 

@@ -15,11 +15,10 @@ from annotation.ratings.review import signs_of
 from annotation.records import Member
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample, read_pairs
-from annotation.status.headline import headline
-from annotation.status.progress import Asked, by_pair, by_rater, by_transformation
+from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
 from annotation.status.stages import stages_of
 from annotation.status.status import Status, read_status
-from annotation.status.text import ago, next_step, status_text
+from annotation.status.text import ago, headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.counted import in_order
 from annotation.verdicts.preregistration import fix_rules
@@ -93,7 +92,7 @@ def raters(
     """The raters' rows by pseudonym: dataset `one` has p0 to p9, `two` has q0, and two answers a pair are wanted."""
     datasets = {f"p{number}": "one" for number in range(10)} | {"q0": "two"}
     named = [Member(rater_id=name, dataset="one", simulated=name.startswith("simulated")) for name in members.split()]
-    asked = Asked(datasets, named, 2, NOW - timedelta(days=3), at)
+    asked = Workload(datasets, named, 2, NOW - timedelta(days=3), at)
     return by_rater(ratings_of(given, excluded).assign(source=source), asked, []).set_index("rater_id")
 
 

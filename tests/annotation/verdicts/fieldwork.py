@@ -15,15 +15,8 @@ from numpy.typing import NDArray
 
 from annotation.judges.powered import _UNLIKE, LEAN
 from annotation.planning import rated_mean
-from annotation.statistics.intervals import (
-    Floats,
-    Mean,
-    bounded,
-    effective_raters,
-    over_pairs,
-    over_pairs_and_raters,
-)
-from annotation.statistics.prediction_powered import Pool, Powered, Rated, powered, unlike
+from plumbline.statistics.intervals import Floats, Mean, bounded, effective_raters, over_pairs, over_pairs_and_raters
+from plumbline.statistics.prediction_powered import Pool, PoweredMean, RatedPairs, powered, unlike
 
 Integers = NDArray[np.int64]
 SCALE, ENDS = (1, 2, 3, 4, 5), (1.0, 5.0)
@@ -215,20 +208,20 @@ def held(own: Mean, truth: Floats | float) -> float:
 
 def with_judge(
     found: Campaigns, row: int, look: int, scores: Floats, strata: Integers, *, raters: bool
-) -> tuple[Powered, Rated, Pool]:
+) -> tuple[PoweredMean, RatedPairs, Pool]:
     """The mean of a campaign's people and a judge: `scores` and `strata` of its pairs first, then of the pool."""
     only = replace(found, ratings=found.ratings[row : row + 1])
     sums, counts = (one[0] for one in only.totals(look))
-    rated = Rated(sums, counts, scores[:look], strata[:look])
+    rated = RatedPairs(sums, counts, scores[:look], strata[:look])
     pool = Pool(scores[look:], strata[look:])
     own = tuple(one[0] for one in only.of_raters(look)) if raters else None
     both = powered(rated, pool, own)  # type: ignore[arg-type]
     units = effective_raters(own[1]) if own else np.inf
     people, mean = (bounded(one, sums, counts, ENDS, units) for one in (both.people, both.mean))
-    return Powered(people, mean, both.slope, both.rho, both.worth), rated, pool
+    return PoweredMean(people, mean, both.slope, both.rho, both.worth), rated, pool
 
 
-def accepted(found: Powered, rated: Rated, pool: Pool, threshold: float) -> tuple[bool, bool]:
+def accepted(found: PoweredMean, rated: RatedPairs, pool: Pool, threshold: float) -> tuple[bool, bool]:
     """(whether people alone accept by the lower end, whether people and the judge do, unless a doubt bars them)."""
     people, both = found.people, found.mean
     doubtful = abs(unlike(rated, pool)) > _UNLIKE or not people.low <= both.value <= people.high

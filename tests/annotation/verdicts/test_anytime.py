@@ -8,16 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.planning import Assumed, simulated
+from annotation.planning import RatingVariation, simulated
 from annotation.ratings.ratings import dealt_with
-from annotation.statistics.intervals import CHANGED, confidence_sequence, holding
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import Standing, in_order, sequence
-from annotation.verdicts.pair_means import pair_means
+from annotation.verdicts.counted import SequenceProgress, in_order, sequence
 from annotation.verdicts.rules import decide, earlier
 from annotation.verdicts.tables import verdict_text
-from annotation.verdicts.verdicts import conclude, verdicts
+from annotation.verdicts.verdicts import conclude, pair_means, verdicts
 from plumbline.records import Pair
+from plumbline.statistics.intervals import CHANGED, confidence_sequence, holding
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, judged, pair, ratings
 from tests.annotation.verdicts.anytime import DESIGN, Queue, by_answers, campaigns
@@ -107,7 +106,7 @@ def test_the_sequence_ends_before_the_first_pair_that_waits() -> None:
     answered = {"a": 3, "b": 2, "c": 1, "d": 1, "e": 3}
     standing, counting = sequence("abcde", answered, DESIGN, {"a": 3, "b": 3, "c": 3, "d": 2, "e": 3})
     assert counting == ["a", "b"]
-    assert standing == Standing(complete=3, counted=2, passed=1, waits="d", missing=1)
+    assert standing == SequenceProgress(complete=3, counted=2, passed=1, waits="d", missing=1)
     assert standing.lines("pair d", 2) == (
         "passed over in the sequence, since fewer than 2 of the ratings that they got count: 1 pair",
         "complete are 3 pairs, of which 2 count in the sequence: pair d waits for 1 answer",
@@ -267,7 +266,8 @@ def test_of_one_kind_pairs_hardly_ever_contradict_and_a_worse_wave_is_not_accept
 
     def accepted(*waves: tuple[float, int]) -> tuple[float, float]:
         parts = [
-            simulated(Assumed(bias=0.0), (pairs, 3), mean, SCALE, number, draw).mean(axis=2) for mean, pairs in waves
+            simulated(RatingVariation(bias=0.0), (pairs, 3), mean, SCALE, number, draw).mean(axis=2)
+            for mean, pairs in waves
         ]
         values = np.concatenate(parts, axis=1)
         low, _ = holding(confidence_sequence(values, (1, 5)), values.mean(axis=1))

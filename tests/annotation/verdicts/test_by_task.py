@@ -10,7 +10,7 @@ import pytest
 
 from annotation.human.tasks import read_tasks
 from annotation.records import P_IS
-from annotation.report.said import other_questions
+from annotation.report.wording import other_questions
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.statistics.summaries import Design, table_two

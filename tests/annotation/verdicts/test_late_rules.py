@@ -18,9 +18,9 @@ from annotation.records import RuleSet
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
-from annotation.status.headline import headline
 from annotation.status.status import read_status
-from annotation.verdicts.acceptance import Accepted, accept
+from annotation.status.text import headline
+from annotation.verdicts.acceptance import Acceptance, accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.marks import LATE, late_lines, marks_of
 from annotation.verdicts.preregistration import fix_rules, rules_fixed
@@ -61,7 +61,7 @@ def taken_in(variant: Make, home: Path, columns: dict[str, str], *, offered: boo
     return second
 
 
-def says(done: Accepted, rules: str, words: str) -> None:
+def says(done: Acceptance, rules: str, words: str) -> None:
     assert {one.decision for one in done.verdicts} == {"accepted"}
     assert {one.rules_fixed for one in done.verdicts} == {rules} and words in done.doubts[0]
     (line,) = late_lines(done.verdicts)

@@ -11,21 +11,19 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.records import Chance, Verdict
-from annotation.statistics.intervals import of_median
 from annotation.statistics.summaries import Design, summarise
-from annotation.verdicts.chances import chances
 from annotation.verdicts.counted import answers
-from annotation.verdicts.pair_means import accepted_pairs, pair_means
 from annotation.verdicts.rules import decide, rules_for
 from annotation.verdicts.tables import verdict_table
-from annotation.verdicts.verdicts import verdicts
+from annotation.verdicts.verdicts import accepted_pairs, chances, pair_means, verdicts
+from plumbline.statistics.intervals import of_median
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import HASHES, pair
 
-SOUND = Asked("sound", "label", labels=("natural", "odd"))
-FAULTS = Asked("faults", "multi_label", labels=("grammar", "words"), required=False, pools=("expansion",))
+SOUND = QuestionScale("sound", "label", labels=("natural", "odd"))
+FAULTS = QuestionScale("faults", "multi_label", labels=("grammar", "words"), required=False, pools=("expansion",))
 SHARE = {"question": "sound", "statistic": "share", "label": "odd"}
 
 
@@ -116,7 +114,7 @@ def test_pairs_count_by_the_questions_that_need_an_answer() -> None:
     assert answers(THREE, own).to_dict() == {"a": 2, "b": 2, "c": 2}  # nobody named a fault: it need not be
     without = THREE[~((THREE["pair_id"] == "a") & (THREE["question"] == "sound"))]
     assert answers(without, own).to_dict() == {"a": 0, "b": 2, "c": 2}
-    asked = {"sound": Asked("sound", "label", labels=("natural", "odd"), pools=("expansion",))}
+    asked = {"sound": QuestionScale("sound", "label", labels=("natural", "odd"), pools=("expansion",))}
     elsewhere = Design(("quality", "sound"), rule=own.rule, others=asked)
     assert answers(without, elsewhere).to_dict() == {"a": 2, "b": 2, "c": 2}
 

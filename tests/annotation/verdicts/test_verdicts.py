@@ -12,13 +12,12 @@ import pytest
 
 from annotation.planning import rated_mean
 from annotation.records import P_IS, Verdict
-from annotation.statistics.intervals import over_pairs, over_pairs_and_raters
 from annotation.statistics.summaries import Design
-from annotation.verdicts.pair_means import accepted_pairs
 from annotation.verdicts.rules import outcomes, short
 from annotation.verdicts.tables import verdict_table, verdict_text
-from annotation.verdicts.verdicts import conclude
+from annotation.verdicts.verdicts import accepted_pairs, conclude
 from plumbline.records import Pair
+from plumbline.statistics.intervals import over_pairs, over_pairs_and_raters
 from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS

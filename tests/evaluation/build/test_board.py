@@ -1,4 +1,4 @@
-"""`python -m evaluation.build board`: MMTEB's own averages come out, files say what they rest on."""
+"""`python -m evaluation.benchmarks board`: MMTEB's own averages come out, files say what they rest on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.tables.boards import board
+from evaluation.tables.ranks import board
 from plumbline.records import Score
 from plumbline.store import write_table
 from plumbline.study import ROOT, load_study
@@ -69,7 +69,7 @@ def test_borda_counts_of_the_papers_scores_are_the_papers() -> None:
 
 
 def run(folder: Path, source: Path, *words: str) -> tuple[int, str, str]:
-    done = here("evaluation.build", "board", "--from", str(source), "--out", str(folder / "board"), *words)
+    done = here("evaluation.benchmarks", "board", "--from", str(source), "--out", str(folder / "board"), *words)
     return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 

@@ -11,14 +11,12 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
-from evaluation.build import words
-from evaluation.build.agreeing import agreeing
-from evaluation.build.agreement import agreement, agreements, as_good
-from evaluation.build.backward import backward, left_out_predictions, predictability
-from evaluation.build.coverage import Coverage, coverage
-from evaluation.build.matrix import Left, Scores, split, whole
-from evaluation.build.selection import Asked, _known, checked, priced, select
-from evaluation.build.task_facts import amount
+from evaluation.benchmarks import selection_files
+from evaluation.benchmarks.agreement import agreeing, agreement, agreements, as_good
+from evaluation.benchmarks.backward import Coverage, backward, coverage, left_out_predictions, predictability
+from evaluation.benchmarks.matrix import MatrixOmission, Scores, split, whole
+from evaluation.benchmarks.selection import SelectionRequest, _known, checked, priced, select
+from evaluation.benchmarks.task_facts import amount
 from plumbline.errors import DataError, StudyError
 
 
@@ -167,7 +165,7 @@ def test_the_climb_ends_at_the_best_of_all_small_selections() -> None:
 
 
 def test_held_out_models_change_no_choice_and_a_seed_gives_the_same_again() -> None:
-    scores, asked = made(), Asked(5, "tasks", cover="type")
+    scores, asked = made(), SelectionRequest(5, "tasks", cover="type")
     first, again = (select(scores, facts(), asked) for _ in range(2))
     assert (first.main.chosen == again.main.chosen).all() and first.curve.equals(again.curve)
     assert first.main.agreement.tau == again.main.agreement.tau
@@ -200,9 +198,9 @@ def test_gaps_and_constant_tasks_are_named_and_never_nought() -> None:
 
 def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() -> None:
     with pytest.raises(StudyError, match="cheapest selection .* takes 3 tasks; raise the budget"):
-        select(made(), facts(), Asked(2, "tasks", cover="type"))
+        select(made(), facts(), SelectionRequest(2, "tasks", cover="type"))
     with pytest.raises(DataError, match="4 models of 2 families cannot be split"):
-        select(made(4), facts(), Asked(5, "tasks", cover="type"))
+        select(made(4), facts(), SelectionRequest(5, "tasks", cover="type"))
     rho, tau = agreements(np.ones((4, 3)), np.ones((1, 3), np.bool_))
     assert np.isnan(rho).all() and np.isnan(tau).all()
 
@@ -210,12 +208,12 @@ def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() ->
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked(0.5, "tasks", cover="none"), "--budget 0.5 tasks: the cheapest task takes 1"),
-        (Asked(4, "tasks", cover="none", rho=math.nan), "give a rho from -1 to 1"),
-        (Asked(4, "tasks", cover="none", mse=-1), "and an mse from 0 on"),
+        (SelectionRequest(0.5, "tasks", cover="none"), "--budget 0.5 tasks: the cheapest task takes 1"),
+        (SelectionRequest(4, "tasks", cover="none", rho=math.nan), "give a rho from -1 to 1"),
+        (SelectionRequest(4, "tasks", cover="none", mse=-1), "and an mse from 0 on"),
     ],
 )
-def test_what_would_choose_nothing_or_hold_against_nothing_is_one_line(asked: Asked, said: str) -> None:
+def test_what_would_choose_nothing_or_hold_against_nothing_is_one_line(asked: SelectionRequest, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         checked(facts(), asked)
 
@@ -226,13 +224,17 @@ def test_agreement_that_is_undefined_for_every_random_selection_is_nan() -> None
 
 
 def test_a_budget_for_all_tasks_says_that_there_is_nothing_to_choose() -> None:
-    found = select(made(24, 6), facts(6), Asked(20, "tasks", cover="none"))
-    assert words.answer(found) == "All 6 tasks are within the budget: there is nothing to choose."
+    found = select(made(24, 6), facts(6), SelectionRequest(20, "tasks", cover="none"))
+    assert selection_files.answer(found) == "All 6 tasks are within the budget: there is nothing to choose."
 
 
 def test_costs_and_what_was_left_out_are_said_as_people_read_them() -> None:
     assert [amount(cost) for cost in (1_613_630_000.4, 30.0, 12.34567)] == ["1,613,630,000", "30", "12.35"]
     two = np.array([True, True, False])
     assert priced(free(3), two, "tasks") == "2 tasks" and priced(free(3), two, "minutes") == "2 minutes, 2 tasks"
-    left = [Left("model", "a", "no score at all"), Left("task", "t", "equal"), Left("model", "b", "no score at all")]
-    assert words.left_out(left) == ["left out: 2 models, no score at all: a, b", "left out: 1 task, equal: t"]
+    left = [
+        MatrixOmission("model", "a", "no score at all"),
+        MatrixOmission("task", "t", "equal"),
+        MatrixOmission("model", "b", "no score at all"),
+    ]
+    assert selection_files.left_out(left) == ["left out: 2 models, no score at all: a, b", "left out: 1 task, equal: t"]

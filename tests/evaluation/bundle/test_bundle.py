@@ -21,13 +21,12 @@ import pytest
 
 from evaluation.bundle import diff
 from evaluation.bundle import export as exporting
-from evaluation.bundle.archive import Archive
+from evaluation.bundle.archive import Archive, check_signature
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import faults, open_checked
 from evaluation.bundle.export import export
-from evaluation.bundle.members import REPORTS
-from evaluation.bundle.signature import check_signature
 from evaluation.bundle.source import BundleSource
+from evaluation.bundle.tables import REPORTS
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.commands import here

@@ -14,7 +14,7 @@ from evaluation.bundle import words
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.diff import difference
-from evaluation.bundle.evaluate import Wanted, evaluate_bundle, like_for_like, specs
+from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, like_for_like, specs
 from evaluation.bundle.export import export
 from evaluation.bundle.page import write
 from evaluation.results import read_drift, read_scores
@@ -26,7 +26,7 @@ from tests.evaluation.bundle.samples import RECORDED, REFERENCE, recorded_study
 from tests.evaluation.conftest import Loader, json_of, write_study
 
 NGRAMS = "character-n-grams"
-REHEARSAL = Wanted(simulated=True)
+REHEARSAL = EvaluationRequest(simulated=True)
 
 
 def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: Path, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp
     other = made.beside.assign(n=made.beside["n"].mask(made.beside["dataset"] == "sample_sts", 1))
     alike, left = like_for_like(made.scores, other)
     assert (set(alike["dataset"]), left) == ({"sample_intents"}, 6)
-    wanted = Wanted(beside=(("other", other),), simulated=True)
+    wanted = EvaluationRequest(beside=(("other", other),), simulated=True)
     again = evaluate_bundle(found, [{"name": "mine"}], tmp_path, wanted, loader)
     assert again.notes == ("other: 6 scores left out, of other items, texts or settings",)
 
@@ -82,7 +82,9 @@ def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_pa
     left = made.scores[made.scores["transformation"] == "translation"]
     assert set(left["status"]) == {"left_out"} and left["score"].isna().all()
     assert "translation, left out: rejected: too low" in words.evaluation(found, made)
-    made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, Wanted(include_rejected=True, simulated=True), loader)
+    made = evaluate_bundle(
+        found, [{"name": "mine"}], tmp_path, EvaluationRequest(include_rejected=True, simulated=True), loader
+    )
     assert set(made.scores[made.scores["transformation"] == "translation"]["status"]) == {"included_rejected"}
     assert "WITH WHAT NO VERDICT ACCEPTS" in words.evaluation(found, made)
 
@@ -105,7 +107,7 @@ def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
     found, copy = open_checked(tmp_path / "a.plumb"), tmp_path / "copy.csv"
     shutil.copy(RECORDED / "study" / "demo" / "pairs.csv", copy)
     files = {"sample_sts": copy, "sample_intents": RECORDED / "study" / "demo" / "requests.csv"}
-    wanted = Wanted(files=files, simulated=True)
+    wanted = EvaluationRequest(files=files, simulated=True)
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path / "out", wanted, loader)
     whole = evaluate_bundle(open_checked(bundle), [{"name": "mine"}], tmp_path / "whole", REHEARSAL, loader)
     assert_frame_equal(made.scores, whole.scores, check_exact=True)  # with the output that is a copy of its original
@@ -115,7 +117,9 @@ def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
     with pytest.raises(StudyError, match="may not be handed on .* --data sample_sts=FILE"):
         evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", REHEARSAL, loader)
     with pytest.raises(StudyError, match="--data sts: no data set of that name"):
-        evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", Wanted({"sts": copy}, simulated=True), loader)
+        evaluate_bundle(
+            found, [{"name": "mine"}], tmp_path / "no", EvaluationRequest({"sts": copy}, simulated=True), loader
+        )
     copy.write_text(copy.read_text(encoding="utf-8").replace("a", "e", 1), encoding="utf-8")
     with pytest.raises(DataError, match="and the bundle is of .*: another revision, or another file"):
         evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", wanted, loader)

@@ -15,7 +15,7 @@ from evaluation.bundle import tables
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import faults
 from evaluation.bundle.export import export
-from evaluation.bundle.manifest import Source
+from evaluation.bundle.manifest import DatasetSource
 from evaluation.bundle.source import BundleSource
 from plumbline.errors import DataError
 from plumbline.records import Text
@@ -29,7 +29,7 @@ NAME = "STSBenchmark"
 def source(rows: pa.Table, revision: str) -> BundleSource:
     """A bundle of which no more is there than the places and hashes of one data set's texts."""
     task, spec = site().tasks[NAME], specs()[NAME]
-    said = Source(
+    said = DatasetSource(
         name=NAME, kind="mteb", task=task.task, revision=revision, texts="reference",
         n_texts=24, languages=("en",), licence="not specified",
     )  # fmt: skip

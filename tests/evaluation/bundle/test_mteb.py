@@ -14,7 +14,7 @@ from evaluation import plumbline_benchmark, plumbline_tasks
 from evaluation.bundle import tasks as of_mteb
 from evaluation.bundle.bundle import Bundle
 from evaluation.models.encoder import Encoder
-from evaluation.models.words import CharacterNgrams
+from evaluation.models.server import CharacterNgrams
 from evaluation.results import read_scores
 from plumbline.errors import StudyError
 from plumbline.study import Study

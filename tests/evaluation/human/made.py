@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.human.answers import Given, Task, given_by
+from evaluation.human.answers import ScorerAnswers, TaskItems, given_by
 
 COLUMNS = ["item", "candidate", "rater_id", "rater_kind", "value", "label", "abstained"]
 
@@ -39,11 +39,11 @@ def answers_of(by_rater: Mapping[str, Sequence[Any]], kind: str = "person") -> p
     return pd.concat(parts)[COLUMNS]
 
 
-def task_of(right: Sequence[Any], asked: Any, metric: str, kind: str = "made") -> Task:
+def task_of(right: Sequence[Any], asked: Any, metric: str, kind: str = "made") -> TaskItems:
     """A task of this gold."""
-    return Task.of(("made", kind, "eng"), asked, metric, gold_of(right))
+    return TaskItems.of(("made", kind, "eng"), asked, metric, gold_of(right))
 
 
-def people(task: Task, by_rater: Mapping[str, Sequence[Any]]) -> list[Given]:
+def people(task: TaskItems, by_rater: Mapping[str, Sequence[Any]]) -> list[ScorerAnswers]:
     """What these raters gave."""
     return given_by(task, answers_of(by_rater))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from annotation.human.asking import Given, answers_of
+from annotation.human.asking import RaterAnswers, answers_of
 from annotation.human.records import ANSWERS, HumanAnswer
-from annotation.human.rehearsing import read_items, rehearsal_of
+from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
 from annotation.judges.annotators.run import annotate
 from annotation.sampling.sample import draw_sample
@@ -22,7 +22,8 @@ def write_rehearsed(study: Study) -> None:
     for item in read_items(study):
         for rater in study.raters.simulated:
             given = {
-                record: Given(rehearsal.answers(rater, record), 20.0) for record in item.records or (item.pair_id,)
+                record: RaterAnswers(rehearsal.answers(rater, record), 20.0)
+                for record in item.records or (item.pair_id,)
             }
             rows += answers_of(tasks[item.task], item, given, f"simulated-{rater.name}", simulated=True)
     write_kept_table(study, ANSWERS, rows, HumanAnswer)

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score, cohen_kappa_score
 
 from annotation.judges.alternative import alternative_test
 from evaluation.human.annotators import annotators, difficulty, in_a_raters_place
-from evaluation.human.answers import Given, Task
+from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import read_material
 from evaluation.human.metrics import metrics_of
@@ -33,16 +33,18 @@ from plumbline.study import Study
 N = 40
 
 
-def task_of(asked: Any, right: Sequence[Any], candidates: int = 0) -> Task:
+def task_of(asked: Any, right: Sequence[Any], candidates: int = 0) -> TaskItems:
     names = tuple(tuple(f"d{k}" for k in range(candidates)) for _ in right) if candidates else ()
     items = tuple(f"i{k}" for k in range(len(right)))
     metrics = metrics_of(asked, "map_at_1000" if candidates else "cosine_spearman")
-    return Task("t", "x", "en", asked, metrics, items, tuple(right), names)
+    return TaskItems("t", "x", "en", asked, metrics, items, tuple(right), names)
 
 
-def raters_of(values: np.ndarray, asked: str) -> list[Given]:
+def raters_of(values: np.ndarray, asked: str) -> list[ScorerAnswers]:
     made = [tuple((f"l{one}",) if asked == "label" else float(one) for one in column) for column in values.tolist()]
-    return [Given(f"r{k}", "rater", column) for k, column in enumerate(made[:-1])] + [Given("m", "llm", made[-1])]
+    return [ScorerAnswers(f"r{k}", "rater", column) for k, column in enumerate(made[:-1])] + [
+        ScorerAnswers("m", "llm", made[-1])
+    ]
 
 
 def drawn(seed: int, points: int) -> np.ndarray:
@@ -70,8 +72,8 @@ def test_labels_are_as_close_as_others_gave_the_same() -> None:
     # Of 4 items the raters say a a b, a b b, a a a, c a b; the model a, b, b, a. Beside r0 the others agree with r0 and
     # with the model in (1/2, 1/2), (0, 1), (1, 0), (0, 1/2): the model is as close or closer in 3 of 4, r0 in 2 of 4.
     said = [("a", "a", "b"), ("a", "b", "b"), ("a", "a", "a"), ("c", "a", "b")]
-    raters = [Given(f"r{k}", "rater", tuple((one[k],) for one in said)) for k in range(3)]
-    model = Given("m", "llm", (("a",), ("b",), ("b",), ("a",)))
+    raters = [ScorerAnswers(f"r{k}", "rater", tuple((one[k],) for one in said)) for k in range(3)]
+    model = ScorerAnswers("m", "llm", (("a",), ("b",), ("b",), ("a",)))
     found = in_a_raters_place(task_of("label", ["a"] * 4), model, raters).raters.set_index("rater_id")
     assert found.loc["r0", ["n", "judge_closer", "rater_closer"]].tolist() == [4, 0.75, 0.5]
 
@@ -88,8 +90,8 @@ def test_agreement_with_people_is_the_mean_over_raters() -> None:
         assert row["measure"] == measure and row["n"] == N and row["raters"] == 3
         assert row["value"] == pytest.approx(np.mean([by(values[k], values[3]) for k in range(3)]))
         assert row["low"] < row["value"] < row["high"]
-    clusters = [Given(f"r{k}", "rater", tuple(map(str, values[k]))) for k in range(3)]
-    own = Given("m", "llm", tuple(map(str, values[3])))
+    clusters = [ScorerAnswers(f"r{k}", "rater", tuple(map(str, values[k]))) for k in range(3)]
+    own = ScorerAnswers("m", "llm", tuple(map(str, values[3])))
     (row,) = annotators(task_of("cluster", ["x"] * N), [own], clusters, n_resamples=20, rng=rng).to_dict("records")
     assert row["value"] == pytest.approx(np.mean([adjusted_rand_score(values[k], values[3]) for k in range(3)]))
     assert math.isnan(row["winning_rate"]) and row["reason"] == "a cluster's number is each rater's own"
@@ -99,7 +101,7 @@ def test_candidates_are_ranked_alike_within_items() -> None:
     draw = np.random.default_rng(3)
     values = draw.integers(0, 4, (4, 9, 5)).astype(float)
     values[3, 0] = 2.0  # a model that does not vary has no rank correlation there
-    given = [Given(f"r{k}", "rater", tuple(values[k])) for k in range(4)]
+    given = [ScorerAnswers(f"r{k}", "rater", tuple(values[k])) for k in range(4)]
     task = task_of("graded", list(values[0]), 5)
     (row,) = annotators(task, [given[3]], given[:3], n_resamples=20, rng=draw).to_dict("records")
     each = [np.mean([stats.spearmanr(values[k, i], values[3, i]).statistic for k in range(3)]) for i in range(1, 9)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.human.answers import Given, Task, read, right_numbers
+from evaluation.human.answers import ScorerAnswers, TaskItems, read, right_numbers
 from evaluation.human.metrics import metrics_of
 from evaluation.human.scores import score
 from tests.scale import scaled
@@ -20,43 +20,45 @@ RATERS = (0.6, 0.7, 0.8)  # how often each is right
 MODEL = 0.75
 
 
-def _task(asked: Any, metric: str, right: list[Any]) -> Task:
+def _task(asked: Any, metric: str, right: list[Any]) -> TaskItems:
     items = tuple(map(str, range(len(right))))
-    return Task("made", asked, "eng", asked, metrics_of(asked, metric)[:1], items, tuple(right))
+    return TaskItems("made", asked, "eng", asked, metrics_of(asked, metric)[:1], items, tuple(right))
 
 
-def _labels(rng: np.random.Generator) -> tuple[Task, list[Given], Given]:
+def _labels(rng: np.random.Generator) -> tuple[TaskItems, list[ScorerAnswers], ScorerAnswers]:
     """Items that are hard or easy for all alike, so that people and model are paired."""
     right = [f"l{one}" for one in rng.integers(0, LABELS, ITEMS)]
     ease = rng.normal(0, 0.15, ITEMS)
 
-    def given(name: str, kind: Any, sure: float) -> Given:
+    def given(name: str, kind: Any, sure: float) -> ScorerAnswers:
         hit = rng.random(ITEMS) < np.clip(sure + ease, 0, 1)
-        return Given(name, kind, tuple((one,) if yes else ("wrong",) for one, yes in zip(right, hit, strict=True)))
+        return ScorerAnswers(
+            name, kind, tuple((one,) if yes else ("wrong",) for one, yes in zip(right, hit, strict=True))
+        )
 
     people = [given(f"r{k}", "rater", sure) for k, sure in enumerate(RATERS)]
     return _task("label", "accuracy", right), people, given("m", "model", MODEL)
 
 
-def _scores(rng: np.random.Generator) -> tuple[Task, list[Given], Given]:
+def _scores(rng: np.random.Generator) -> tuple[TaskItems, list[ScorerAnswers], ScorerAnswers]:
     """Ratings from 0 to 5 around a gold score; a model's similarities are nearer to it."""
     gold = rng.normal(size=ITEMS)
 
-    def given(name: str, kind: Any, noise: float, *, rounded: bool) -> Given:
+    def given(name: str, kind: Any, noise: float, *, rounded: bool) -> ScorerAnswers:
         said = gold + rng.normal(0, noise, ITEMS)
         values = np.clip(np.round(said * 1.2 + 2.5), 0, 5) if rounded else said
-        return Given(name, kind, tuple(values.tolist()))
+        return ScorerAnswers(name, kind, tuple(values.tolist()))
 
     people = [given(f"r{k}", "rater", 0.8, rounded=True) for k in range(2)]
     return _task("score", "cosine_spearman", gold.tolist()), people, given("m", "model", 0.6, rounded=False)
 
 
-def _clusters(rng: np.random.Generator) -> tuple[Task, list[Given], Given]:
+def _clusters(rng: np.random.Generator) -> tuple[TaskItems, list[ScorerAnswers], ScorerAnswers]:
     right = np.arange(30) % 6
 
-    def given(name: str, kind: Any, sure: float) -> Given:
+    def given(name: str, kind: Any, sure: float) -> ScorerAnswers:
         said = np.where(rng.random(30) < sure, right, rng.integers(0, 6, 30))
-        return Given(name, kind, tuple(map(str, said)))
+        return ScorerAnswers(name, kind, tuple(map(str, said)))
 
     people = [given(f"r{k}", "rater", 0.7) for k in range(2)]
     return _task("cluster", "v_measure", [str(one) for one in right]), people, given("m", "model", 0.8)
@@ -89,7 +91,7 @@ def test_intervals_hold_the_truth_in_95_of_100_studies(kind: str) -> None:
     assert (shares >= 0.93 - error).all() and (shares <= 0.97 + error).all(), shares
 
 
-def _plain(task: Task, people: list[Given], model: Given) -> tuple[float, float, float]:
+def _plain(task: TaskItems, people: list[ScorerAnswers], model: ScorerAnswers) -> tuple[float, float, float]:
     """(the first rater's score, the model's, the raters' mean less the model's), without any interval."""
     metric = task.metrics[0]
     gold = right_numbers(task, metric)
@@ -110,7 +112,7 @@ def test_the_mean_of_three_raters_holds_what_people_would_score() -> None:
         drawn = [
             tuple(("yes",) if one else ("no",) for one in rng.random(ITEMS) < rng.uniform(0.6, 0.8)) for _ in range(3)
         ]
-        people = [Given(f"r{k}", "rater", values) for k, values in enumerate(drawn)]
+        people = [ScorerAnswers(f"r{k}", "rater", values) for k, values in enumerate(drawn)]
         row = score(_task("label", "accuracy", right), people, n_resamples=RESAMPLES, rng=rng).scores
         own = row[row["scorer_kind"] == "raters_mean"].iloc[0]
         assert own["interval"] == "bootstrap over items, t over raters"
@@ -127,7 +129,11 @@ def test_no_difference_is_hardly_ever_found() -> None:
         said = [tuple((one,) if yes else ("wrong",) for one, yes in zip(right, hit, strict=True)) for hit in hits]
         task = _task("label", "accuracy", right)
         made = score(
-            task, [Given("a", "rater", said[0])], [Given("m", "model", said[1])], n_resamples=RESAMPLES, rng=rng
+            task,
+            [ScorerAnswers("a", "rater", said[0])],
+            [ScorerAnswers("m", "model", said[1])],
+            n_resamples=RESAMPLES,
+            rng=rng,
         )
         found.append(made.differences.iloc[0]["p"] < 0.05)
     assert np.mean(found) <= 0.06 + 3 * math.sqrt(0.05 * 0.95 / len(found))

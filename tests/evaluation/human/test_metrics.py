@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics as theirs
 
 from evaluation.human.metrics import accuracy, ami, ari, cohen, metrics_of
-from evaluation.statistics.counted import v_measure
+from plumbline.statistics.resampled_measures import v_measure
 
 ONCE = np.ones((1, 30))
 

@@ -10,7 +10,7 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from evaluation.human.agreement import flag
-from evaluation.human.paper import fisher_interval, paper_interval, star, table_8, wilson_interval
+from evaluation.human.hume import fisher_interval, paper_interval, star, table_8, wilson_interval
 from evaluation.human.scores import score
 from evaluation.human.standing import (
     by_group,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.sampling.sample import draw_sample
-from annotation.statistics.intervals import jackknife
 from annotation.status.stages import PEOPLE_REPORT
 from annotation.status.status import read_status
 from annotation.status.text import next_step
@@ -28,9 +27,10 @@ from evaluation.human.metrics import ami
 from evaluation.human.page import OUTLINE, write_report
 from evaluation.human.records import HumanScore
 from evaluation.human.run import evaluate_human
-from evaluation.statistics.counted import v_measure
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, stage, write_kept_table
+from plumbline.statistics.intervals import jackknife
+from plumbline.statistics.resampled_measures import v_measure
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.human.studies import SUMMARIES, study_of

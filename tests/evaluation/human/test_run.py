@@ -18,8 +18,7 @@ from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from annotation.records import Verdict
 from evaluation import human_benchmark
 from evaluation.human import records
-from evaluation.human.compare import Part, compare
-from evaluation.human.gold import gold_of
+from evaluation.human.compare import TaskPart, compare, gold_of
 from evaluation.human.models import sampled_tasks
 from evaluation.human.mteb_results import results_of
 from evaluation.human.page import write_report
@@ -27,9 +26,9 @@ from evaluation.human.records import HumanDifference, HumanItemScore, HumanScore
 from evaluation.human.run import evaluate_human, lines_of
 from evaluation.human.sampled import sampled
 from evaluation.models.encoder import Encoder
-from evaluation.models.words import CharacterNgrams
+from evaluation.models.server import CharacterNgrams
 from generation.datasets.local import TableDataset
-from generation.datasets.search_data import passage_names
+from generation.datasets.rows import passage_names
 from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import read_kept_frame, write_kept_table
 from plumbline.store import read_frame
@@ -175,7 +174,7 @@ def test_subsets_and_languages_are_subsets_of_one_task_in_mteb() -> None:
         said = gold.assign(rater_kind="person", abstained=False, simulated=False)
         raters = ["first", "second"] if one.subset == "en-de" else ["first"]
         answers = pd.concat([said.assign(rater_id=rater) for rater in raters], ignore_index=True)
-        parts.append(Part(one, answers, answers.iloc[:0], ()))
+        parts.append(TaskPart(one, answers, answers.iloc[:0], ()))
     compared = compare(parts, seed=1)
     assert set(zip(compared.scores["subset"], compared.scores["language"], strict=True)) == set(names.items())
     made = {name: result for name, _, result in results_of(parts, compared)}
@@ -242,4 +241,4 @@ def test_a_task_of_which_no_item_gives_a_score_is_said() -> None:
     with pytest.raises(
         DataError, match=r"no item that people saw gives a score; mine \(en\): 1 left out: queries with"
     ):
-        compare([Part(one, pd.DataFrame(), pd.DataFrame(), ())], seed=1)
+        compare([TaskPart(one, pd.DataFrame(), pd.DataFrame(), ())], seed=1)

@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.human.gold import by_unit, gold_of
-from evaluation.human.sampled import ABSENT, NO_ORDER, NOTHING_TO_FIND, Sampled, sampled
-from evaluation.human.scored import score
+from evaluation.human.compare import by_unit, gold_of
+from evaluation.human.models import score
+from evaluation.human.sampled import ABSENT, NO_ORDER, NOTHING_TO_FIND, SampledDataset, sampled
 from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
+from generation.datasets.rows import passage_names
 from generation.datasets.scored import scored_items
-from generation.datasets.search_data import passage_names
 from plumbline.errors import DataError
 from plumbline.study.datasets import TaskType
 from tests.evaluation.conftest import FakeModel, sentence, vectors
@@ -33,7 +33,7 @@ def _encoder() -> Encoder:
 
 def _one(
     dataset: Dataset, names: Sequence[str], subset: str = "", candidates: Mapping[str, Sequence[str]] | None = None
-) -> Sampled:
+) -> SampledDataset:
     (one,) = sampled(dataset, task_of(dataset), items_of(names, subset, candidates))
     return one
 
@@ -44,7 +44,7 @@ def _by_hand(task: TaskType, rows: Any, train: Any = None, **more: Any) -> float
     return scoring.evaluate(TableDataset("own", task, "en", "1", splits, **more), _encoder(), "paper", 8)
 
 
-def _agrees(one: Sampled, expected: float) -> None:
+def _agrees(one: SampledDataset, expected: float) -> None:
     found = score(one, _encoder(), "paper", 8)
     assert not math.isnan(expected)
     assert found.score == pytest.approx(expected, abs=1e-9)

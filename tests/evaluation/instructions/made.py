@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.paired import Floats
 from evaluation.instructions.comparable import Choice, marked
 from evaluation.instructions.grid import Grid, grid_of
 from evaluation.instructions.scores import checked_scores
+from plumbline.statistics.paired import Floats
 
 
 def long(scores: Floats, default: Floats | None = None, **columns: Any) -> pd.DataFrame:

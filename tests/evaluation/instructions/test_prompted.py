@@ -9,7 +9,7 @@ import mteb
 import pandas as pd
 import pytest
 
-from evaluation.instructions.prompted import Prompted
+from evaluation.instructions.run import PromptedEncoder
 from evaluation.models.encoder import Encoder
 from evaluation.models.registered import MtebModel
 from evaluation.tasks import scoring
@@ -70,7 +70,7 @@ def test_scores_are_those_of_mteb_told_the_same(name: str) -> None:
     found = dict[str | None, list[float]]()
     encoded = []
     for text, before in said.items():
-        under = Prompted(encoder, text)
+        under = PromptedEncoder(encoder, text)
         result = scoring.evaluate_task(dataset, under, "paper", 8)
         (scores,) = result.scores.values()
         found[text] = [scores[0][one] for one in ("ndcg_at_10", "mrr_at_10", "map_at_10")]
@@ -81,7 +81,7 @@ def test_scores_are_those_of_mteb_told_the_same(name: str) -> None:
     # Thirty documents once, three queries for each prompt that is another; a query is a document too, where nothing
     # stands before either.
     assert encoded[-1] == 30 + 3 * len(set(said.values())) - (name != "prompted")
-    again = Prompted(encoder, None)
+    again = PromptedEncoder(encoder, None)
     assert scoring.main_score(dataset, scoring.evaluate_task(dataset, again, "paper", 8)) == found[None][0]
     assert again.effective == DEFAULTS[name] and encoder.encoded == encoded[-1]  # the model's own came back
 
@@ -92,11 +92,11 @@ def test_a_template_of_the_study_goes_before_the_models_and_an_unknown_class_tak
         {"sentence1": ["a cat", "a dog", "a cow"], "sentence2": ["cats", "the dog", "a barn"], "score": [3.0, 5.0, 1.0]}
     )})  # fmt: skip
     encoder = Encoder(MtebModel(ModelSpec(name="made/instructed", kind="mteb"), "cpu"), "made/instructed", "1")
-    under = Prompted(encoder, "Compare", "<{instruction}> ")
+    under = PromptedEncoder(encoder, "Compare", "<{instruction}> ")
     scoring.evaluate_task(sts, under, "paper", 8)
     assert under.effective == "<Compare> " and not encoder.refuses()
     other = Encoder(MtebModel(ModelSpec(name="made/derived", kind="mteb"), "cpu"), "made/derived", "1")
     assert other.refuses() == "mteb's class Derived of this model picks its prompts itself"
-    under = Prompted(other, None)
+    under = PromptedEncoder(other, None)
     scoring.evaluate_task(sts, under, "paper", 8)
     assert under.effective == "(what mteb's class Derived picks)"

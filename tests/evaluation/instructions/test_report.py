@@ -18,9 +18,8 @@ from mteb.results import TaskResult
 from evaluation.instructions.analysis import PUBLISHED, Analysis, Settings, analyse
 from evaluation.instructions.comparable import Choice, marked, reasons, sharing_folders
 from evaluation.instructions.exhibits import all_exhibits
-from evaluation.instructions.headline import doubts, fallen, headline
 from evaluation.instructions.mteb_folder import of_folder
-from evaluation.instructions.page import write_report
+from evaluation.instructions.page import doubts, fallen, headline, write_report
 from evaluation.instructions.report_command import report
 from evaluation.instructions.scores import no_items
 from evaluation.instructions.tables import published_table

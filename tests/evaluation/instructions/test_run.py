@@ -13,13 +13,12 @@ import pandas as pd
 import pytest
 
 from annotation.sampling.controls import read_controls
-from evaluation.instructions import forecast as forecasts
+from evaluation.instructions import run as forecasts
 from evaluation.instructions.__main__ import _said
-from evaluation.instructions.labels import decide
-from evaluation.instructions.results import Results
+from evaluation.instructions.results import PromptResults
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores, study_scores
-from evaluation.instructions.units import plan
+from evaluation.instructions.units import decide, plan
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring
@@ -150,8 +149,8 @@ def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
 ) -> None:
     study, _, rows = scored
     with monkeypatch.context() as patch:  # killed before anything was written but the journal
-        patch.setattr(Results, "write", lambda _: None)
-        patch.setattr(Results, "write_items", lambda _: None)
+        patch.setattr(PromptResults, "write", lambda _: None)
+        patch.setattr(PromptResults, "write_items", lambda _: None)
         assert evaluate_instructions(study, include_unaccepted=True).made == 3
     outcome = evaluate_instructions(study, include_unaccepted=True, load=unloaded)
     assert (outcome.made, outcome.kept) == (0, 19)

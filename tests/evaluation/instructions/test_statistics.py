@@ -23,7 +23,7 @@ from evaluation.instructions.boards import (
     ranked,
     recommended_board,
 )
-from evaluation.instructions.halves import split_half_choice
+from evaluation.instructions.origins import split_half_choice
 from tests.evaluation.instructions import published
 from tests.evaluation.instructions.made import grid
 

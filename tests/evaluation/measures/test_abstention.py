@@ -14,19 +14,19 @@ import pytest
 from scipy import stats
 
 from annotation.records import Verdict
-from annotation.statistics.paired import Floats
 from evaluation import tables
-from evaluation.measures import beside
+from evaluation.measures import measures as beside
 from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining, read_abstention
 from evaluation.models.encoder import Encoder
 from evaluation.planner import plan_units
 from evaluation.report import abstention_exhibits
-from evaluation.report.paper_tables import Results
-from evaluation.statistics.abstention import SHARES, _curves, abstention, confidences, nauc_error
+from evaluation.report.paper_tables import PaperResults
 from evaluation.tasks import scoring
 from evaluation.tasks.queries import Queries
 from evaluation.units import Model
 from generation.datasets.local import TableDataset
+from plumbline.statistics.abstention import SHARES, _curves, abstention, confidences, nauc_error
+from plumbline.statistics.paired import Floats
 from plumbline.store import write_json
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, sentence, verdict, write_outputs, write_study
@@ -198,7 +198,7 @@ def test_tables_of_it(study: Study) -> None:
     assert found["threshold"] == list(own["threshold_diff1"])[2] and found["answered"] == list(own["answered_diff1"])[2]
     curves = tables.abstention_curves(rows)
     assert set(curves["series"]) == {"original", "lexical_stylistic", "language"} and len(curves) == 3 * 3 * 10
-    results = Results(pd.DataFrame(rows), [], (), 1)
+    results = PaperResults(pd.DataFrame(rows), [], (), 1)
     shown = abstention_exhibits.nauc(results, rows)
     assert f"sts: {NOT_OF_OTHERS}" in shown.notes and any(note.startswith("Few queries (11") for note in shown.notes)
     assert shown.printed["Transformation"].tolist() == ["Original", "Paraphrasing", "Translation"]

@@ -15,12 +15,17 @@ from scipy import stats
 from annotation.records import PairMean
 from annotation.sampling.sample import read_pairs
 from annotation.verdicts.verdicts import read_verdicts
-from evaluation.measures import beside
-from evaluation.measures.accepted_pairs import AcceptedPairs, accepted_alone, outputs_of, read_accepted_scores
-from evaluation.measures.text_drift import read_text_drift
+from evaluation.measures import measures as beside
+from evaluation.measures.accepted_pairs import (
+    AcceptedPairs,
+    accepted_alone,
+    outputs_of,
+    read_accepted_scores,
+    read_text_drift,
+)
 from evaluation.models.encoder import Encoder
 from evaluation.planner import plan_units
-from evaluation.units import Model, Unit
+from evaluation.units import Model, ScoreUnit
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError
@@ -160,7 +165,7 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
     }
 
 
-def unit_of(study: Study, dataset: str) -> Unit:
+def unit_of(study: Study, dataset: str) -> ScoreUnit:
     units = plan_units(study, read_verdicts(study), read_pairs(study))
     return next(unit for unit in units if unit.place == (dataset, "paraphrasing", 1337))
 

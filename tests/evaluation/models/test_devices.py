@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from evaluation.models.distances import drift
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import load
 from evaluation.models.in_process import SentenceTransformerModel
-from evaluation.statistics.distances import drift
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import sentence, write_study
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.instructions.prompted import Prompted
-from evaluation.models.distant import Rows
+from evaluation.instructions.run import PromptedEncoder
 from evaluation.models.encoder import Encoder
-from evaluation.models.workers import EncodingWorker, Finished, GivenUp, ScoringWorker, due_of
+from evaluation.models.workers import EncodingWorker, GivenUp, ModelResult, Rows, ScoringWorker, due_of
 from evaluation.tasks import scoring
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -45,7 +44,7 @@ def made_by_workers(study: Study, spec: ModelSpec, make: Any) -> tuple[Any, list
     ways: dict[str, Any] = {}
     kinds = []
     step = scoring.begin(make, facts, spec.name)
-    while not isinstance(step, Finished):
+    while not isinstance(step, ModelResult):
         if isinstance(step, Rows):
             kinds.append("rows")
             assert len(set(step.texts)) == len(step.texts)
@@ -67,7 +66,7 @@ def test_a_model_that_picks_its_prompts_is_asked_which(name: str, tmp_path: Path
     spec = study.evaluation.models[0]
 
     def scores(encoder: Encoder) -> list[float]:
-        under = Prompted(encoder, "Find {what}") if not encoder.refuses() else encoder
+        under = PromptedEncoder(encoder, "Find {what}") if not encoder.refuses() else encoder
         made = [scoring.evaluate(_sts(), encoder, "paper", 8), scoring.evaluate(_search(), encoder, "paper", 8)]
         return [*made, scoring.evaluate(_search(), under, "paper", 8)]  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from evaluation.models.encoder import drift_of_texts, load, model_id
-from evaluation.models.words import CharacterNgrams
+from evaluation.models.server import CharacterNgrams
 from evaluation.units import Model
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from evaluation.report import dataset_tables, paper_tables
-from evaluation.report.headline import answer, doubts_of, failed_models
-from evaluation.report.paper_tables import Results
+from evaluation.report import paper_tables
+from evaluation.report.page import answer, doubts_of, failed_models
+from evaluation.report.paper_tables import PaperResults
 from tests.evaluation.conftest import verdict, write_study
 from tests.evaluation.made_scores import score_row
 
@@ -27,8 +27,8 @@ def made(models: dict[str, float], **changes: Any) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def results(scores: pd.DataFrame) -> Results:
-    return Results(scores, [], (), 1)
+def results(scores: pd.DataFrame) -> PaperResults:
+    return PaperResults(scores, [], (), 1)
 
 
 def test_what_the_numbers_say() -> None:
@@ -69,7 +69,7 @@ def test_simulated_ratings_and_failed_models_come_first(tmp_path: Path) -> None:
     scores.loc[scores["model"] == "two", ["score", "status", "reason"]] = [float("nan"), "failed", "no such folder"]
     failed = failed_models(scores)
     assert failed == ["two failed: no such folder"]
-    simulated = Results(scores, [verdict(study, "paraphrasing", simulated=True)], (), 1)
+    simulated = PaperResults(scores, [verdict(study, "paraphrasing", simulated=True)], (), 1)
     assert doubts_of(simulated, failed, [])[:2] == (
         "the ratings that decided what counts are SIMULATED: these numbers measure nothing",
         "two failed: no such folder",
@@ -88,7 +88,7 @@ def test_a_cell_shows_the_original_that_its_difference_is_from() -> None:
     assert row["Language"] == "65.00 → 59.50 (-5.50)"
     assert row["Total"] == "68.33 → 66.17 (-2.17)"
     assert sum(note.startswith("a → b") for note in axes.notes) == 1
-    (datasets,) = dataset_tables.datasets(results(scores))
+    (datasets,) = paper_tables.datasets(results(scores))
     cells = datasets.printed.set_index("Data set")["one HTEB"]
     # d0: (78 + 81 + 64) / 3 beside (80 + 80 + 70) / 3; d1: (58 + 61 + 55) / 3 beside 60.
     assert cells["d0"] == "76.67 → 74.33" and cells["d1"] == "58.00"

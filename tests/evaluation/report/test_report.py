@@ -21,17 +21,16 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import read_pairs
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
-from evaluation.measures.accepted_pairs import AcceptedScore
-from evaluation.measures.text_drift import TextDrift
+from evaluation.measures.accepted_pairs import AcceptedScore, TextDrift
 from evaluation.report import __main__, page
 from evaluation.report.contents import Choices
 from evaluation.report.page import FOLDER, write_report
-from evaluation.report.studies_beside import Evaluated, other_prompts
+from evaluation.report.studies_beside import StudyEvaluation, other_prompts
 from evaluation.tables import axis_table
 from evaluation.tables.drift import QUANTILES
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
-from plumbline.records import Drift, Pair, Rating, Score
+from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import write_json, write_table
 from plumbline.study import Study, file_hash, load_study
 from plumbline.transformations import TRANSFORMATIONS
@@ -98,11 +97,11 @@ def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> St
     write_ratings(study, pairs, simulated)
     write_scores(study)
     moved = [
-        Drift(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=0.01 * (place % 7))
+        DriftRecord(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=0.01 * (place % 7))
         for model in ("one", "two")
         for place, pair in enumerate(pairs)
     ]
-    write_table(study.folder / "drift.parquet", moved, Drift)
+    write_table(study.folder / "drift.parquet", moved, DriftRecord)
     write_beside(study)
     write_json(study.folder / "verdicts.json", verdicts(study, simulated))
     return study
@@ -373,7 +372,7 @@ def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> N
     scores.loc[changed, list(included)] = list(included.values())
     scores["score"] = scores["score"].fillna(0.5)
     write_table(study.folder / "scores.parquet", scores, Score)
-    write_table(study.folder / "drift.parquet", [], Drift)
+    write_table(study.folder / "drift.parquet", [], DriftRecord)
     tables = write_report(study).parent / "tables"
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8").replace("\\", "")
@@ -482,7 +481,7 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
     words = file.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
     assert "pteb_variation_1: SIMULATED RATINGS" in words and "no judge was asked alike" in words
     qwen = other.model_copy(update={"generator": other.generator.model_copy(update={"model": "qwen"})})
-    plain, beside = (Evaluated(one, (), changed, ()) for one in (study, qwen))
+    plain, beside = (StudyEvaluation(one, (), changed, ()) for one in (study, qwen))
     with pytest.raises(StudyError, match="--prompts: .* has another generator than .*; name studies alike but for"):
         other_prompts(plain, [beside])
     monkeypatch.setattr(sys, "argv", [*arguments, str(study.file)])

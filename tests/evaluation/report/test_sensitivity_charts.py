@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evaluation.report import profile_charts, sensitivity_charts
+from evaluation.report import charts
 from evaluation.tables import drop_table, profile_table
 from tests.evaluation.made_scores import made_scores
 from tests.evaluation.report.test_charts import rows_of, words_of
@@ -24,7 +24,7 @@ def test_decisions_have_a_row_a_scope_and_the_studys_threshold() -> None:
         for name, task in (("translation", ""), ("expansion", "pair_classification"))
         for at, decision in ((1.0, "accepted"), (3.0, "undecided"), (5.0, "rejected"))
     ]
-    chart = sensitivity_charts.threshold_decisions(pd.DataFrame(rows), 3.0)
+    chart = charts.threshold_decisions(pd.DataFrame(rows), 3.0)
     words = words_of(chart)
     assert words.index("Expansion (de, pair classification)") < words.index("Translation (de)")
     rule = chart.to_dict()["layer"][0]
@@ -32,7 +32,7 @@ def test_decisions_have_a_row_a_scope_and_the_studys_threshold() -> None:
     assert rule["encoding"]["x"]["scale"]["domain"] == [1 - 4 / 50, 5 + 4 / 50]  # room for points at the ends
     assert rule["encoding"]["x"]["axis"]["values"] == [1, 3, 5]  # a tick for each threshold
     from_0 = pd.DataFrame([{**rows[0], "threshold": 0.0}, *rows])  # PTEB's scale
-    layers = sensitivity_charts.threshold_decisions(from_0, 3.0).to_dict()["layer"]
+    layers = charts.threshold_decisions(from_0, 3.0).to_dict()["layer"]
     assert {tuple(layer["encoding"]["x"]["scale"]["domain"]) for layer in layers} == {(-0.1, 5.1)}
 
 
@@ -41,7 +41,7 @@ def test_lines_of_scores_break_where_nothing_is_known() -> None:
     known = [{"threshold": at, "model": "m", **numbers} for at in (1.0, 1.25, 2.0, 2.25)]
     lost = {"threshold": 1.5, "model": "m", **numbers, "length": np.nan, "hteb_total": np.nan}
     table = pd.DataFrame([*known, lost]).sort_values("threshold")
-    chart = sensitivity_charts.threshold_scores(table, 3.0)
+    chart = charts.threshold_scores(table, 3.0)
     there = [row for row in rows_of(chart) if row["series"] == "HTEB total"]
     assert [row["score"] for row in there] == [60.0, 60.0, None, 60.0, 60.0]
     assert "HTEB total" in words_of(chart)
@@ -50,19 +50,19 @@ def test_lines_of_scores_break_where_nothing_is_known() -> None:
 def test_totals_have_their_intervals_times_100() -> None:
     rows = [{"model": "m", "name": name, "value": 0.6, "low": 0.55, "high": 0.62} for name in ("length", "hteb_total")]
     rows.append({"model": "n", "name": "hteb_total", "value": np.nan, "low": np.nan, "high": np.nan})
-    found = rows_of(sensitivity_charts.total_intervals(pd.DataFrame(rows)))
+    found = rows_of(charts.total_intervals(pd.DataFrame(rows)))
     assert [(row["model"], round(row["low"], 9), round(row["high"], 9)) for row in found] == [("m", 55.0, 62.0)]
 
 
 def test_figure_9_has_points_and_a_mean_for_each_setting() -> None:
-    chart = profile_charts.drops(drop_table(SCORES))
+    chart = charts.drops(drop_table(SCORES))
     assert len(rows_of(chart)) == 6
     assert [layer["mark"]["type"] for layer in chart.to_dict()["layer"]] == ["point", "rule"]
     assert chart.to_dict()["layer"][1]["encoding"]["y"]["aggregate"] == "mean"
 
 
 def test_figure_10_has_a_panel_an_ordering_and_bars_from_most_to_least() -> None:
-    chart = profile_charts.axis_sizes(profile_table(SCORES))
+    chart = charts.axis_sizes(profile_table(SCORES))
     words = words_of(chart)
     assert "Language &gt; Lexical/Stylistic &gt; Length" in words
     assert "Lexical/Stylistic &gt; Language &gt; Length" in words
@@ -77,7 +77,7 @@ def test_drift_of_all_texts_has_a_panel_a_model_on_one_scale() -> None:
         for model, high in (("m", 0.4), ("n", 0.9))
         for name, axis in (("translation", "language"), ("expansion", "length"))
     ]
-    chart = profile_charts.text_drifts(pd.DataFrame(rows))
+    chart = charts.text_drifts(pd.DataFrame(rows))
     panels = chart.to_dict()["concat"]
     assert [panel["title"] for panel in panels] == ["m", "n"]
     assert {panel["layer"][2]["encoding"]["x"]["scale"]["domain"][1] for panel in panels} == {0.9}

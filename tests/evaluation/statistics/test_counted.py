@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, f1_score, v_measure_score
 
-from evaluation.statistics.counted import Measure, macro_f1, mean, precision, rho, v_measure, weighted_f1
+from plumbline.statistics.resampled_measures import Measure, macro_f1, mean, precision, rho, v_measure, weighted_f1
 
 CASES: dict[str, tuple[Measure, Callable[[Any, Any], float], int, int]] = {
     "mean": (mean, lambda _, made: float(np.mean(made)), 2, 5),

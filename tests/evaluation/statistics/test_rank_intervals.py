@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from evaluation.statistics.rank_intervals import rank_intervals, told_apart
-from evaluation.statistics.rankings import borda
+from plumbline.statistics.rankings import borda, rank_intervals, told_apart
 from tests.scale import scaled
 
 Scores = np.ndarray[tuple[int, ...], np.dtype[np.float64]]

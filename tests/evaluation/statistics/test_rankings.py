@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.statistics.rankings import borda, kendall, kendall_rows, split_half, stratified_halves
+from plumbline.statistics.rankings import borda, kendall, kendall_rows, split_half, stratified_halves
 
 
 def test_tau_b_by_hand() -> None:

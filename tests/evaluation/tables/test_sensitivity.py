@@ -6,14 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.questions import Asked
+from annotation.questions import QuestionScale
 from annotation.records import Verdict
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.verdicts import verdicts
-from evaluation.scopes import Scope
-from evaluation.statistics.resampling import resampled_acceptance
 from evaluation.tables import axis_table
+from evaluation.tables.resampling import Scope, resampled_acceptance
 from evaluation.tables.sensitivity import (
     acceptance_table,
     threshold_decisions,
@@ -44,7 +43,7 @@ class Campaign:
         quality: dict[str, list[int]],
         *,
         raters: int = 2,
-        others: dict[str, Asked] | None = None,
+        others: dict[str, QuestionScale] | None = None,
         **changes: object,
     ) -> None:
         self.pairs: list[Pair] = []
@@ -286,7 +285,7 @@ def test_resamples_judge_a_question_on_its_own_scale(stop: str, threshold: float
     """Fluency is 5 and 4 in turn: on 0 to 10 what was not seen may be farther below than on 1 to 5."""
     shares = []
     for scale in (SCALE, tuple(range(11))):
-        fluency = {"fluency": Asked("fluency", scale=scale)}
+        fluency = {"fluency": QuestionScale("fluency", scale=scale)}
         found = Campaign({"expansion": [5] * 40}, others=fluency, rule="lower_bound", threshold=threshold, stop=stop)
         shares.append(found.accepted()[SCOPES["expansion"]].mean())
     narrow, wide = shares

@@ -7,7 +7,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from generation.instructions.near import clusters, distances, stand_ins
+from generation.instructions.wordings import clusters, distances, stand_ins
 
 
 def test_distances_are_edits_over_the_longer_length() -> None:

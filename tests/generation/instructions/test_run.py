@@ -12,11 +12,9 @@ import pytest
 
 from annotation.sampling.sample import draw_sample
 from generation.generators import openai
-from generation.instructions.calls import calls_of
-from generation.instructions.kept import Replies
+from generation.instructions.calls import InvalidReplyError, calls_of, read_reply, schema, wording
 from generation.instructions.records import REMOVED, REPLIES, Instruction, Reply
-from generation.instructions.replies import InvalidReplyError, read_reply, schema, wording
-from generation.instructions.run import word_instructions
+from generation.instructions.run import Replies, word_instructions
 from generation.instructions.wordings import read_wordings
 from generation.jobs import Plan
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError

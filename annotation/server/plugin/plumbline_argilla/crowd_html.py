@@ -59,7 +59,7 @@ def entrance_body(room_id: str, room: Mapping[str, Any], questions: Sequence[int
         f"<p>{shown(room, 'intro', n=int(room['records']))}</p>"
         f"{contact(room)}"
         f'<section lang="{escape(room["language"])}" dir="auto">{MARKDOWN.render(room["guidelines"])}'
-        f"{room.get('examples', '')}</section>"  # HTML of `annotation.crowd.examples`, which escapes every text in it
+        f"{room.get('examples', '')}</section>"  # HTML of `annotation.crowd.page`, which escapes every text in it
         f'<form method="post" action="/crowd/enter/{escape(room_id)}" autocomplete="off">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
         f'<fieldset><legend>{shown(room, "consent")}</legend><p dir="auto">{escape(room["consent"])}</p>'

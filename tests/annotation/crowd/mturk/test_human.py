@@ -13,18 +13,16 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from annotation.crowd import judging
-from annotation.crowd.campaign import Campaign
+from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer, HumanItem
-from annotation.human.rehearsing import read_items
-from annotation.ratings.collected import Collected
+from annotation.human.simulated import read_items
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import read_ratings
-from annotation.sampling.sample import draw_sample
-from annotation.sampling.shown import shown
-from annotation.verdicts.acceptance import accept
-from annotation.verdicts.people import answers_lines, write_answers
+from annotation.sampling.sample import draw_sample, read_shown
+from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
 from tests.annotation.crowd import campaigns
@@ -114,7 +112,7 @@ def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: M
     draw_sample(study)
     step = partial(campaigns.step, study, site)
     step(lambda campaign: campaign.launch(0))
-    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in shown(study)}
+    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in read_shown(study)}
 
     def fields(hit_id: str, knows: bool = True) -> dict[str, str]:
         """What the page sends of a worker who read the second candidate first, and so on."""
@@ -158,7 +156,7 @@ def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: M
     (told,) = read_summaries(study)
     assert told.spent == site.balance - site.available == 2 * 792 + 2 * (72 + 408)
 
-    lines = write_answers(study, Collected.read(study))
+    lines = write_answers(study, CampaignData.read(study))
     assert lines[0].endswith("2 raters; cannot tell: 0 of 44 answers; not counted: excluded or withdrawn 22")
     assert "0 of 3 items by 2 raters or more, 3 by any; 1 raters" in lines[1]  # who is rejected once counts nowhere
     found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
@@ -187,7 +185,7 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     study = study_of(tmp_path, *ALL, crowd=CROWD, acceptance={"min_pairs": 2, "min_raters": 1})
     draw_sample(study)
 
-    def step(what: Callable[[Campaign], object]) -> None:
+    def step(what: Callable[[CrowdCampaign], object]) -> None:
         assert campaigns.run(
             study, lambda: MTurk(study, "sandbox", client=site.client(), endpoint=site.url), what, 10**6
         )

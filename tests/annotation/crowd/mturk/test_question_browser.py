@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from annotation.crowd.mturk.adapter import MTurk
-from annotation.crowd.page_words import rating_words
+from annotation.crowd.page import rating_words
 from annotation.crowd.platform import Offer
 from annotation.ratings.answers import Answer
 from plumbline.study import Study

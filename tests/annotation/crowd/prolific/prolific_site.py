@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from annotation.crowd.platform import Offer
-from annotation.crowd.prolific.rooms import Room
+from annotation.crowd.prolific.workspaces import Room
 from annotation.ratings.answers import Answer
 
 Json = dict[str, Any]

@@ -11,19 +11,17 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
-from annotation.crowd.prolific.rooms import ArgillaRooms, read_rooms
+from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms
 from annotation.crowd.summary import read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer
-from annotation.human.rehearsing import read_items
+from annotation.human.simulated import read_items
 from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.answers import Answer
-from annotation.ratings.collected import Collected
+from annotation.ratings.collected import CampaignData
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_ratings
-from annotation.sampling.sample import draw_sample
-from annotation.sampling.shown import shown
-from annotation.verdicts.acceptance import accept
-from annotation.verdicts.people import answers_lines, write_answers
+from annotation.sampling.sample import draw_sample, read_shown
+from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
 from tests.annotation.campaigns import answer, pending
@@ -83,7 +81,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         acceptance={"min_pairs": 2, "min_raters": 1},
     )  # fmt: skip
     draw_sample(study)
-    texts = {pair.pair_id: list(fields_of(pair)[1].value) for pair in shown(study)}
+    texts = {pair.pair_id: list(fields_of(pair)[1].value) for pair in read_shown(study)}
     with prolific_site() as site:
         step = partial(campaigns.step, study, site)
         step(lambda campaign: campaign.launch(0))
@@ -125,7 +123,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         assert dict(site.paid) == {(pid * 24, works[pid]): [60, 440] for pid in "ac"}
         (told,) = read_summaries(study)
         assert told.spent == 2 * (60 + 15 + 440 + 110)  # a quarter is Prolific's
-    (line,) = write_answers(study, Collected.read(study))
+    (line,) = write_answers(study, CampaignData.read(study))
     assert "3 of 3 items by 2 raters or more, 3 by any; 2 raters;" in line
     assert line.endswith("cannot tell: 0 of 36 answers; not counted: excluded or withdrawn 3")
     found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
@@ -160,7 +158,7 @@ def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tm
                     submitted_at=f"2026-03-01T10:0{turn}:00+00:00",
                     values=dict.fromkeys(names, "g0"),
                 )
-                for turn, pair in enumerate(shown(study), 1)
+                for turn, pair in enumerate(read_shown(study), 1)
             ]
             site.submit(site.join(posted, pid * 24))
 

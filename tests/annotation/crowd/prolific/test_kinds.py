@@ -12,8 +12,8 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
-from annotation.crowd.prolific.rooms import ArgillaRooms
-from annotation.crowd.sheet import sheet_text
+from annotation.crowd.judging import sheet_text
+from annotation.crowd.prolific.workspaces import ArgillaRooms
 from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.ratings import read_ratings
 from annotation.verdicts.acceptance import accept

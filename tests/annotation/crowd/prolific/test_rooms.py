@@ -14,7 +14,7 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.workspaces import workspaces_of
 from annotation.crowd.platform import Offer
-from annotation.crowd.prolific.rooms import ArgillaRooms, read_rooms, room_of, rooms_file, timed
+from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, room_of, rooms_file, timed
 from annotation.ratings.answers import Answer
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -82,7 +82,9 @@ def test_what_a_crash_left_half_made_is_finished(
     offer: Offer, rooms: ArgillaRooms, argilla: Argilla, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("annotation.crowd.prolific.rooms.send_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            "annotation.crowd.prolific.workspaces.send_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             rooms.open(offer)
     room = rooms.open(offer)

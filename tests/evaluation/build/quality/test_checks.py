@@ -9,12 +9,10 @@ import pandas as pd
 import pytest
 from mteb.data_cleaning import remove_duplicates, remove_train_leakage
 
-from evaluation.build.quality.checks import Task, check
-from evaluation.build.quality.contents import contents_of
-from evaluation.build.quality.finding import Finding
-from evaluation.build.quality.lengths import Reader
-from evaluation.build.quality.texts import duplicates, leakage
-from evaluation.build.quality.thresholds import THRESHOLDS
+from evaluation.benchmarks.quality.checks import CheckedTask, check
+from evaluation.benchmarks.quality.contents import contents_of
+from evaluation.benchmarks.quality.data_checks import Reader, duplicates, leakage
+from evaluation.benchmarks.quality.findings import THRESHOLDS, Finding
 from evaluation.tasks.scoring import make_task, unusable
 from generation.datasets.local import TableDataset
 from plumbline.study.datasets import TaskType
@@ -26,7 +24,7 @@ def table(task: TaskType, **splits: dict[str, list[Any]]) -> TableDataset:
 
 
 def findings(dataset: Any, *readers: Reader) -> dict[str, Finding]:
-    (checked,) = check([Task(dataset.name, dataset)], readers or None)
+    (checked,) = check([CheckedTask(dataset.name, dataset)], readers or None)
     assert [one.check for one in checked.findings] == [
         name for name in THRESHOLDS if name in {one.check for one in checked.findings}
     ]
@@ -103,7 +101,7 @@ def test_tasks_that_can_give_no_score_fail() -> None:
 
 def test_tasks_of_mteb_of_every_type_are_checked_against_what_mteb_published() -> None:
     for name, dataset in site().tasks.items():
-        (checked,) = check([Task(name, dataset)])
+        (checked,) = check([CheckedTask(name, dataset)])
         statistics = next(one for one in checked.findings if one.check == "statistics")
         assert statistics.verdict == "look" and "where mteb has" in statistics.reason  # the site's data are made up
         assert checked.statistics
@@ -135,6 +133,6 @@ def test_what_is_undefined_passes_nothing() -> None:
     for name, threshold in THRESHOLDS.items():
         assert threshold.verdict(math.nan) == "look", name
     assert THRESHOLDS["random"].verdict(math.nan, 0.01) == "fail"
-    (unread,) = (one for one in check([Task("made", CLEAN)], [])[0].findings if one.check == "long_texts")
+    (unread,) = (one for one in check([CheckedTask("made", CLEAN)], [])[0].findings if one.check == "long_texts")
     assert math.isnan(unread.value) and unread.verdict == "look" and unread.reason.startswith("not known: ")
     assert "long_texts" not in findings(CLEAN)  # there are no models that could be asked

@@ -1,4 +1,4 @@
-"""`python -m evaluation.build check` as a user meets it."""
+"""`python -m evaluation.benchmarks check` as a user meets it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluation.build.quality.files import COLUMNS
+from evaluation.benchmarks.quality.checks import COLUMNS
 from plumbline.study import Study
 from tests.commands import here
 
 
 def run(study: Study, *words: str) -> tuple[int, str, str]:
-    done = here("evaluation.build", "check", "--study", str(study.file), "--exports", str(study.folder.parent), *words)
+    done = here(
+        "evaluation.benchmarks", "check", "--study", str(study.file), "--exports", str(study.folder.parent), *words
+    )
     return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 
@@ -47,7 +49,7 @@ def test_data_sets_and_their_accepted_transformations_are_checked(study: Study) 
     ],
 )
 def test_what_cannot_be_checked_is_one_line(words: tuple[str, ...], said: str) -> None:
-    done = here("evaluation.build", "check", *words)
+    done = here("evaluation.benchmarks", "check", *words)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
 
 

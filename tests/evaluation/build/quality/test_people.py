@@ -12,11 +12,10 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from annotation.sampling.sample import draw_sample
-from evaluation.build.quality.checks import check
-from evaluation.build.quality.contents import contents_of
-from evaluation.build.quality.finding import Finding
-from evaluation.build.quality.people import People, _labels
-from evaluation.build.quality.study_tasks import tasks_of
+from evaluation.benchmarks.quality.checks import check, tasks_of
+from evaluation.benchmarks.quality.contents import contents_of
+from evaluation.benchmarks.quality.findings import Finding
+from evaluation.benchmarks.quality.people import PeopleChecks, _labels
 from plumbline.errors import StudyError
 from plumbline.records import Rating
 from plumbline.store import write_table
@@ -53,7 +52,7 @@ def answered(study: Study, answers: dict[str, list[float]], *, simulated: bool =
 
 def found(study: Study, question: str = "similarity") -> Finding:
     tasks, _ = tasks_of(study, ["sample_sts"])
-    (checked,) = check(tasks, beside=People(study, question, 1))
+    (checked,) = check(tasks, beside=PeopleChecks(study, question, 1))
     return next(one for one in checked.findings if one.check.startswith("people"))
 
 
@@ -78,13 +77,13 @@ def test_a_question_must_be_named_and_have_been_asked(study: tuple[Study, dict[s
     answered(made, {pair: [value] for pair, value in gold.items()})
     assert found(made, "").reason == "not known: name the question that asks for the gold: --question (similarity)"
     with pytest.raises(StudyError, match="--question simile: nobody was asked that; did you mean 'similarity'"):
-        People(made, "simile", 1)
+        PeopleChecks(made, "simile", 1)
     words = ("--study", str(made.file), "--exports", str(made.folder.parent), "--question", "similarity")
-    done = here("evaluation.build", "check", *words)
+    done = here("evaluation.benchmarks", "check", *words)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(made.folder / "quality" / "checks.csv")
     assert list(table.loc[table["check"] == "people_scores", "task"]) == ["sample_sts"]
-    done = here("evaluation.build", "check", "--study", "studies/demo.yaml", "--question", "similarity")
+    done = here("evaluation.benchmarks", "check", "--study", "studies/demo.yaml", "--question", "similarity")
     assert done.returncode == 2 and "in a study of items alone" in done.stderr
 
 

@@ -9,18 +9,17 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.statistics.paired import Estimate
 from evaluation import evaluate
-from evaluation.build.quality.checks import Task, check
-from evaluation.build.quality.finding import Finding
-from evaluation.build.quality.scored import Scored, difference_found, equal_scores, near_perfect
-from evaluation.build.quality.study_tasks import tasks_of
+from evaluation.benchmarks.quality.checks import CheckedTask, check, tasks_of
+from evaluation.benchmarks.quality.findings import Finding
+from evaluation.benchmarks.quality.score_checks import ScoreChecks, difference_found, equal_scores, near_perfect
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
-from evaluation.statistics.counted import mean as mean_measure
-from evaluation.tasks.item_scores import Items, Part, difference, items_of
+from evaluation.tasks.item_scores import Items, SubsetScores, difference, items_of
 from evaluation.tasks.scoring import evaluate as score_of
 from generation.datasets.local import TableDataset
+from plumbline.statistics.paired import Estimate
+from plumbline.statistics.resampled_measures import mean as mean_measure
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, write_outputs, write_pairs, write_study, write_verdicts
 from tests.mteb_site import site
@@ -41,7 +40,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[str, Finding]:
     tasks, _ = tasks_of(study, [])
     (one,) = (own for own in tasks if own.name == task)
-    checks = Scored(study, read_scores(study) if scores is None else scores, [], 7)
+    checks = ScoreChecks(study, read_scores(study) if scores is None else scores, [], 7)
     try:
         return {finding.check: finding for finding in check([one], [], checks)[0].findings}
     finally:
@@ -78,7 +77,7 @@ def test_why_no_model_has_a_score_is_said(scored: Study) -> None:
     one = TableDataset(
         "one", "clustering", "en", "1", {"test": pd.DataFrame({"text": ["a", "b"], "label": ["x", "x"]})}
     )
-    (first, *_) = Scored(scored, pd.DataFrame(), [], 7)(Task("one", one))
+    (first, *_) = ScoreChecks(scored, pd.DataFrame(), [], 7)(CheckedTask("one", one))
     assert first.reason.startswith("not known: it can have no score: all rows of its test split have the label 'x'")
 
 
@@ -113,7 +112,7 @@ def test_the_interval_of_a_difference_is_that_of_the_mean_and_covers() -> None:
     rng, held = np.random.default_rng(3), 0
     for _ in range(200):
         first, second = (np.array([0.7, 0.5])[:, None] > rng.random((2, 60))).astype(np.float64)
-        models = [Items((Part(np.zeros(60), own),), mean_measure) for own in (first, second)]
+        models = [Items((SubsetScores(np.zeros(60), own),), mean_measure) for own in (first, second)]
         made = difference(models[0], models[1], n_resamples=400, rng=rng)
         assert made.value == pytest.approx(first.mean() - second.mean()) and made.n == 60
         held += made.low <= 0.2 <= made.high
@@ -121,7 +120,7 @@ def test_the_interval_of_a_difference_is_that_of_the_mean_and_covers() -> None:
 
 
 def test_models_whose_scores_rest_on_other_items_are_not_compared() -> None:
-    one, other = (Items((Part(np.zeros(n), np.ones(n)),), mean_measure) for n in (5, 4))
+    one, other = (Items((SubsetScores(np.zeros(n), np.ones(n)),), mean_measure) for n in (5, 4))
     assert np.isnan(difference(one, other, rng=np.random.default_rng(1)).value)
     none = difference(one, Items(reason="mteb does not say"), rng=np.random.default_rng(1))
     assert np.isnan(none.value) and none.reason == "mteb does not say"

@@ -1,4 +1,4 @@
-"""`python -m evaluation.build shrink`: what is drawn, what is pooled, and what comes out for mteb and for a study."""
+"""`plumbline shrink`: what is drawn, what is pooled, and what comes out for mteb and for a study."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from evaluation.build.quality.contents import contents_of
-from evaluation.build.smaller import draw
-from evaluation.build.smaller.holding import holding
+from evaluation.benchmarks.quality.contents import contents_of
+from evaluation.benchmarks.smaller import draw
+from evaluation.benchmarks.smaller.rankings import holding
 from evaluation.tasks import scoring
 from generation.datasets.loading import load_datasets
 from generation.datasets.local import TableDataset
@@ -63,7 +63,7 @@ def named(study: Study) -> tuple[str, ...]:
 
 
 def shrink(study: Study, *words: str) -> tuple[int, str, str]:
-    done = here("evaluation.build", "shrink", *named(study), *words)
+    done = here("evaluation.benchmarks", "shrink", *named(study), *words)
     return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 
@@ -201,7 +201,7 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
 def test_what_cannot_be_made_smaller_is_one_line(
     study: Study, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
 ) -> None:
-    monkeypatch.setattr("evaluation.build.smaller.rankings._NEEDS", ("a_module_that_nobody_has",))
+    monkeypatch.setattr("evaluation.benchmarks.smaller.rankings._NEEDS", ("a_module_that_nobody_has",))
     status, _, err = shrink(study, *words)
     assert status == 2 and said in err and not Path("sets-small").exists()
 

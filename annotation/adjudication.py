@@ -1,0 +1,492 @@
+"""Where people and judges disagree, read by a person afterwards: what is adjudicated is never a rating."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from annotation.argilla.client import PAGE, Argilla, ArgillaUser, DatasetListing, translated
+from annotation.argilla.publish import settings_of
+from annotation.argilla.sending import Suggestion, placed, question_ids, record_of
+from annotation.argilla.wording import COMMENT, Words
+from annotation.argilla.workspaces import admit, is_person
+from annotation.judges.decisions import read_judging
+from annotation.judges.effects import LARGE, rounded
+from annotation.judges.people import far_ratings
+from annotation.judges.records import over_orders
+from annotation.names import named
+from annotation.offering import REVIEWS, alone, read_reviews
+from annotation.pseudonyms import account_pseudonym
+from annotation.ratings.answers import Answer, check
+from annotation.ratings.ratings import counting_ratings, read_all_ratings
+from annotation.records import Adjudication, Review
+from annotation.rubric import Rubric
+from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.tables import SIMULATED, count, display
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from plumbline.cli import columns
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.identity import identity
+from plumbline.manifest import read_kept, write_kept
+from plumbline.records import Pair
+from plumbline.study import Study
+
+if TYPE_CHECKING:
+    import argilla as rg
+
+LEAST_MASS = 0.9  # less probability on the points of the scale deserves a look
+COLUMNS = ["pair_id", "transformation", "question", "people", "judges", "apart", "spread", "raters", "far", "flags"]
+
+
+def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -> pd.DataFrame:
+    """A row for each question on each pair that people and judges rated, pairs that are farthest apart first.
+
+    `ratings` are those that count, on questions with a scale; pairs with fewer than `least` raters are left out, as
+    they are of verdicts. Columns: pair_id, transformation, question, people (mean rating), judges (mean score
+    of those that have one), apart (judges minus people), spread (between the judges' scores), raters, far (ratings more
+    than 2 points from every judge; PTEB, appendix B), flags (in words: `far`, label mass below 0.9, a point or more
+    between both orders of the scale).
+    """
+    rated = ratings.groupby(["pair_id", "question"]).agg(
+        transformation=("transformation", "first"), people=("value", "mean"), raters=("rater_id", "nunique")
+    )
+    scores = over_orders(judgements)
+    said = scores.dropna(subset=["score"]).groupby(["pair_id", "question"])["score"]
+    judges = pd.DataFrame({"judges": said.mean(), "spread": said.max() - said.min()})
+    both = rated[rated["raters"] >= least].astype({"people": float}).join(judges, how="inner")
+    far = far_ratings(ratings, scores).groupby(["pair_id", "question"]).size()
+    both = both.assign(apart=both["judges"] - both["people"], far=far.reindex(both.index, fill_value=0))
+    doubtful, both = _doubtful(judgements), both.reset_index()
+    keys = zip(both["pair_id"], both["question"], both["far"], strict=True)
+    flags = [["far"] * (far > 0) + doubtful.get((pair_id, question), []) for pair_id, question, far in keys]
+    both["flags"] = [", ".join(one) for one in flags]
+    both["widest"] = both.groupby("pair_id")["apart"].transform(lambda one: one.abs().max())
+    both["varied"] = both.groupby("pair_id")["spread"].transform("max")
+    found: pd.DataFrame = both.sort_values(
+        ["widest", "varied", "pair_id", "question"], ascending=[False, False, True, True], ignore_index=True
+    )
+    return found[COLUMNS]
+
+
+def _doubtful(judgements: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
+    """What is doubtful about the judges' own answers, by pair and question."""
+    found: dict[tuple[str, str], list[str]] = {}
+    if "label_mass" in judgements:
+        low = judgements[judgements["label_mass"] < LEAST_MASS]
+        for key in dict.fromkeys(zip(low["pair_id"], low["question"], strict=True)):
+            found.setdefault(key, []).append("label mass")
+    wide = judgements.pivot(index=["pair_id", "question", "judge"], columns="order", values="score")
+    if {"up", "down"} <= set(wide.columns):
+        moved = wide[np.abs(wide["up"] - wide["down"]) >= LARGE]
+        for pair_id, question, _ in moved.index:
+            reasons = found.setdefault((pair_id, question), [])
+            reasons += ["order"] * ("order" not in reasons)
+    return found
+
+
+Scales = Mapping[str, Sequence[int]]  # of the questions that judges answer
+
+
+def suggestions_of(judgements: pd.DataFrame, scales: Scales) -> dict[str, tuple[Suggestion, ...]]:
+    """By pair, for each question the mean of its judges' scores as the nearest point of its scale.
+
+    A judge without a score in each of its orders says nothing. How sure is the mean of the label masses, as far as
+    there are any.
+    """
+    scores = over_orders(judgements).dropna(subset=["score"])
+    sure = judgements[judgements["status"] == "ok"].groupby(["pair_id", "question"])["label_mass"].mean()
+    found: dict[str, tuple[Suggestion, ...]] = {}
+    for (pair, name), own in scores[scores["question"].isin(list(scales))].groupby(["pair_id", "question"]):
+        pair_id, question, names = str(pair), str(name), sorted(own["judge"])
+        value = rounded(np.array([own["score"].mean()]), scales[question])[0]
+        agent = f"mean of {' and '.join(names)}" if len(names) > 1 else names[0]
+        one = Suggestion(question, int(value), agent, float(sure.get((pair_id, question), np.nan)))
+        found[pair_id] = (*found.get(pair_id, ()), one)
+    return found
+
+
+def said_of(pair_id: str, ratings: pd.DataFrame, judgements: pd.DataFrame, questions: Iterable[str]) -> str:
+    """Who said what of a pair to these questions, in lines: people, numbered anew for each pair, then judges.
+
+    Nobody can be followed from pair to pair: who is Rater 1 is a hash's choice. Comments stay with the coordinator.
+    """
+    own, lines, names = ratings[ratings["pair_id"] == pair_id], ["People"], list(questions)
+    raters = sorted(own["rater_id"].unique(), key=lambda rater: identity("adjudicated-v1", pair_id, rater))
+    for number, rater in enumerate(raters, 1):
+        given = own[own["rater_id"] == rater]
+        made_up = " (simulated)" if given["simulated"].any() else ""
+        lines.append(f"Rater {number}{made_up}: {_listed(given.set_index('question')['value'], names)}")
+    judged = judgements[judgements["pair_id"] == pair_id]
+    scores = over_orders(judged)
+    recorded = set(judged.loc[judged["kind"] == "recorded", "judge"])
+    lines += ["", "Judges: language models; their mean, rounded, is the suggestion"]
+    for judge, given in scores.groupby("judge"):
+        asked = " (recorded, nobody was asked)" if judge in recorded else ""
+        lines.append(f"{judge}{asked}: {_listed(given.set_index('question')['score'], names)}")
+    return "\n".join(lines)
+
+
+def _listed(values: pd.Series, questions: Sequence[str]) -> str:
+    said = {name: values[name] for name in questions if name in values.index}
+    return ", ".join(f"{name} {'no score' if pd.isna(value) else f'{value:.3g}'}" for name, value in said.items())
+
+
+@dataclass(frozen=True)
+class DisputedPairs:
+    """Pairs that people and judges rated, and what both said."""
+
+    rows: pd.DataFrame  #: `disagreements`, pairs on which they differ most first
+    ratings: pd.DataFrame  #: those that count, on questions with a scale
+    judgements: pd.DataFrame
+    judges: tuple[str, ...]
+    rubric: Rubric
+    pairs: Mapping[str, Pair]
+    scales: Scales  #: of the questions that are rated
+
+    @classmethod
+    def read(cls, study: Study) -> DisputedPairs:
+        """Read it. Raises DataError where verdicts or judgements are not there yet, or the verdicts are stale.
+
+        Only then: who saw it before could decide about raters by it, and would have had a look that nobody noted.
+        """
+        evidence = Evidence.whole(study)
+        refuse_stale(study, read_verdicts(study), evidence.rubric)
+        judging, design = read_judging(study, evidence.collected), evidence.design
+        counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
+        names = evidence.rubric.rating_names()
+        ratings = counting[counting["question"].isin(names)]
+        return cls(
+            disagreements(ratings, judging.judgements, design.rule.min_raters),
+            ratings,
+            judging.judgements,
+            judging.judges,
+            evidence.rubric,
+            {pair.pair_id: pair for pair in evidence.collected.sample_pairs},
+            {name: design.asked(name).scale for name in names},
+        )
+
+    def worst(self, number: int) -> list[str]:
+        """The ids of so many pairs, those on which they differ most first."""
+        return list(dict.fromkeys(self.rows["pair_id"]))[:number]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a program gave ratings that count."""
+        return bool(self.ratings["simulated"].any())
+
+    @property
+    def recorded(self) -> list[str]:
+        """Judges whose answers come from a file."""
+        said = self.judgements
+        return sorted(said.loc[said["kind"] == "recorded", "judge"].unique())
+
+
+REVIEW = "REVIEW"  # capitals, which no study's name has, and more of them than a code of a language
+SAID = "people_and_judges"  # the field with what both said
+_TITLE = "What people and judges said"
+_NOTE = (
+    "**Adjudication.** People have rated these pairs, and so have language models. You see what both said; the models'"
+    " mean score is filled in as a suggestion, so change it wherever you see it otherwise. Your answer is kept as an"
+    " adjudication. It is no rating: no mean, no agreement and no verdict has it."
+)
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """What was put before adjudicators."""
+
+    pairs: Sequence[str]  #: ids of the pairs, those on which people and judges differ most first
+    new: Mapping[str, int]  #: pairs that were not there before, by dataset
+    own: Mapping[str, int]  #: how many of the pairs an adjudicator has rated, by user name; only who has
+    languages: frozenset[str]  #: of their texts (codes)
+
+
+def workspace_of(study: Study) -> str:
+    """The workspace of a study's adjudicators: `demo-REVIEW`."""
+    return f"{study.name}-{REVIEW}"
+
+
+def dataset_of(study: Study, queue: Queue) -> str:
+    """What a queue of pairs to adjudicate is called: `demo-REVIEW-paraphrasing-EN`."""
+    return queue.dataset(study).replace(study.name, workspace_of(study), 1)
+
+
+def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[str]) -> Reviewing:
+    """Put the pairs on which people and judges differ most before adjudicators (user names), with judges' scores.
+
+    Only pairs with enough ratings to count, after the verdicts. `reviews.json` has it before anything is sent. What is
+    there stays as it is; one adjudication closes a pair. Raises StudyError for who has no annotator's account, and for
+    who can still rate a pair: nobody sees others' answers before giving their own.
+    """
+    with alone(study):
+        found = DisputedPairs.read(study)
+        chosen = found.worst(number)
+        if not chosen:
+            raise StudyError(
+                f"{study.name}: no pair has both enough ratings and a judge's score; there is nothing to read"
+            )
+        people = _adjudicators(argilla, names)
+        _refuse_open(study, argilla, people)
+        called = {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
+        noted = Review(at=datetime.now(UTC), pairs=chosen, adjudicators=sorted(called), judges=found.judges)
+        write_kept(study, REVIEWS, [*read_reviews(study), noted])
+        new = _send(study, argilla, found, chosen, people)
+        rated = found.ratings[found.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
+        own = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
+        read = (found.pairs[pair_id] for pair_id in chosen)
+        return Reviewing(chosen, new, own, frozenset(code for pair in read for code in Queue.of(pair).languages))
+
+
+def _adjudicators(argilla: Argilla, names: Sequence[str]) -> list[ArgillaUser]:
+    able = {user.username: user for user in argilla.users() if is_person(user)}
+    for name in names:
+        if name not in able:
+            raise StudyError(f"{name!r} has no annotator's account at {argilla.url}; {nearest(name, sorted(able))}")
+    return [able[name] for name in dict.fromkeys(names)]
+
+
+def _refuse_open(study: Study, argilla: Argilla, people: Sequence[ArgillaUser]) -> None:
+    """Raise StudyError where an adjudicator can still rate a pair of the campaign."""
+    names, listed, left = {user.id: user.username for user in people}, argilla.datasets(), Counter[str]()
+    for queue in queues_of(read_pairs(study)):
+        dataset = listed.get((queue.workspace(study), queue.dataset(study)))
+        inside = set(argilla.members(dataset.workspace_id)) & set(names) if dataset else set()
+        if dataset is None or not inside:
+            continue
+        for record in argilla.records(dataset.id):
+            if record["status"] != "completed":
+                done = {one["user_id"] for one in record.get("responses") or [] if one["status"] != "draft"}
+                left.update(names[one] for one in inside - done)
+    for name, pairs in left.items():
+        raise StudyError(
+            f"{name!r} can still rate {count(pairs, 'pair')} of {study.name} and would see what others said of pairs;"
+            " name somebody else, or wait until all pairs have their ratings"
+        )
+
+
+def _send(
+    study: Study, argilla: Argilla, found: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
+) -> dict[str, int]:
+    """Make what is missing, workspace, datasets and pairs; returns how many pairs are new, by dataset."""
+    workspaces, workspace = argilla.workspaces(), workspace_of(study)
+    if workspace not in workspaces:
+        workspaces[workspace] = argilla.request("POST", "/workspaces", json={"name": workspace})["id"]
+    listed, new = argilla.datasets(), {}
+    suggestions = suggestions_of(found.judgements[found.judgements["pair_id"].isin(chosen)], found.scales)
+    for queue, pairs in queues_of(found.pairs[pair_id] for pair_id in chosen).items():
+        name = dataset_of(study, queue)
+        words, there = Words.of(found.rubric, queue, _NOTE), listed.get((workspace, name))
+        if there is not None and there.status == "draft":  # an earlier run was cut off while it made it
+            argilla.request("DELETE", f"/datasets/{there.id}")
+            there = None
+        dataset_id = _create(argilla, words, (workspace, name)) if there is None else there.id
+        present = {record["external_id"] for record in argilla.records(dataset_id)}
+        beside, ids = placed(argilla, dataset_id, words.beside), question_ids(argilla, dataset_id)
+        records = []
+        for pair in pairs:
+            if pair.pair_id not in present:
+                record = record_of(pair, beside)
+                record["fields"][SAID] = said_of(pair.pair_id, found.ratings, found.judgements, found.scales)
+                record["suggestions"] = [one.given(ids) for one in suggestions.get(pair.pair_id, ())]
+                records.append(record)
+        if records:
+            argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
+        new[name] = len(records)
+    admit(workspaces[workspace], argilla, people)
+    return new
+
+
+def _create(argilla: Argilla, words: Words, where: tuple[str, str]) -> str:
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    client = argilla.sdk
+    settings = _with_said(settings_of(words, 1, client), client)
+    with translated(argilla.url):
+        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
+
+
+def _with_said(settings: rg.Settings, client: Any) -> rg.Settings:
+    """A dataset's settings with the field for what both said, below its texts."""
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    said = rg.TextField(name=SAID, title=_TITLE, use_markdown=False, required=False, client=client)
+    *texts, keys = settings.fields
+    return rg.Settings(
+        guidelines=settings.guidelines,
+        fields=[*texts, said, keys],
+        questions=list(settings.questions),
+        metadata=list(settings.metadata),
+        distribution=settings.distribution,
+    )
+
+
+def reviewed(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
+    """The datasets of a study's review that are there, by queue."""
+    listed = argilla.datasets()
+    names = {queue: (workspace_of(study), dataset_of(study, queue)) for queue in queues_of(read_pairs(study))}
+    return {queue: listed[name] for queue, name in names.items() if name in listed}
+
+
+FILE = "adjudications.json"
+COMMAND = "annotation collect"
+_RATED = ("pair_id", "rater_id")
+
+
+def read_adjudications(study: Study) -> list[Adjudication]:
+    """What adjudicators decided so far; nothing before the first. Raises DataError for a file that a hand changed."""
+    return read_kept(study, FILE, Adjudication, study.command(COMMAND))
+
+
+def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = False) -> list[Adjudication]:
+    """Fetch what adjudicators submitted or discarded; drafts wait. Nothing is asked where nothing was reviewed.
+
+    Only answers of the study's adjudicators count as such. Raises DataError where some that were collected before are
+    no longer on the server, unless `replace` says so.
+    """
+    reviews = read_reviews(study)
+    if not reviews:
+        return []
+    with alone(study):
+        reading = _AdjudicationReading.of(study, argilla, {one for review in reviews for one in review.adjudicators})
+        found = [row for dataset in reviewed(study, argilla).values() for row in reading.rows(dataset.id)]
+        found.sort(key=lambda one: (one.pair_id, one.adjudicator, one.question))
+        before = read_adjudications(study)
+        lost = {(one.pair_id, one.adjudicator) for one in before} - {(one.pair_id, one.adjudicator) for one in found}
+        if lost and not replace:
+            raise DataError(
+                f"{len(lost)} adjudications that were collected before are no longer at {argilla.url}; is it the right"
+                " server? Add --replace to drop them"
+            )
+        if found != before:
+            write_kept(study, FILE, found)
+        return found
+
+
+@dataclass(frozen=True)
+class _AdjudicationReading:
+    argilla: Argilla
+    people: Mapping[str, str]  # adjudicators' pseudonyms, by user id
+    pairs: Mapping[str, Pair]
+    rubric: Rubric
+    raters: Mapping[str, set[str]]  # who rated each pair
+
+    @classmethod
+    def of(cls, study: Study, argilla: Argilla, adjudicators: set[str]) -> _AdjudicationReading:
+        users = {user.id: account_pseudonym(study.name, user.id, simulated=user.simulated) for user in argilla.users()}
+        rated = read_all_ratings(study)
+        raters: dict[str, set[str]] = {}
+        for pair_id, rater in zip(*(rated.loc[rated["status"] == "submitted", k] for k in _RATED), strict=True):
+            raters.setdefault(pair_id, set()).add(rater)
+        people = {user_id: one for user_id, one in users.items() if one in adjudicators}
+        pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+        return cls(argilla, people, pairs, asked_rubric(study), raters)
+
+    def rows(self, dataset_id: str) -> list[Adjudication]:
+        """The adjudications of one dataset, a row a question."""
+        questions = self.argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
+        names = {one["id"]: one["name"] for one in questions}
+        shown = self._suggested(dataset_id, names)
+        found = list[Adjudication]()
+        for record in self.argilla.records(dataset_id):
+            for response in record.get("responses") or []:
+                if response["user_id"] in self.people and response["status"] != "draft":
+                    found += self._of(record["external_id"], response, shown.get(record["external_id"], {}))
+        return found
+
+    def _suggested(self, dataset_id: str, names: Mapping[str, str]) -> dict[str, dict[str, int]]:
+        """What was suggested, by pair and question."""
+        found, offset = dict[str, dict[str, int]](), 0
+        while True:
+            params = {"include": "suggestions", "offset": offset, "limit": PAGE}
+            page = self.argilla.request("GET", f"/datasets/{dataset_id}/records", params=params)["items"]
+            for record in page:
+                given = record.get("suggestions") or []
+                found[record["external_id"]] = {names[one["question_id"]]: one["value"] for one in given}
+            offset += PAGE
+            if len(page) < PAGE:
+                return found
+
+    def _of(self, pair_id: str, response: Mapping[str, Any], shown: Mapping[str, int]) -> list[Adjudication]:
+        who, given = self.people[response["user_id"]], response.get("values") or {}
+        if pair_id not in self.pairs:
+            raise DataError(f"{self.argilla.url}: an adjudication of pair {pair_id!r}, which is not in pairs.parquet")
+        asked = self.rubric.asked(self.pairs[pair_id].pool)
+        answer = Answer(
+            pair_id=pair_id,
+            rater_id=who,
+            status=response["status"],
+            values={one.name: one.kept(given.get(one.name, {}).get("value")) for one in asked},
+            submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
+        )
+        check(answer, f"adjudication of pair {pair_id}", self.rubric, self.pairs)
+        return [
+            Adjudication.model_validate(
+                {
+                    "pair_id": pair_id,
+                    "adjudicator": who,
+                    "question": question,
+                    "value": value if isinstance(value, int) else None,
+                    "answer": value if isinstance(value, str) else "",
+                    "suggested": shown.get(question),
+                    "rated": who in self.raters.get(pair_id, set()),
+                    "status": answer.status,
+                    "comment": given.get(COMMENT, {}).get("value") or "",
+                    "submitted_at": answer.submitted_at,
+                }
+            )
+            for question, value in answer.values.items()
+            if value is not None or answer.status == "discarded"
+        ]
+
+
+SHOWN = 20  # pairs in the printed list
+
+
+def judged_text(
+    study: Study, found: DisputedPairs, adjudications: Sequence[Adjudication], names: Mapping[str, str]
+) -> str:
+    """The pairs to read, the farthest first, with adjudications beside them, which decide nothing."""
+    decided: dict[tuple[str, str], list[str]] = {}
+    for one in adjudications:
+        said = "discarded" if one.status == "discarded" else str(one.answer if one.value is None else one.value)
+        decided.setdefault((one.pair_id, one.question), []).append(said)
+    worst = found.worst(SHOWN)
+    rows = [
+        [
+            row["pair_id"][:12],
+            display(row["transformation"], pooled=False),
+            row["question"],
+            f"{row['people']:.2f}",
+            f"{row['judges']:.2f}",
+            f"{row['apart']:+.2f}",
+            row["flags"],
+            ", ".join(decided.get((row["pair_id"], row["question"]), [])),
+        ]
+        for row in found.rows[found.rows["pair_id"].isin(worst)].to_dict("records")
+    ]
+    header = [study.called.item.capitalize(), study.called.judged.capitalize(), "Question", "People", "Judges", "Apart"]
+    parts = [f"Where people and judges differ most, study {study.name}; to be read, since either may be wrong"]
+    parts += [SIMULATED] if found.simulated else []
+    parts += [f"Recorded, nobody was asked: {', '.join(found.recorded)}"] if found.recorded else []
+    parts.append(columns([*header, "Flags", "Adjudicated"], rows, empty="none: no pair has enough ratings and a score"))
+    left = found.rows["pair_id"].nunique() - len(worst)
+    parts += [f"... and {left} more"] if left > 0 else []
+    if adjudications:
+        by = Counter((one.pair_id, one.adjudicator, one.rated) for one in adjudications)
+        whose = Counter(adjudicator for _, adjudicator, _ in by)
+        own = sum(rated for *_, rated in by)
+        told = ", ".join(f"{named(who, names)} {number}" for who, number in whose.items())
+        parts.append(
+            f"Adjudications: {told}; of a pair that the adjudicator had rated too: {own}. They are no ratings, were"
+            " given with judges' scores in sight, and enter no mean, no agreement and no verdict."
+        )
+    return "\n\n".join(parts)

@@ -1,1 +1,0 @@
-"""Where people and judges disagree, read by a person afterwards: what is adjudicated is never a rating."""

@@ -1,0 +1,210 @@
+"""An experiment: how far raters are drawn towards judges' scores that they see (`raters.suggestions: half`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from annotation.adjudication import suggestions_of
+from annotation.argilla.sending import Suggested, Suggestion
+from annotation.judges.decisions import read_judging
+from annotation.offering import alone
+from annotation.ratings.collected import CampaignData
+from annotation.ratings.ratings import counting_ratings
+from annotation.records import Estimate, ShownScore
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import refuse_other_half
+from annotation.statistics.agreement import undefined
+from annotation.statistics.summaries import Design
+from plumbline.errors import DataError
+from plumbline.frames import that_count
+from plumbline.manifest import read_kept, write_kept
+from plumbline.records import SUGGESTED
+from plumbline.statistics.intervals import Floats, quantile
+from plumbline.study import Study
+
+FILE = "suggestions.json"
+COMMAND = "annotation publish"
+
+
+def read_shown(study: Study) -> list[ShownScore]:
+    """What was noted, of both halves; nothing before publishing. Raises DataError for a file that a hand changed."""
+    return read_kept(study, FILE, ShownScore, study.command(COMMAND))
+
+
+def suggestions_to_show(study: Study) -> Suggested:
+    """What the half of an experiment shows, by pair: as it was noted, else noted now from what judges said.
+
+    Empty where the study makes no experiment. A pair of either half of which no judge has a score shows nothing, and
+    stays in its half. Raises DataError where judges have not rated all pairs yet.
+    """
+    if study.raters.suggestions == "none":
+        return {}
+    with alone(study):
+        noted = read_shown(study) or _note(study)
+    found: dict[str, tuple[Suggestion, ...]] = {}
+    for one in noted:
+        if one.shown:
+            made = Suggestion(one.question, one.value, one.agent, one.label_mass)
+            found[one.pair_id] = (*found.get(one.pair_id, ()), made)
+    return found
+
+
+def _note(study: Study) -> list[ShownScore]:
+    collected, rubric = CampaignData.read(study), load_rubric(study)
+    pairs = [*collected.sample_pairs, *collected.control_pairs]
+    refuse_other_half(study, pairs)
+    halves = {pair.pair_id: pair.control == SUGGESTED for pair in pairs if pair.drawn}
+    said, design = read_judging(study, collected).judgements, Design.of(study, rubric)
+    own = said[said["pair_id"].isin(list(halves))]
+    waiting = set(halves) - set(own["pair_id"]) | set(own.loc[own["status"] == "unanswered", "pair_id"])
+    if waiting or set(own["judge"]) != {one.name for one in study.judges}:
+        raise DataError(
+            f"{study.name}: judges have not rated all pairs of the experiment yet; run"
+            f" `{study.command('annotation judge run')}` first"
+        )
+    scales = {name: design.asked(name).scale for name in rubric.rating_names()}
+    noted = [
+        ShownScore(
+            pair_id=pair_id,
+            shown=halves[pair_id],
+            question=one.question,
+            value=one.value,
+            agent=one.agent,
+            label_mass=one.score,
+        )
+        for pair_id, found in sorted(suggestions_of(own, scales).items())
+        for one in found
+    ]
+    write_kept(study, FILE, noted)
+    return noted
+
+
+LEAST = 2  # of each group in a stratum: with fewer there is no variance
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The difference of two groups, and both means with the same weights: their difference is the difference."""
+
+    difference: Estimate  #: first minus second
+    first: float
+    second: float
+    n_first: int  #: values that count
+    n_second: int
+    left_out: int  #: values of strata in which a group has fewer than two
+
+
+def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]) -> Arms:
+    """The difference of two groups' means within strata, with its 95% interval.
+
+    Each stratum weighs as many values as it has: D = sum of w_k (m1_k - m0_k), its variance the sum of w_k^2
+    (s1_k^2 / n1_k + s0_k^2 / n0_k), and the interval is Student's t with the degrees of freedom of Satterthwaite
+    (Welch 1947, Biometrika 34, 28-35). With one stratum it is Welch's. NaN with a reason where no stratum has two of
+    each, or nothing varies.
+    """
+    parts, left_out = [], 0
+    for stratum in np.unique(strata):
+        own = values[strata == stratum]
+        arm = first[strata == stratum]
+        one, other = own[arm], own[~arm]
+        if min(len(one), len(other)) < LEAST:
+            left_out += len(own)
+        else:
+            errors = one.var(ddof=1) / len(one), other.var(ddof=1) / len(other)
+            parts.append((len(own), one.mean(), other.mean(), *errors, len(one), len(other)))
+    if not parts:
+        none = undefined(f"no stratum has {LEAST} of each group")
+        return Arms(none, math.nan, math.nan, 0, 0, left_out)
+    n, means_1, means_0, error_1, error_0, n_1, n_0 = np.array(parts, np.float64).T
+    weights = n / n.sum()
+    mean_1, mean_0 = float(weights @ means_1), float(weights @ means_0)
+    variance = float(weights**2 @ (error_1 + error_0))
+    found = Estimate(value=mean_1 - mean_0, low=math.nan, high=math.nan, reason="nothing varies within the groups")
+    if variance > 0:
+        freedom = variance**2 / float(weights**4 @ (error_1**2 / (n_1 - 1) + error_0**2 / (n_0 - 1)))
+        reach = float(quantile(np.array([freedom]))[0]) * math.sqrt(variance)
+        found = Estimate(value=found.value, low=found.value - reach, high=found.value + reach)
+    return Arms(found, mean_1, mean_0, int(n_1.sum()), int(n_0.sum()), left_out)
+
+
+#: measure: what of a pair is compared
+RATING, DISTANCE = "mean rating", "distance from the judges"
+COLUMNS = ["question", "measure", "n_shown", "n_hidden", "shown", "hidden", "difference", "low", "high", "left_out"]
+COLUMNS += ["reason"]
+
+
+def anchoring(ratings: pd.DataFrame, scores: Iterable[ShownScore], strata: Mapping[str, str]) -> pd.DataFrame:
+    """Two rows for each question: the mean rating, and how far ratings are from the judges, with and without them.
+
+    `ratings` are those that count, of both halves (pair_id, question, value); `scores` what was noted, `strata` those
+    within which chance chose, by pair. A pair has the mean of its ratings, and the mean of their distances from the
+    judges' score, which the hidden half has as well. Pairs without a score are in neither row. Columns: question,
+    measure, n_shown, n_hidden (pairs), shown, hidden (means), difference (shown minus hidden) with low and high (95%, t
+    over pairs within strata, raters as they are), left_out (pairs of strata with fewer than two of a half), reason.
+    """
+    noted = pd.DataFrame(
+        [(one.pair_id, one.question, one.shown, one.value) for one in scores],
+        columns=["pair_id", "question", "is_shown", "score"],
+    )
+    given = that_count(ratings)[["pair_id", "question", "value"]].merge(noted, on=["pair_id", "question"])
+    given = given.assign(value=given["value"].astype(float))
+    given["apart"] = (given["value"] - given["score"]).abs()
+    pairs = given.groupby(["question", "pair_id"], as_index=False).agg(
+        rating=("value", "mean"), apart=("apart", "mean"), is_shown=("is_shown", "first")
+    )
+    rows = []
+    for question, own in pairs.groupby("question"):
+        arm = own["is_shown"].to_numpy(bool)
+        places = pd.factorize(own["pair_id"].map(strata))[0].astype(np.int64)
+        for measure, column in ((RATING, "rating"), (DISTANCE, "apart")):
+            found = two_arms(own[column].to_numpy(np.float64), arm, places)
+            by = found.difference
+            numbers = (found.n_first, found.n_second, found.first, found.second, by.value, by.low, by.high)
+            rows.append((question, measure, *numbers, found.left_out, by.reason))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def read_anchoring(study: Study, collected: CampaignData) -> pd.DataFrame:
+    """The same of a study's records; no row where it makes no such experiment, or nobody has rated yet."""
+    if study.raters.suggestions == "none" or not (scores := read_shown(study)):
+        return pd.DataFrame(columns=COLUMNS)
+    drawn = [pair for pair in (*collected.sample_pairs, *collected.control_pairs) if pair.drawn]
+    strata = {pair.pair_id: f"{pair.transformation}/{pair.language}" for pair in drawn}
+    rated = collected.plain_ratings[collected.plain_ratings["pair_id"].isin(list(strata))]
+    return anchoring(counting_ratings(rated, study.raters.per_pair), scores, strata)
+
+
+ABOUT = (
+    "An experiment: of each transformation a random half of the pairs showed raters the judges' score as a suggestion."
+    " That half counts in no verdict, no mean and no agreement. The other half does, though its raters had seen judges'"
+    " scores elsewhere; so no judge stands beside these verdicts."
+)
+
+
+ANCHORING_INTERVALS = (
+    "95%, t over pairs within transformations and languages, of these raters; a distance that falls says that they are"
+    " drawn to the judges."
+)
+
+
+def anchoring_lines(found: pd.DataFrame) -> list[str]:
+    """What the experiment found, a line for each question and measure, and what the intervals are."""
+    lines = []
+    for row in found.to_dict("records"):
+        what = f"{row['question']}, {row['measure']}"
+        if row["n_shown"] == 0:
+            lines.append(f"{what}: no number ({row['reason']})")
+            continue
+        interval = f" [{row['low']:+.2f}, {row['high']:+.2f}]"
+        interval = f" (no interval: {row['reason']})" if row["reason"] else interval
+        lines.append(
+            f"{what}: {row['shown']:.2f} with scores in sight, {row['hidden']:.2f} without: {row['difference']:+.2f}"
+            f"{interval}; {row['n_shown']} and {row['n_hidden']} pairs"
+        )
+    return [*lines, ANCHORING_INTERVALS] if lines else ["Nobody has rated a pair of both halves yet."]

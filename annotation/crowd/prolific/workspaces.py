@@ -1,0 +1,284 @@
+"""Rooms: a batch as a dataset of our own Argilla, in a workspace of its own, and what participants answered there.
+
+Participants come from Prolific through the started server's pages (`plumbline_argilla.crowd`), which learn of the rooms
+from a file in the server's home. Rooms are other datasets than the study's queues: `collect` never reads them, so no
+answer counts twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+from annotation import server
+from annotation.argilla.client import Argilla
+from annotation.argilla.publish import create_dataset
+from annotation.argilla.sending import Orders, mark_dataset, send_pairs
+from annotation.argilla.wording import COMMENT, Words
+from annotation.crowd.page import consent_of, direction, examples_html, prolific_words
+from annotation.crowd.platform import Offer
+from annotation.human.order import drawing_of
+from annotation.offering import Mode
+from annotation.questions import QuestionScale
+from annotation.ratings.answers import PAUSE, Answer
+from annotation.rubric import Rubric
+from annotation.sampling.queues import Queue
+from annotation.server.home import PRIVATE_FOLDER, changing, write_private
+from annotation.verdicts.preregistration import asked_rubric
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.reading import read_json
+from plumbline.study import Study
+from plumbline.study.crowd import CrowdSpec
+from plumbline.study.human import HumanSubject
+
+VERSION = 1
+#: Argilla stops showing a pair that has so many answers. Never reached: whoever comes in the place of one who gave up,
+#: ran out of time or was rejected must see every pair, too.
+ENOUGH = 1000
+PLATFORM = "prolific"
+DONE = "When you have rated all pairs: get your completion code"
+ADMITTED = "admitted.json"  #: beside the file of rooms
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where a batch is worked on."""
+
+    room_id: str  #: batch and mode
+    address: str  #: of the page where participants enter
+    code: str  #: what Prolific is told when all is answered
+    return_code: str  #: what it is told when a participant cannot take part
+
+
+class Rooms(Protocol):
+    """Where participants work; the tests of campaigns have a simpler one."""
+
+    def open(self, offer: Offer) -> Room:
+        """See that a batch can be worked on; may be called at any time."""
+        ...
+
+    def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
+        """What one participant answered to a batch so far, in the order of answering."""
+        ...
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Note which study of Prolific a batch's participants come from, and who has a submission there."""
+        ...
+
+
+def room_of(study: Study, mode: Mode, key: bytes, batch_id: str) -> Room:
+    """A batch's room: the same at each call. Raises StudyError where the study does not say where participants enter.
+
+    The codes are made with the home's key, so that nobody can guess one without having answered.
+    """
+    crowd = crowd_with_address(study)
+    room_id = f"{batch_id}-{mode}"
+
+    def code(kind: str) -> str:
+        digest = hmac.new(key, "\0".join(("code-v1", study.name, room_id, kind)).encode(), hashlib.sha256).digest()
+        return base64.b32encode(digest)[:8].decode("ascii")
+
+    return Room(room_id, f"{crowd.address}/crowd/enter/{room_id}", code("done"), code("return"))
+
+
+def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
+    """The study's crowd settings. Raises StudyError where they name no address, or live one that is not https."""
+    if study.crowd is None or not study.crowd.address:
+        raise StudyError(
+            f"{study.file}: crowd.address is not said; give the https address under which participants reach the"
+            " started server (docs/howto/prolific.md)"
+        )
+    if mode == "live" and not study.crowd.address.startswith("https://"):
+        raise StudyError(f"{study.file}: crowd.address must be https: participants' answers would be readable")
+    return study.crowd
+
+
+class ArgillaRooms:
+    """Rooms on the home's own server."""
+
+    def __init__(self, study: Study, mode: Mode, key: bytes, argilla: Argilla) -> None:
+        """Raises StudyError for an Argilla elsewhere: it has no page where participants could enter."""
+        if argilla.connection is None or argilla.connection.home is None:
+            raise StudyError(
+                f"participants of Prolific cannot enter the Argilla at {argilla.url}; start the server of this home"
+                " (python -m annotation serve) and unset ARGILLA_API_URL"
+            )
+        self._study, self._mode, self._key = study, mode, key
+        self._argilla, self._home = argilla, argilla.connection.home
+
+    def open(self, offer: Offer) -> Room:
+        """Make the workspace and the dataset where they are missing, send missing pairs, tell the server."""
+        room = room_of(self._study, self._mode, self._key, offer.batch.batch_id)
+        name = self._name(room)
+        if name not in self._argilla.workspaces():
+            self._argilla.request("POST", "/workspaces", json={"name": name})
+        dataset_id = self._dataset(offer, room, name)
+        present = {record["external_id"] for record in self._argilla.records(dataset_id)}
+        drawing = drawing_of(self._study, offer.pairs)
+        if not present:  # new, or a crash came before it was marked
+            mark_dataset(self._argilla, dataset_id, drawing)
+        # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
+        missing = [pair for pair in offer.pairs if pair.pair_id not in present]
+        beside = Words.of(asked_rubric(self._study), offer.batch.queue).beside
+        send_pairs(self._argilla, dataset_id, name, missing, beside, None, drawing)
+        self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
+        return room
+
+    def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
+        """What a participant submitted or discarded. Raises DataError for answers to what the batch does not show."""
+        room = room_of(self._study, self._mode, self._key, offer.batch.batch_id)
+        name = self._name(room)
+        dataset = self._argilla.datasets().get((name, name))
+        if dataset is None:
+            raise ServiceError(f"Argilla at {self._argilla.url} has no dataset {name!r}; was it deleted? Run launch")
+        members = self._argilla.members(dataset.workspace_id)
+        user = next((user_id for user_id, user in members.items() if user.username == pseudonym), None)
+        if user is None:
+            return []
+        shown, questions = {pair.pair_id for pair in offer.pairs}, asked_rubric(self._study).asked(offer.batch.pool)
+        tasks = isinstance(self._study.subject, HumanSubject)
+        records = list(self._argilla.records(dataset.id))  # before the orders, which are known of whoever has answered
+        found, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
+        for record in records:
+            for response in record.get("responses") or []:
+                if response["user_id"] == user and response["status"] in ("submitted", "discarded"):
+                    if record["external_id"] not in shown:
+                        raise DataError(f"{name}: holds an answer to a pair that the batch does not have; which study?")
+                    said = orders.said(user, record["external_id"])
+                    found.append(replace(_answer(record["external_id"], response, questions), **said))
+        return timed(found)
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Note which study of Prolific a room's participants come from, and who has a submission there."""
+        file = rooms_file(self._home).with_name(ADMITTED)
+        file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        room_id = f"{batch_id}-{self._mode}"
+        with changing(self._home):
+            known = read_admitted(file)
+            before = known.get(room_id, {})
+            now = {"study": posted_id, "workers": sorted({*before.get("workers", ()), *pseudonyms})}
+            if now != before:
+                content = {"version": VERSION, "rooms": {**known, room_id: now}}
+                write_private(file, json.dumps(content, indent=1) + "\n")
+
+    def _name(self, room: Room) -> str:
+        # A queue's workspace ends with languages in capitals: no study's name runs into this one.
+        return f"{self._study.name}-crowd-{room.room_id}"
+
+    def _dataset(self, offer: Offer, room: Room, name: str) -> str:
+        listed = self._argilla.datasets().get((name, name))
+        if listed is not None and listed.status == "draft":
+            self._argilla.request("DELETE", f"/datasets/{listed.id}")  # a crash left it; nobody has seen it
+            listed = None
+        if listed is not None:
+            return listed.id
+        rubric, queue = asked_rubric(self._study), offer.batch.queue
+        language = rubric.language_for(queue.language, queue.output_language)
+        words = prolific_words(language, of_pairs=not rubric.fields.shown)
+        done = f"**[{words.get('done_link', DONE)}]({_done_address(self._study, room)})**"
+        return create_dataset(self._argilla, rubric, queue, (name, name), ENOUGH, note=done)
+
+    def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
+        crowd, rubric = crowd_with_address(self._study), asked_rubric(self._study)
+        entry: dict[str, Any] = {
+            "study": self._study.name,
+            "platform": PLATFORM,
+            "address": crowd.address,
+            "key": self._key.hex(),
+            "workspace_id": workspace_id,
+            "dataset_id": dataset_id,
+            "most": ENOUGH // 2,
+            "code": room.code,
+            "return_code": room.return_code,
+            **shown_first(crowd, rubric, offer.batch.queue, len(offer.pairs)),
+        }
+        if examples := examples_html(self._study, rubric, offer.batch.queue):
+            entry["examples"] = examples
+        file = rooms_file(self._home)
+        file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        with changing(self._home):
+            rooms = read_rooms(self._home)
+            if rooms.get(room.room_id) != entry:
+                content = {"version": VERSION, "rooms": {**rooms, room.room_id: entry}}
+                write_private(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
+    """What participants are shown before a batch of so many pairs, in the raters' language."""
+    language = rubric.language_for(queue.language, queue.output_language)
+    return {
+        "records": pairs,
+        "language": language,
+        "guidelines": rubric.guidelines_for(queue.pool, language),
+        "direction": direction(language),
+        "words": prolific_words(language, of_pairs=not rubric.fields.shown),
+        "consent": consent_of(crowd, language),
+        "contact": crowd.contact,
+        "questions": [question.model_dump(mode="json") for question in crowd.comprehension],
+    }
+
+
+def rooms_file(home: server.Home) -> Path:
+    """Where the server reads which rooms there are; it holds the key of pseudonyms, so only its user can read it."""
+    return home.path / "crowd" / "rooms.json"
+
+
+def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
+    """The rooms that the server knows, by id; none where there is no file. Raises DataError for a damaged one."""
+    file = rooms_file(home)
+    try:
+        content = read_json(file)
+        rooms: dict[str, dict[str, Any]] = content["rooms"]
+        if content["version"] != VERSION or not isinstance(rooms, dict):
+            raise ValueError(f"version {content['version']}")
+    except FileNotFoundError:
+        return {}
+    except (DataError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{file}: damaged ({error}); move it away and run launch again, which makes it anew") from None
+    return rooms
+
+
+def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
+    """Whom Prolific knows, by room; nobody where the file is not there or damaged: the next call writes it anew."""
+    try:
+        rooms = json.loads(file.read_text(encoding="utf-8"))["rooms"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return rooms if isinstance(rooms, dict) else {}
+
+
+def timed(answers: Sequence[Answer]) -> list[Answer]:
+    """One participant's answers in the order of answering, each with the seconds since the one before.
+
+    The first has none, nor has one after a long pause: the same rule as for all other raters (`ratings.answers`).
+    """
+    ordered = sorted(answers, key=lambda one: datetime.fromisoformat(one.submitted_at))
+    for place, (before, now) in enumerate(pairwise(list(ordered)), 1):
+        taken = datetime.fromisoformat(now.submitted_at) - datetime.fromisoformat(before.submitted_at)
+        if taken <= PAUSE:
+            ordered[place] = replace(now, seconds=taken.total_seconds())
+    return ordered
+
+
+def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> Answer:
+    given = response.get("values") or {}
+    return Answer(
+        pair_id=pair_id,
+        values={one.name: one.kept(given.get(one.name, {}).get("value")) for one in questions},
+        comment=given.get(COMMENT, {}).get("value") or "",
+        seconds=float("nan"),
+        submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
+        status=response["status"],
+    )
+
+
+def _done_address(study: Study, room: Room) -> str:
+    return f"{crowd_with_address(study).address}/crowd/done/{room.room_id}"

@@ -1,0 +1,249 @@
+"""What `python -m annotation judge select` prints and writes: the choice in one sentence, and its tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from annotation.judges.progress import judge_hash
+from annotation.judges.records import SelectedBy, SelectedFrom, SelectedPair, Selection
+from annotation.judges.select_generator import FOLDER, GeneratorSelection, SelectionMaterial
+from annotation.judges.selection import not_told_apart
+from annotation.verdicts.preregistration import prompt_file
+from plumbline import cli
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.table import Exhibit, as_markdown
+from plumbline.identity import identity
+from plumbline.manifest import study_hash, versions
+from plumbline.store import json_bytes
+from plumbline.study import Study, file_hash
+
+RULE = (
+    "the highest mean judgement among the generators with the lowest error rates of first attempts; a unit is a source"
+    " sample, its mean over texts, transformations, judges and orders, of judgements that all generators have;"
+    " percentile bootstrap, paired bootstrap two by two with Holm's correction at 0.05"
+)
+
+
+def selection_record(study: Study, best: int, material: SelectionMaterial, found: GeneratorSelection) -> Selection:
+    """The record of what `choose` found in what `read_material` read; `best` is how many were to be compared."""
+    pairs = found.tables.get("comparisons")
+    ranked = found.tables.get("ranking")
+    names = list(SelectedPair.model_fields)
+    rows: list[dict[str, Any]] = [] if pairs is None else pairs[names].to_dict("records")  # type: ignore[assignment]
+    return Selection(
+        study=study.name,
+        question=found.question,
+        chosen="" if ranked is None else str(ranked["generator"].iloc[0]),
+        why_none=found.why_none,
+        not_told_apart=() if ranked is None else tuple(not_told_apart(ranked)),
+        doubts=found.doubts,
+        missing=tuple(f"{one.what}; run `{one.command}`" for one in found.missing),
+        recorded=found.recorded,
+        rule=RULE,
+        best=best,
+        seed=study.sample.seed,
+        transformation_seeds=tuple(study.seeds),
+        resamples=0 if pairs is None else int(pairs["resamples"].iloc[0]),
+        compared=found.compared,
+        left_out=found.left_out,
+        generators=tuple(_generators(material, ranked)),
+        judges=tuple(_judges(study, material, found.question)),
+        comparisons=tuple(SelectedPair.model_validate(row) for row in rows),
+        study_sha256=study_hash(study),
+        texts_sha256=file_hash(study.folder / "texts.parquet"),
+        versions=versions(),
+    )
+
+
+def _generators(material: SelectionMaterial, ranked: pd.DataFrame | None) -> list[SelectedFrom]:
+    of_means = {} if ranked is None else {str(row["generator"]): row for row in ranked.to_dict("records")}
+    rates = material.errors.set_index("generator")
+    outputs = material.outputs
+    found = []
+    for name, rate, judged in zip(rates.index, rates["error_rate"], rates["chosen"], strict=True):
+        by = material.generators[str(name)]
+        own = sorted(outputs.loc[outputs["generator"] == name, "pair_id"]) if len(outputs) else []
+        found.append(
+            SelectedFrom.model_validate(
+                {
+                    **of_means.get(str(name), {}),
+                    "generator": str(name),
+                    "model": by.generator.model,
+                    "revision": by.generator.revision,
+                    "kind": by.generator.kind,
+                    "outputs_sha256": file_hash(by.outputs),
+                    "error_rate": float(rate),
+                    "judged": bool(judged),
+                    "judged_outputs": identity("selected-from-v1", own) if own else "",
+                }
+            )
+        )
+    return found
+
+
+def _judges(study: Study, material: SelectionMaterial, question: str) -> list[SelectedBy]:
+    said = material.judgements
+    scored = said[(said["question"] == question) & (said["status"] == "ok")] if len(said) else said
+    found = []
+    for one in material.asked:
+        spec, own = one.spec, scored[scored["judge"] == one.spec.name] if len(scored) else scored
+        content = sorted(zip(own["key"], own["score"].map(repr), strict=True)) if len(own) else []
+        found.append(
+            SelectedBy(
+                judge=spec.name,
+                model=spec.model,
+                revision=spec.revision,
+                kind=spec.kind,
+                seed=spec.seed,
+                orders=spec.orders,
+                reading=one.reading,
+                judge_hash=judge_hash(study, spec, one.reading),
+                prompt=one.prompt.name,
+                prompt_sha256=file_hash(prompt_file(study, spec)),
+                n=len(content),
+                judgements=identity("selected-by-v1", content) if content else "",
+            )
+        )
+    return found
+
+
+_INTERVAL = {"low": "from", "high": "to"}
+#: table: its caption, its columns with their headings (none: all of them)
+_SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
+    "error_rates": (
+        "Error rates of first attempts, means over transformations (HTEB, Table 5)",
+        {"generator": "Generator", "error_rate": "Errors", "chosen": "Judged", "n": "Outputs", "failed": "Failed",
+         "unanswered": "To come", "reason": ""},
+    ),
+    "ranking": (
+        "Means with 95% intervals over source samples; who shares a letter does not differ significantly",
+        {"generator": "Generator", "mean": "Mean", **_INTERVAL, "letters": "Letters", "n": "Samples"},
+    ),
+    "comparisons": (
+        "Generators two by two, paired bootstrap with Holm's correction (HTEB, 2.3)",
+        {"first": "Better", "second": "Than", "difference": "By", **_INTERVAL, "p_holm": "Holm p",
+         "resamples": "Resamples"},
+    ),
+    "table_6": ("Judges in rows, generators in columns (HTEB, Table 6)", {}),
+    "table_7": ("Transformations, means over judges (HTEB, Table 7)", {}),
+    "by_language": ("Transformations by language of the output", {}),
+    "effects": (
+        "Additive fit without what models say of themselves: each one's part, and the mean that it gives",
+        {"role": "Role", "name": "Name", "effect": "Effect", "adjusted_mean": "Mean", "reason": ""},
+    ),
+    "self_preference": (
+        "How much better models rate themselves than the fit expects; a part may be deserved",
+        {"model": "Model", "self_preference": "Self-preference", **_INTERVAL, "reason": ""},
+    ),
+    "order": (
+        "How far scores move with the order of the scale (up minus down)",
+        {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
+    ),
+    "length": (
+        "How scores rise with length: points for each factor of e in words; a part may be deserved",
+        {"judge": "Judge", "slope": "Slope", **_INTERVAL, "reason": ""},
+    ),
+    "between": (
+        "Judges beside each other",
+        {"first": "Judge", "second": "Judge ", "n": "Outputs", "pearson": "Pearson", "spearman": "Spearman",
+         "ac2": "AC2", "difference": "Difference"},
+    ),
+    "table_4": (
+        "Score, words changed (0 to 1) and seconds a text (PTEB, Table 4)",
+        {"judge": "Judge", "generator": "Generator", "n": "Outputs", "failed": "Failed", "similarity": "Score",
+         "edit_distance": "Edits", "seconds": "Seconds"},
+    ),
+    "table_5": (
+        "All judges on the chosen generator: mean, and Hodges-Lehmann centre with its 95% interval (PTEB, Table 5)",
+        {"judge": "Judge", "unit": "Unit", "n": "Units", "mean": "Mean", "centre": "Centre", **_INTERVAL, "reason": ""},
+    ),
+}  # fmt: skip
+
+
+def headline(found: GeneratorSelection) -> str:
+    """Which generator, how sure, and what is doubtful, in one sentence."""
+    if found.why_none:
+        return f"No generator can be chosen by {found.question} yet: {found.why_none}."
+    ranked, pairs = found.tables["ranking"], found.tables["comparisons"]
+    best = ranked.iloc[0]
+    alike = not_told_apart(ranked)
+    own = pairs[(pairs["first"] == best["generator"]) | (pairs["second"] == best["generator"])]
+    if alike:
+        sure = f"not told apart from {', '.join(alike)}"
+    else:
+        sure = f"significantly better than each other one (Holm p {_p(float(own['p_holm'].max()), 'up to ')})"
+    interval = "" if math.isnan(best["low"]) else f" [{best['low']:.2f}, {best['high']:.2f}]"
+    doubtful = "; ".join([*found.doubts, "no person has said so"])
+    chosen = f"Judges choose {best['generator']} by {found.question}: {best['mean']:.2f}{interval}"
+    return f"{chosen}, {sure}; doubtful: {doubtful}."
+
+
+def select_text(name: str, found: GeneratorSelection) -> str:
+    """All of it for a terminal."""
+    parts = [f"Choice of a generator, study {name}", headline(found)]
+    parts += [f"Missing: {one.what}; run `{one.command}`" for one in found.missing]
+    for one in exhibits(found):
+        body = cli.columns(list(one.printed.columns), one.printed.to_numpy().tolist())
+        parts.append("\n".join([f"\n{one.caption}\n\n{body}", *one.notes]))
+    return "\n".join(parts)
+
+
+def select_files(name: str, found: GeneratorSelection, record: Selection) -> dict[str, bytes]:
+    """Every table as CSV with all its digits, all of them as printed in one page of Markdown, and the record."""
+    parts = [f"# Choice of a generator, study {as_markdown(name)}\n", f"{as_markdown(headline(found))}\n"]
+    parts += (
+        ["".join(f"- Missing: {as_markdown(one.what)}; run `{one.command}`\n" for one in found.missing)]
+        if found.missing
+        else []
+    )
+    parts += [one.markdown() for one in exhibits(found)]
+    files = {f"{table}.csv": csv_bytes(frame) for table, frame in found.tables.items()}
+    return {"selection.md": "\n".join(parts).encode(), "selection.json": json_bytes(record), **files}
+
+
+def exhibits(found: GeneratorSelection) -> list[Exhibit]:
+    """The tables in the order in which they are read."""
+    return [
+        Exhibit(f"{FOLDER}/{name}", f"{caption}", frame, _printed(frame, columns), _notes(name, found.tables))
+        for name, (caption, columns) in _SHOWN.items()
+        if (frame := found.tables.get(name)) is not None and len(frame)
+    ]
+
+
+def _notes(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+    if name == "table_6":
+        return ("The average is the plain mean over judgements, a model's own among them, as in the paper.",)
+    if name == "table_4" and tables[name]["seconds"].isna().any():
+        return ("Seconds are between one output and the next, as they came; recordings have none.",)
+    return ("Seconds are between one output and the next, as they came.",) if name == "table_4" else ()
+
+
+def _printed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    heads = dict(columns) or {str(name): short for name, short in zip(frame, _short(frame.columns), strict=True)}
+    rows = [[_cell(name, row[name]) for name in heads] for row in frame.to_dict("records")]
+    return pd.DataFrame(rows, columns=list(heads.values()))
+
+
+def _short(names: Iterable[object]) -> list[str]:
+    """The columns' names without organisations, where they stay different."""
+    plain = [str(name) for name in names]
+    short = [name.rsplit("/", 1)[-1] for name in plain]
+    return short if len(set(short)) == len(short) else plain
+
+
+def _cell(column: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    if math.isnan(value):
+        return "–"
+    return _p(value) if column == "p_holm" else f"{value:.1%}" if column == "error_rate" else f"{value:.2f}"
+
+
+def _p(value: float, until: str = "") -> str:
+    return "< 0.001" if value < 0.001 else f"{until}{value:.3f}"

@@ -1,0 +1,171 @@
+"""Questions and rules of all kinds in the words of the methods section."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import pandas as pd
+
+from annotation.human.records import HumanTask
+from annotation.human.tasks import read_tasks
+from annotation.ratings.ratings import untimed
+from annotation.report.material import CampaignMaterial
+from annotation.rubric import Rubric
+from annotation.verdicts.by_task import answers_of, does_tasks
+from annotation.verdicts.tables import display
+from generation.jobs import generator_hash
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.generator import RecordedGenerator
+from plumbline.study.transformations import EIGHT
+
+# How texts are told of that no generator made.
+_FILE = "The outputs of {lower} come from the file {model} ({digest})."
+_MADE_BY = {
+    "function": "{name} was made by the function {model} (its hash begins with {digest}).",
+    "texts": "The texts of {lower} come from the file {model}.",
+    "human": "The items of {name} are of the data set {model} (revision, or hash of its file: {digest}).",
+    "items": "The items of {lower} are those of the data set, whose hash begins with {digest}.",
+}
+
+
+def listed(things: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
+
+
+def made_by(material: CampaignMaterial) -> list[str]:
+    """Which generator and prompts made the texts, what no generator made, and what is not HTEB's."""
+    generated = [one for one in material.verdicts if one.prompt_hash]
+    makers = {(verdict.model, verdict.generator_hash) for verdict in generated}
+    if not makers:
+        return _others(material)
+    prompts = {display(one.transformation, pooled=False).lower(): one.prompt_hash[:8] for one in generated}
+    hashes = listed([f"{name} {digest}" for name, digest in prompts.items()])
+    spec = material.study.generator
+    told = listed(sorted(model for model, _ in makers))
+    if makers == {(spec.model, generator_hash(spec))}:  # else the study names another one by now
+        sampling = spec.sampling
+        how = f" (temperature {sampling.temperature:g}, top_p {sampling.top_p:g}, up to {sampling.max_tokens:,} tokens)"
+        if isinstance(spec, RecordedGenerator):  # how these were sampled the study does not know
+            how = "; its outputs were recorded before"
+        told += (f", revision {spec.revision}" if spec.revision else "") + how
+    return [f"The generator was {told}.", f"The hashes of the prompts begin with: {hashes}.", *_others(material)]
+
+
+def _others(material: CampaignMaterial) -> list[str]:
+    """What no generator made, and what of the transformations is not HTEB's."""
+    told = [
+        _MADE_BY.get(kind, _FILE).format(
+            name=display(name, pooled=False), lower=display(name, pooled=False).lower(), model=model, digest=digest
+        )
+        for name, model, kind, digest in dict.fromkeys(
+            (one.transformation, one.model, one.generator_kind, one.generator_hash[:8])
+            for one in material.verdicts
+            if not one.prompt_hash
+        )
+    ]
+    kinds = material.study.transforming
+    names = dict.fromkeys(one.transformation for one in material.verdicts)
+    own = [name for name in names if name in kinds and name not in EIGHT]
+    if own:
+        axes = [f"{display(name, pooled=False).lower()} (axis {kinds[name].axis})" for name in own]
+        told.append(f"Not HTEB's but this study's own {'is' if len(own) == 1 else 'are'} {listed(axes)}.")
+    changed = [display(name, pooled=False) for name in own if kinds[name].meaning == "changed"]
+    if changed:
+        told.append(f"{listed(changed)} {'is' if len(changed) == 1 else 'are'} meant to change the meaning.")
+    return told
+
+
+_SHARES = (
+    "intervals of labels' shares are Wilson's, of the effective number of answers (Franco et al. 2019, J. Survey Stat."
+    " Methodol. 7, 334-364)."
+)
+LABELS = (
+    "Agreement on labels is Gwet's AC1 (Gwet 2008, Br. J. Math. Stat. Psychol. 61, 29-48), Fleiss' kappa (Fleiss 1971,"
+    " Psychological Bulletin 76, 378-382) and Krippendorff's alpha with the nominal metric, on several labels alpha"
+    f" with MASI's distance (Passonneau 2006, LREC); {_SHARES}"
+)
+OF_TASKS = (
+    "How far raters agree on tasks, and how right they are, is in the report on people and models (plumbline"
+    f" human-report); {_SHARES}"
+)
+
+RANKINGS = (
+    "Agreement on rankings is the mean over pairs of Kendall's tau-b of every two raters of a pair (Kendall 1945,"
+    " Biometrika 33, 239-251; Ehrenberg 1952, Biometrika 39, 82-87), 0 by chance, and of Kendall's W corrected for ties"
+    " (Kendall and Babington Smith 1939, Ann. Math. Stat. 10, 275-287), which by chance is 1 over the number of raters;"
+    " intervals are t intervals over pairs. Equal labels share the mean of their ranks."
+)
+
+
+def many(number: int, thing: str) -> str:
+    """`1 rating`, `2 ratings`, `1,000 ratings`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def verb(number: int, thing: str, one: str, several: str) -> str:
+    """`1 rater was`, `2 raters were`."""
+    return f"{many(number, thing)} {one if number == 1 else several}"
+
+
+def other_questions(study: Study, rubric: Rubric, plain: Collection[str]) -> list[str]:
+    """The questions that are no ratings on the rubric's scale."""
+    if does_tasks(study):
+        return [_asked(task, rubric) for task in read_tasks(study)]
+    told = []
+    for question, one in zip(rubric.questions, rubric.asked(), strict=True):
+        if one.name in plain:
+            continue
+        kinds = {"label": "one of", "multi_label": "any of", "ranking": "the order of"}
+        what = f"{kinds[one.kind]} {', '.join(one.labels)}" if one.labels else "a text"
+        what = f"{one.scale[0]} to {one.scale[-1]}" if one.kind == "rating" else what
+        where = f", of {listed([display(pool) for pool in one.pools])} alone" if one.pools else ""
+        need = "" if one.required else ", which need not be given"
+        told.append(f"{one.name} (“{question.title['en']}”) asked for {what}{where}{need}.")
+    return told
+
+
+def _asked(task: HumanTask, rubric: Rubric) -> str:
+    """What is asked in a task; of candidates, or of their order, once."""
+    title = next(one.title["en"] for one in rubric.questions if one.name == task.task)
+    *names, last = answers_of(task)
+    more = ", several of which may be chosen" if task.asked == "labels" else ""
+    more = ", of each candidate" if task.asked in ("graded", "binary") else more
+    more = f", and for an order of {many(task.candidates, 'candidate')}" if task.asked == "ranked" else more
+    return f"{task.task} (“{title}”) asked for {', '.join(names)} or {last}{more}."
+
+
+def several_rules(rule: AcceptanceSpec) -> str:
+    """Rules of their own, in words."""
+    told = []
+    for one in rule.rules:
+        end = (
+            "lower end of the 95% interval of the "
+            if one.at_least is not None
+            else "upper end of the 95% interval of the "
+        )
+        what = f"{end if one.by == 'interval' else ''}{one.statistic}{f' of {one.label}' if one.label else ''}"
+        where = f" ({listed([display(pool) for pool in one.pools])})" if one.pools else ""
+        if instead := [] if one.pools else _judged_otherwise(one.question, rule):
+            where = f" (but of {listed([display(pool) for pool in instead])})"
+        limit = f"at {'least' if one.at_least is not None else 'most'} {one.limit:g}"
+        told.append(f"{what} of {one.question} {limit}{where}")
+    rest = "rejected where one has even the other end beyond, and undecided otherwise"
+    last = rest if any(one.by == "interval" for one in rule.rules) else "rejected otherwise"
+    return f"accepted where {'all' if rule.combine == 'all' else 'any'} of these hold: {'; '.join(told)}; {last}"
+
+
+def _judged_otherwise(question: str, rule: AcceptanceSpec) -> list[str]:
+    """The pools that have rules of their own about a question: those for all pools do not hold there."""
+    return sorted({pool for one in rule.rules if one.question == question for pool in one.pools})
+
+
+def dated_words(rated: pd.DataFrame) -> str:
+    """From when ratings are; files without times say it of none of theirs."""
+    unknown = untimed(rated)
+    if unknown.all():
+        return "of unknown time"
+    days = [f"{rated.loc[~unknown, 'submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
+    dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
+    return f"{dated} (those of files without times aside)" if unknown.any() else dated

@@ -1,0 +1,326 @@
+"""What raters judge where it is not pairs of a transformation: the items that a study's subject gives."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from annotation.human.asking import apart
+from annotation.human.drawing import DrawnItem, cut
+from annotation.human.records import HumanItem, HumanTask
+from annotation.human.tasks import PreparedTask
+from annotation.human.wording import fields_of
+from annotation.questions import QuestionScale
+from annotation.rubric import Rubric
+from generation.datasets.dataset import items_of
+from generation.datasets.loading import iter_datasets
+from generation.datasets.tables import read_frame, row_number
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.fields import Kind, Value, kept, kind_of, messages, plain
+from plumbline.identity import identity
+from plumbline.languages import language_code
+from plumbline.records import Pair, nfc
+from plumbline.study import Study
+from plumbline.study.judged import VerdictUnit
+from plumbline.study.subject import OF_TEXTS, TEXT, InstructionsSubject, ItemGroup, ItemsSubject, TextsSubject
+from plumbline.words import shows
+
+_WHAT = {"text": "a text", "chat": "a list of messages", "list": "a list of texts"}
+
+
+@dataclass(frozen=True)
+class SubjectItem:
+    """An item that may be drawn."""
+
+    group: str
+    language: str  #: code
+    output_language: str  #: of its second text; else the same
+    dataset: str  #: the file or data set that it is of
+    task_type: str
+    fields: Mapping[str, Value]  #: those that the rubric shows, in its order
+    apart: tuple[str, ...] = ()  #: fields by which it is another item where its text is the same
+    expected: Mapping[str, Any] = field(default_factory=dict)  #: right answers by question, as they are kept
+    maker: tuple[str, str] = ("", "")  #: where it comes from, and a hash of that where there is one
+
+    @property
+    def key(self) -> str:
+        """Its identity: equal items of a group are one."""
+        return identity("item-v1", self.group, self.language, self.output_language, dict(self.fields))
+
+    @property
+    def text(self) -> str:
+        """What it is compared by with others, as plain text."""
+        return "\n\n".join(plain(value) for name, value in self.fields.items() if name not in self.apart)
+
+    def pair(self, kind: VerdictUnit) -> Pair:
+        """As a row of the sample, or, where right answers are known, of the controls."""
+        known, key = bool(self.expected), self.key
+        expected = {name: self.expected[name] for name in sorted(self.expected)}
+        return Pair(
+            pair_id=identity("known-v1", key, expected) if known else identity("pair-v1", key, ""),
+            key=key,
+            transformation=self.group,
+            axis=kind.axis,
+            pool=kind.pool,
+            dataset=self.dataset,
+            task_type=self.task_type,
+            language=self.language,
+            output_language=self.output_language,
+            seed=0,
+            control="known" if known else "",
+            original="",
+            transformed="",
+            model=self.maker[0],
+            generator_hash=self.maker[1],
+            prompt_hash="",
+            generator_kind=kind.axis,
+            fields=kept(self.fields),
+            expected=json.dumps(expected, ensure_ascii=False) if known else "",
+            queue=kind.queue if isinstance(kind, ItemGroup) else "",
+        )
+
+
+def field_value(cell: Any, kind: Kind, where: str) -> Value:
+    """A cell as a field's value, in NFC. Raises DataError for what is none; `where` names file, row and field.
+
+    Lists and chats in tables of text stand there as JSON.
+    """
+    if kind != "text" and isinstance(cell, str):
+        try:
+            cell = json.loads(cell)
+        except ValueError:
+            raise DataError(f"{where} is no {kind}: it takes {_WHAT[kind]}, in a CSV file as JSON") from None
+    if kind == "text":
+        if not isinstance(cell, str) or not shows(cell) or "\0" in cell:
+            raise DataError(f"{where} has no text; give it one, or remove the row")
+        return nfc(cell)
+    if kind == "chat":
+        if wrong := messages(cell):
+            raise DataError(f"{where} {wrong}; a chat is a list like [{{role: user, content: Hello}}]")
+        return [{name: nfc(part) for name, part in one.items()} for one in cell]
+    if not isinstance(cell, list) or not cell or not all(isinstance(one, str) and shows(one) for one in cell):
+        raise DataError(f"{where} is not a list of texts; every entry needs one")
+    return [nfc(one) for one in cell]
+
+
+def right_answer(cell: Any, asked: QuestionScale, where: str) -> Any:
+    """A cell of a column of right answers in the form in which answers are kept; None where it is empty.
+
+    Raises DataError for what is no answer to the question.
+    """
+    if cell is None or cell != cell or (isinstance(cell, str) and not shows(cell)):  # noqa: PLR0124 (NaN)
+        return None
+    value = cell.strip() if isinstance(cell, str) else cell
+    if asked.kind == "rating" and not isinstance(value, bool):
+        with contextlib.suppress(TypeError, ValueError):
+            value = int(value) if float(value).is_integer() else value
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        value = ", ".join(map(str, value))
+    value = asked.kept(value if isinstance(value, int) else str(value))
+    if wrong := asked.wrong(value):
+        raise DataError(f"{where}: {wrong}")
+    return value
+
+
+def read_texts(study: Study, subject: TextsSubject | InstructionsSubject, rubric: Rubric) -> list[SubjectItem]:
+    """The file's items, in its order; rows with right answers among them. Raises DataError with file, row and field."""
+    path = subject.file(study)
+    if not path.is_file() and isinstance(subject, InstructionsSubject):
+        raise DataError(f"{path} is not there yet; run `{study.command('generation.instructions')}` first")
+    if not path.is_file():
+        raise DataError(f"subject: no file {path}; correct `path` in the study")
+    frame = read_frame(path)
+    if frame.empty:
+        raise DataError(f"{path}: has no rows; give it texts")
+    columns = {
+        "text": subject.text,
+        **({"group": subject.group} if subject.group else {}),
+        **{f"context.{name}": column for name, column in subject.context.items()},
+        **{f"expected.{name}": column for name, column in subject.expected.items()},
+    }
+    for key, column in columns.items():
+        if column not in frame.columns:
+            hint = nearest(column, [str(known) for known in frame.columns])
+            raise DataError(f"{path}: no column {column!r}; {hint} (`subject.{key}` names it)")
+    reader = _TextRows(subject, rubric, path)
+    items = [reader.item(row, cells) for row, cells in zip(frame.index, frame.to_dict("records"), strict=True)]
+    right = dict[str, Any]()
+    for row, item in zip(frame.index, items, strict=True):
+        if item.expected and right.setdefault(item.key, item.expected) != item.expected:
+            raise DataError(
+                f"{path}: row {row_number(row)}: the same text has other right answers in an earlier row; keep one"
+            )
+    there = {item.group for item in items if not item.expected}
+    if empty := [name for name in subject.groups if name not in there]:
+        raise DataError(f"{path}: has no text of the group {empty[0]!r}; add some, or take it out of `subject.groups`")
+    return items
+
+
+class _TextRows:
+    """The rows of a file as items."""
+
+    def __init__(self, subject: TextsSubject | InstructionsSubject, rubric: Rubric, path: Path) -> None:
+        self._subject, self._path = subject, path
+        self._asked = {one.name: one for one in rubric.asked()}
+        self._shown = [(one.name, one.kind) for one in rubric.fields.shown]
+
+    def item(self, row: Any, cells: dict[Any, Any]) -> SubjectItem:
+        subject, where = self._subject, f"{self._path}: row {row_number(row)}"
+        columns = {TEXT: subject.text, **subject.context}
+        fields = {
+            name: field_value(cells[columns[name]], kind, f"{where}, field {columns[name]!r}")
+            for name, kind in self._shown
+        }
+        answers = {
+            name: right_answer(cells[column], self._asked[name], f"{where}, field {column!r}")
+            for name, column in subject.expected.items()
+        }
+        language = self._language(cells.get("language"), where)
+        return SubjectItem(
+            group=self._group(cells, where),
+            language=language,
+            output_language=language,
+            dataset=self._path.stem[:100],
+            task_type=subject.kind,
+            fields=fields,
+            apart=tuple(subject.context),
+            expected={name: answer for name, answer in answers.items() if answer is not None},
+            maker=(self._path.name, ""),
+        )
+
+    def _group(self, cells: dict[Any, Any], where: str) -> str:
+        groups = self._subject.groups
+        if not self._subject.group:
+            return groups[0]
+        found = cells[self._subject.group]
+        name = found.strip() if isinstance(found, str) else str(found)
+        if name not in groups:
+            known = nearest(name, list(groups))
+            raise DataError(f"{where}, field {self._subject.group!r}: no group is called {name[:60]!r}; {known}")
+        return name
+
+    def _language(self, cell: Any, where: str) -> str:
+        if cell is None or pd.isna(cell) or not str(cell).strip():
+            return self._subject.language
+        try:
+            return language_code(str(cell))
+        except StudyError as error:
+            raise DataError(f"{where}, field 'language': {error}") from None
+
+
+def read_tasks(study: Study, subject: ItemsSubject, rubric: Rubric) -> Iterator[SubjectItem | str]:
+    """The items of all data sets, in order; of one that lacks a text that raters are to see, its group's name.
+
+    Raises StudyError for a field that no item of a data set has, and what `load_dataset` raises.
+    """
+    for dataset in iter_datasets(study):
+        group = dataset.name
+        wanted = {one.name: one.kind for one in rubric.fields.of(group)}
+        there = dict[str, str]()
+        found = list(items_of(dataset, subject.candidates))
+        for one in found:
+            there |= {name: kind_of(value) for name, value in one.fields.items()}
+        for name, kind in wanted.items():
+            if there.get(name) != kind:
+                has = ", ".join(f"{other} ({own})" for other, own in there.items())
+                raise StudyError(
+                    f"{study.file}: rubric {rubric.name!r} shows the field {name!r} ({kind}) of {group!r}, whose items"
+                    f" have {has}; correct its `fields`, or say there with `pools` which data sets have it"
+                )
+        for one in found:
+            if not set(wanted) <= set(one.fields):
+                yield group
+                continue
+            yield SubjectItem(
+                group=group,
+                language=one.language,
+                output_language=one.output_language,
+                dataset=group,
+                task_type=dataset.task,
+                fields={name: one.fields[name] for name in wanted},
+                maker=(group, dataset.revision),
+            )
+
+
+def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter[str]]:
+    """All items of a subject, in their order, each once; and by group how many lack a text that raters are to see.
+
+    Raises DataError or StudyError for what cannot be judged.
+    """
+    lacking, found = Counter[str](), list[SubjectItem]()
+    if isinstance(study.subject, OF_TEXTS):
+        found = read_texts(study, study.subject, rubric)
+    elif isinstance(study.subject, ItemsSubject):
+        for one in read_tasks(study, study.subject, rubric):
+            if isinstance(one, str):
+                lacking[one] += 1
+            else:
+                found.append(one)
+    else:
+        raise StudyError(f"{study.file}: its subject is pairs, which are drawn from outputs")
+    return list({(item.key, bool(item.expected)): item for item in reversed(found)}.values())[::-1], lacking
+
+
+@dataclass(frozen=True)
+class TaskItemTexts:
+    """A task's items as raters see them, without what is right."""
+
+    items: list[HumanItem]
+    pairs: list[Pair]
+
+
+def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
+    """The records of a task, in its items' order."""
+    items, pairs = list[HumanItem](), list[Pair]()
+    for chosen in prepared.drawn.items:
+        own = [item.pair(kind) for item in _items(prepared.task, chosen)]
+        pairs += own
+        one, several = chosen.one, apart(prepared.task)
+        by_name = dict(zip(chosen.shown, own, strict=True)) if several else {}
+        items.append(
+            HumanItem(
+                pair_id="" if several else own[0].pair_id,
+                task=prepared.task.task,
+                subset=one.subset,
+                item=one.item,
+                language=one.language,
+                candidates=chosen.candidates,
+                shown=chosen.shown,
+                records=tuple(by_name[name].pair_id for name in chosen.candidates) if several else (),
+                n_chars=sum(map(len, _texts(chosen))),
+            )
+        )
+    return TaskItemTexts(items, pairs)
+
+
+def _texts(chosen: DrawnItem) -> Iterator[str]:
+    for value in chosen.one.fields.values():
+        yield from [value] if isinstance(value, str) else value
+    yield from (chosen.one.candidates[name] for name in chosen.candidates)
+
+
+def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
+    """What stands in a record each: the item with all its candidates, or with one of them."""
+    one = chosen.one
+    texts = [one.candidates[name] for name in chosen.shown]
+    beside: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]
+    if apart(task):
+        beside = [{"passage": text} for text in texts]
+    for more in beside:
+        values: dict[str, Value] = {**one.fields, **more}
+        yield SubjectItem(
+            group=task.task,
+            language=one.language,
+            output_language=one.output_language,
+            dataset=task.dataset,
+            task_type=task.task_type,
+            fields={name: cut(values[name], task.cut) for name in fields_of(task)},
+            maker=(task.source[:200], task.revision[:200]),
+        )

@@ -1,0 +1,194 @@
+"""A board: models ranked over a benchmark's tasks, what the ranking rests on, and its files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from evaluation.benchmarks.matrix import Scores, closed
+from evaluation.benchmarks.options import Commands, add_command, add_run_options, add_source_options, out_of
+from evaluation.benchmarks.selection_files import PACKAGES, package_version, plain
+from evaluation.benchmarks.sources import slash
+from evaluation.display import hundred, short_names
+from evaluation.report.boards import notes, printed
+from evaluation.results import read_scores
+from evaluation.tables.pairs import originals
+from evaluation.tables.ranks import board
+from generation.output_statistics import shown
+from plumbline import cli
+from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.identity import identity
+from plumbline.study import Study
+
+if TYPE_CHECKING:
+    pass
+
+NAME, SUMMARY = "board", "board.json"
+_OF_STUDY = (
+    "original scores of whole data sets; each counts once: the split that the study names, the mean over its subsets"
+    " (languages)"
+)
+_CHANGES = {
+    "InstructionReranking": "p-MRR, which is -100 to 100 and near 0",
+    "InstructionRetrieval": "p-MRR, which is -100 to 100 and near 0",
+    "instruction_reranking": "p-MRR, which is -100 to 100 and near 0",
+}
+
+
+@dataclass(frozen=True)
+class RankedModels:
+    """A board (`evaluation.tables.ranks.board`) of `scores`, and the types of its tasks in their order."""
+
+    scores: Scores
+    types: dict[str, str]
+    seed: int
+    table: pd.DataFrame
+
+    @property
+    def kinds(self) -> list[str]:
+        """The types, each once."""
+        return list(dict.fromkeys(self.types.values()))
+
+    def exhibit(self) -> Exhibit:
+        """It as people read it."""
+        frame, n = self.scores.frame, len(self.types)
+        points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # the table has them times 100 already
+        form = partial(shown, digits=2) if points else hundred
+        rows = printed(self.table, self.kinds, str, mean="Mean of types", shown=form)
+        counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
+        said = [*self.scores.notes, f"tasks: {counts}; Mean of types: the mean of the types' means"]
+        said += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
+                 if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
+        said += notes(self.table, n, "tasks")
+        for kind in ("model", "task"):
+            own = [one.name for one in self.scores.left if one.kind == kind]
+            more = ", ..." if len(own) > 5 else ""
+            said += (
+                [f"left out: {len(own)} {kind}{'s' if len(own) > 1 else ''} ({', '.join(own[:5])}{more}); {SUMMARY}"]
+                if own
+                else []
+            )
+        said += reasons(self.table["model"], self.table["reason"])
+        caption = f"{len(self.table)} models ranked over {n} tasks{'' if points else ', scores times 100'}"
+        return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(said))
+
+
+def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> RankedModels:
+    """The board of scores that were read (`evaluation.benchmarks.options`), gaps ranked as mteb does."""
+    frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
+    types = {str(name): str(facts["type"][str(name)]) for name in frame}
+    return RankedModels(scores, types, seed, board(frame, types, seed=seed))
+
+
+def of_study(study: Study, gaps: str, seed: int) -> RankedModels:
+    """The board of a study's original scores."""
+    found = originals(read_scores(study))
+    found = found.assign(model=found["model"].map(short_names(set(found["model"]))))
+    order = list(found["dataset"].drop_duplicates())
+    frame = found.pivot(index="model", columns="dataset", values="original")[order]
+    frame = frame.rename_axis(index=None, columns=None)
+    scores = closed(Scores(frame, {str(name): str(name) for name in frame.index}, notes=(_OF_STUDY,)), gaps)
+    task_types = dict(zip(found["dataset"], found["task_type"], strict=True))
+    types = {str(name): str(task_types[name]) for name in scores.frame}
+    return RankedModels(scores, types, seed, board(scores.frame, types, seed=seed))
+
+
+def write(folder: Path, ranked: RankedModels, source: str) -> None:
+    """Write the table in its forms and what it rests on, each file atomically."""
+    exhibit = ranked.exhibit()
+    frame = ranked.scores.frame
+    matrix = [[str(name), *map(float, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
+    summary = {
+        "from": source,
+        "types": ranked.types,
+        "notes": list(exhibit.notes),
+        "left_out": [vars(one) for one in ranked.scores.left],
+        "rests_on": {
+            "files": ranked.scores.files,
+            "scores": identity("score-matrix-v1", list(ranked.types), plain(matrix)),
+            "task_list": identity("task-list-v1", list(ranked.types)),
+        },
+        "seed": ranked.seed,
+        "versions": {name: package_version(name) for name in PACKAGES},
+    }
+    write_files(
+        folder,
+        {
+            f"{NAME}.csv": csv_bytes(ranked.table),
+            f"{NAME}.md": exhibit.markdown().encode(),
+            f"{NAME}.tex": exhibit.latex().encode(),
+            SUMMARY: (json.dumps(plain(summary), indent=2, ensure_ascii=False) + "\n").encode(),
+        },
+    )
+
+
+_EXAMPLE = """example: python -m evaluation.benchmarks board --from "MTEB(eng, v2)" --gaps models
+
+From a table of scores, or from the original scores of a study:
+
+  python -m evaluation.benchmarks board --from scores.csv --out exports/mine/board
+  python -m evaluation.benchmarks board --from studies/mine.yaml
+"""
+
+
+def add_board_command(commands: Commands) -> None:
+    """`board`, with its options."""
+    parser = add_command(
+        commands,
+        "board",
+        _board,
+        "models ranked on a benchmark: Borda counts, means by type, and how sure each rank is",
+        "Rank models by Borda count over a benchmark's tasks, with means over tasks and over types, and\n"
+        "95% intervals: which models can be told apart.",
+        _EXAMPLE,
+    )
+    add_source_options(parser, "; or a study's file")
+    add = parser.add_argument
+    add("--gaps", choices=("keep", "models", "tasks", "fewest"), default="keep",
+        help="with missing scores: rank as mteb does, no points for them (default: keep); or leave out models, tasks,"
+        " or whichever lacks most")  # fmt: skip
+    add("--exports", metavar="DIR", help="with a study: where its records are (default: exports/)")
+    add_run_options(parser, "the tasks that are drawn anew", "board")
+
+
+def _board(options: argparse.Namespace) -> int:
+    out = out_of(options, "board")
+
+    ranked = _of_study(options) if options.source.endswith((".yaml", ".yml")) else _of_scores(options)
+    if not len(ranked.table):
+        raise DataError(f"--from {options.source}: no model has a score; nothing can be ranked")
+    shown = ranked.exhibit()
+    write(out, ranked, options.source)
+    print(shown.caption)
+    cells = [list(map(str, row)) for row in shown.printed.itertuples(index=False)]
+    print(cli.columns(list(map(str, shown.printed.columns)), cells))
+    print("\n".join(["", *(f"- {note}" for note in shown.notes)]))
+    print(f"-> {out}: {NAME}.csv, .md, .tex, {SUMMARY}")
+    return 0
+
+
+def _of_scores(options: argparse.Namespace) -> RankedModels:
+    from evaluation.benchmarks.matrix import closed  # noqa: PLC0415
+    from evaluation.benchmarks.options import read  # noqa: PLC0415
+
+    scores, facts, _ = read(options)
+    return of_scores(closed(scores, options.gaps), facts, options.seed)
+
+
+def _of_study(options: argparse.Namespace) -> RankedModels:
+    from plumbline.study import load_study  # noqa: PLC0415
+
+    unfit = {"--benchmark": options.benchmark, "--languages": options.languages, "--tasks": options.tasks}
+    if named := [name for name, given in unfit.items() if given]:
+        raise StudyError(f"{named[0]} is not for a study, whose data sets are the tasks; leave it out")
+    return of_study(load_study(options.source, options.exports), options.gaps, options.seed)

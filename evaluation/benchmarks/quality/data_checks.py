@@ -1,0 +1,352 @@
+"""Checks of a task's gold: labels, scores, and what searches are to find."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evaluation.benchmarks.quality.contents import TRAIN, ContentPart, Contents
+from evaluation.benchmarks.quality.findings import ROWS, Finding, found, rows_of, together, undefined
+from plumbline.errors import DataError, StudyError
+from plumbline.reading import read_json
+from plumbline.study.datasets import SEARCHES, TRAINED
+from plumbline.study.evaluation import ModelSpec
+from plumbline.words import count_words, shows
+
+_LABELLED = (*TRAINED, "clustering", "pair_classification")
+_UNFOUND = {False: "mteb leaves it out without a word", True: "it counts as 0 for every model"}
+_SCORED = ("sts", "str", "summarisation")
+
+
+def check_gold(contents: Contents) -> Iterator[Finding]:
+    """All checks of labels, scores and judgements that a task of its type can have."""
+    if contents.kind in _LABELLED:
+        yield labels(contents)
+        yield rare_labels(contents)
+    if contents.kind in _SCORED:
+        yield constant_gold(contents)
+    if contents.kind in (*_LABELLED, "sts", "str"):
+        yield conflicts(contents)
+    if contents.kind in SEARCHES:
+        yield from _searches(contents)
+
+
+def labels(contents: Contents) -> Finding:
+    """The number of labels in the part that has fewest; of several levels those of the first."""
+    counts = [(len(set(_labels(contents, part))), part) for part in contents.parts if len(part.gold)]
+    if not counts:
+        return found("labels", 0, "there is no label")
+    least, part = min(counts, key=lambda one: one[0])
+    said = f"{least:,} labels in split {part.split}{_subset(part)}"
+    if not least:
+        return found("labels", 0, said)
+    most, number = Counter(_labels(contents, part)).most_common(1)[0]
+    return found("labels", least, f"{said}; the most frequent, {most}, has {number / len(part.items):.0%} of the items")
+
+
+def rare_labels(contents: Contents) -> Finding:
+    """Scored labels of which nothing can be told: with one item alone, or with none to train on."""
+    rows, rare = [], 0
+    trained = {
+        part.subset: set(_labels(contents, part)) for part in contents.parts if part.split == TRAIN and len(part.gold)
+    }
+    for part in contents.with_gold:
+        counts = Counter(_labels(contents, part))
+        why = {label: "the only item of its label" for label, number in counts.items() if number == 1}
+        if part.subset in trained:
+            unseen = counts.keys() - trained[part.subset]
+            why |= dict.fromkeys(unseen, "its label is not in the train split")
+        rare += len(why)
+        own = [{str(label) for label in _several(contents, gold)} & why.keys() for gold in part.gold] if why else []
+        places = [place for place, some in enumerate(own) if some]
+        rows.append(rows_of(part, places, [f"{min(own[place])}: {why[min(own[place])]}" for place in places]))
+    return found("rare_labels", rare, f"{rare:,} of them" if rare else "none", together(rows))
+
+
+def constant_gold(contents: Contents) -> Finding:
+    """The number of distinct gold scores in the part that has fewest."""
+    counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.with_gold]
+    least, part = min(counts, key=lambda one: one[0])
+    return found("constant_gold", least, f"{least:,} distinct scores of {part.what}{_subset(part)}")
+
+
+def conflicts(contents: Contents) -> Finding:
+    """Items whose texts, case aside, stand in the same subset with another gold label or score, in any split.
+
+    mteb's cleaning leaves them out (`filter_unclear_label`).
+    """
+    seen: dict[tuple[str, tuple[str, ...]], set[Any]] = defaultdict(set)
+    parts = [part for part in contents.parts if len(part.gold)]
+    keys = {id(part): [(part.subset, tuple(text.strip().lower() for text in one)) for one in part.texts]
+            for part in parts}  # fmt: skip
+    for part in parts:
+        for key, gold in zip(keys[id(part)], part.gold, strict=True):
+            seen[key].add(_plain(gold))
+    number, rows = 0, []
+    for part in parts:
+        places = [place for place, key in enumerate(keys[id(part)]) if len(seen[key]) > 1]
+        number += len(places)
+        told = ["; ".join(sorted(map(str, seen[keys[id(part)][place]]))) for place in places]
+        rows.append(rows_of(part, places, told))
+    size = sum(len(part.items) for part in parts)
+    return found("conflicts", number / max(1, size), f"{number:,} of {size:,} items", together(rows))
+
+
+def _searches(contents: Contents) -> Iterator[Finding]:
+    """Queries without relevant passages, judged passages that are not there, and candidates that leave no choice."""
+    lacking, missing, alone = list[dict[str, str]](), list[dict[str, str]](), list[dict[str, str]]()
+    for search in contents.searches:
+        at = {"subset": search.subset, "split": "test", "part": "queries", "text": ""}
+        for query in search.queries:
+            judged = search.relevant.get(query, {})
+            relevant = {passage for passage, value in judged.items() if value > 0}
+            if not relevant:
+                lacking.append(at | {"item": query, "detail": _UNFOUND[bool(judged)]})
+            for passage in sorted(judged.keys() - search.passages):
+                missing.append(at | {"item": query, "detail": f"no passage {passage}"})
+            ranked = set(search.candidates.get(query, ()))
+            if ranked and ranked <= relevant:
+                alone.append(at | {"item": query, "detail": f"{len(ranked)} candidates, all relevant"})
+    size = sum(len(search.queries) for search in contents.searches)
+    for check, own in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
+        frame = pd.DataFrame(own, columns=list(ROWS))
+        yield found(check, len(own), f"{len(own):,} beside {size:,} queries" if own else "none", frame)
+
+
+def _labels(contents: Contents, part: ContentPart) -> list[str]:
+    return [str(label) for gold in part.gold for label in _several(contents, gold)]
+
+
+def _several(contents: Contents, gold: Any) -> list[Any]:
+    """An item's labels: one, or all of multilabel classification; of several levels the first."""
+    if not isinstance(gold, (list, tuple)):
+        return [gold]
+    return list(gold) if contents.kind == "multilabel_classification" else list(gold[:1])
+
+
+def _plain(gold: Any) -> Any:
+    return tuple(sorted(map(str, gold))) if isinstance(gold, (list, tuple)) else gold
+
+
+def _subset(part: ContentPart) -> str:
+    return "" if part.subset in ("", "default") else f", subset {part.subset}"
+
+
+_SHORT = 3  # characters
+Key = tuple[str, ...]
+
+
+def check_texts(contents: Contents) -> Iterator[Finding]:
+    """All checks that need texts alone."""
+    sizes = [(len(part.items), part) for part in contents.scored]
+    least, part = min(sizes, key=lambda one: one[0])
+    yield found("items", least, f"{least:,} {part.what}{_where(part)}")
+    yield duplicates(contents)
+    if contents.kind in TRAINED:
+        yield leakage(contents)
+    yield _marked(contents, "empty_texts", lambda text: not shows(text))
+    yield _marked(contents, "short_texts", lambda text: len(text.strip()) <= _SHORT and shows(text))
+    yield uneven_lengths(contents)
+
+
+def duplicates(contents: Contents) -> Finding:
+    """Items all of whose texts repeat those of an earlier one of their split, white space at the ends aside.
+
+    So mteb compares them (`mteb.data_cleaning.remove_duplicates`).
+    """
+    shares, rows = [], []
+    for part in contents.parts:
+        first: dict[Key, int] = {}
+        again = [(place, at) for place, key in enumerate(_keys(part)) if (at := first.setdefault(key, place)) != place]
+        shares.append((len(again) / max(1, len(part.items)), len(again), part))
+        rows.append(rows_of(part, [place for place, _ in again], [f"as {part.items[at]}" for _, at in again]))
+    share, number, part = max(shares, key=lambda one: one[:2])
+    said = f"{number:,} of {len(part.items):,} {part.what}{_where(part)}" if number else "no item repeats another"
+    return found("duplicates", share, said, together(rows))
+
+
+def leakage(contents: Contents) -> Finding:
+    """Scored items whose texts stand in the train split of any subset, whatever their label.
+
+    So mteb compares them (`mteb.data_cleaning.remove_train_leakage`).
+    """
+    train = [part for part in contents.parts if part.split == TRAIN]
+    if not train:
+        return undefined("leakage", "the task trains on the split that it scores")
+    known = {key: f"{item} of train" for part in train for key, item in zip(_keys(part), part.items, strict=True)}
+    number, rows = 0, []
+    for part in contents.scored:
+        leaked = [(place, known[key]) for place, key in enumerate(_keys(part)) if key in known]
+        number += len(leaked)
+        rows.append(rows_of(part, [place for place, _ in leaked], [f"as {item}" for _, item in leaked]))
+    size = sum(len(part.items) for part in contents.scored)
+    return found("leakage", number / max(1, size), f"{number:,} of {size:,} scored items", together(rows))
+
+
+def uneven_lengths(contents: Contents) -> Finding:
+    """The longest text by the mean length, in characters, in the part where that is most."""
+    worst, said, rows = 0.0, "there is no text", []
+    for part in contents.parts:
+        lengths = np.array([sum(map(len, one)) for one in part.texts], dtype=np.float64)
+        mean = float(lengths.mean()) if len(lengths) else 0.0
+        if not mean:
+            continue
+        far = np.flatnonzero(lengths > 50 * mean)
+        rows.append(rows_of(part, far.tolist(), [f"{lengths[place]:.0f} characters" for place in far]))
+        if lengths.max() / mean > worst:
+            worst = float(lengths.max()) / mean
+            said = f"{lengths.max():,.0f} characters beside {mean:,.1f} on the mean of {part.what}{_where(part)}"
+    return found("uneven_lengths", worst or math.nan, said, together(rows))
+
+
+def _marked(contents: Contents, check: str, wrong: Callable[[str], bool]) -> Finding:
+    """How many items have a text that is wrong."""
+    number, rows = 0, []
+    for part in contents.parts:
+        places = [place for place, texts in enumerate(part.texts) if any(map(wrong, texts))]
+        number += len(places)
+        rows.append(rows_of(part, places, [""] * len(places)))
+    return found(check, number, f"{number:,} items" if number else "none", together(rows))
+
+
+def _keys(part: ContentPart) -> Iterator[Key]:
+    """What items are compared by."""
+    return (tuple(text.strip() for text in texts) for texts in part.texts)
+
+
+def _where(part: ContentPart) -> str:
+    """Where a part stands, if that says anything."""
+    subset = "" if part.subset in ("", "default") else f", subset {part.subset}"
+    return f" (split {part.split}{subset})"
+
+
+_ENOUGH = 10**6  # what libraries write where they know no limit is far larger
+ANY = sys.maxsize  # of models that read a text of any length
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A model and how many tokens of a text it reads, prompts and marks at both ends among them.
+
+    Without a tokenizer a text has at least as many tokens as words, so that no text is called too long that is not.
+    """
+
+    model: str
+    tokens: int
+    tokenizer: Any = None
+
+    @property
+    def counted(self) -> str:
+        """How tokens are counted."""
+        return "its own tokenizer" if self.tokenizer is not None else "words: in tokens there may be more"
+
+    def cut(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Which texts it does not read to the end."""
+        made = np.zeros(len(texts), np.bool_)
+        # No tokenizer makes more tokens of a text than it has bytes, and two marks.
+        asked = [place for place, text in enumerate(texts) if 4 * len(text) + 2 > self.tokens]
+        if self.tokenizer is None:
+            made[asked] = [count_words(texts[place]) > self.tokens for place in asked]
+        else:
+            asked = [place for place in asked if len(texts[place].encode()) + 2 > self.tokens]
+            found = self.tokenizer.encode_batch_fast([texts[place] for place in asked])
+            made[asked] = [len(one.ids) > self.tokens for one in found]
+        return made
+
+
+def too_long(contents: Contents, readers: Sequence[Reader]) -> Finding:
+    """The share of texts that the model which cuts most of them does not read to the end."""
+    if not readers:
+        return undefined("long_texts", "no model of the study says how many tokens it reads")
+    texts = [text for part in contents.parts for one in part.texts for text in one]
+    counts = [(reader.cut(texts), reader) for reader in readers]
+    cut, reader = max(counts, key=lambda one: (int(one[0].sum()), -one[1].tokens))
+    number, rows, start = int(cut.sum()), [], 0
+    for part in contents.parts:
+        width = len(part.texts[0]) if part.texts else 1
+        own = cut[start : start + len(part.items) * width].reshape(-1, width).any(axis=1)
+        start += len(part.items) * width
+        places = np.flatnonzero(own).tolist()
+        rows.append(rows_of(part, places, [f"{reader.model} reads {reader.tokens} tokens of it"] * len(places)))
+    if reader.tokens == ANY:
+        return found("long_texts", 0, "the study's models read texts of any length")
+    said = f"{number:,} of {len(texts):,} texts have more than the {reader.tokens:,} tokens that {reader.model} reads"
+    return found("long_texts", number / max(1, len(texts)), f"{said} (counted by {reader.counted})", together(rows))
+
+
+def readers_of(specs: Sequence[ModelSpec], base: Path) -> Iterator[Reader]:
+    """The models whose room is known, without loading one: by files at hand, or by mteb's registry."""
+    for spec in specs:
+        if spec.kind == "sentence_transformers":
+            tokens, tokenizer = _of_files(spec, base)
+        elif spec.kind == "mteb":
+            tokens, tokenizer = _registered(spec), None
+        elif spec.kind == "openai":
+            continue
+        else:  # what texts are made of has no end
+            tokens, tokenizer = ANY, None
+        if tokens:
+            yield Reader(spec.name, int(tokens), tokenizer)
+
+
+def _of_files(spec: ModelSpec, base: Path) -> tuple[int | None, Any]:
+    """What sentence-transformers' own files say: the first module's longest sequence, and its tokenizer."""
+    from tokenizers import Tokenizer  # noqa: PLC0415 (comes with transformers)
+
+    modules = _json(spec, base, "modules.json")
+    inside = str(modules[0].get("path") or "") if isinstance(modules, list) and modules else ""
+    inside = f"{inside}/" if inside else ""
+    own = _json(spec, base, f"{inside}sentence_bert_config.json") or {}
+    tokens = own.get("max_seq_length") or (_json(spec, base, f"{inside}tokenizer_config.json") or {}).get(
+        "model_max_length"
+    )
+    path = _file(spec, base, f"{inside}tokenizer.json")
+    tokenizer = None
+    if path is not None:
+        with contextlib.suppress(Exception):  # it raises bare exceptions for a file that it cannot read
+            tokenizer = Tokenizer.from_file(str(path))
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+    return (int(tokens) if isinstance(tokens, (int, float)) and tokens < _ENOUGH else None), tokenizer
+
+
+def _json(spec: ModelSpec, base: Path, name: str) -> Any:
+    path = _file(spec, base, name)
+    if path is None:
+        return None
+    try:
+        return read_json(path)
+    except DataError:
+        return None
+
+
+def _file(spec: ModelSpec, base: Path, name: str) -> Path | None:
+    """A model's file, in its folder or in the hub's cache on this machine."""
+    if not spec.from_hub:
+        try:
+            path = Path(spec.location(base)) / name
+        except StudyError:
+            return None
+        return path if path.is_file() else None
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
+
+    found = try_to_load_from_cache(spec.name, name, revision=spec.revision or None)
+    return Path(found) if isinstance(found, str) else None
+
+
+def _registered(spec: ModelSpec) -> int | None:
+    from mteb.models.model_implementations import MODEL_REGISTRY  # noqa: PLC0415 (takes seconds)
+
+    meta = MODEL_REGISTRY.get(spec.name)
+    tokens = meta.max_tokens if meta is not None else None
+    return int(tokens) if tokens and 0 < tokens < _ENOUGH else None

@@ -1,0 +1,346 @@
+"""The command `shrink`: a smaller data set in the place of a large one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.benchmarks.options import Commands, add_command, add_run_options, out_of
+from evaluation.benchmarks.quality.contents import Contents, contents_of
+from evaluation.benchmarks.smaller.draw import Smaller
+from evaluation.benchmarks.smaller.rankings import Holding
+from evaluation.tasks.protocols import METRICS
+from generation.datasets.dataset import Dataset
+from plumbline import cli
+from plumbline.errors import StudyError, nearest
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.folder import write_files
+from plumbline.identity import identity
+from plumbline.languages import with_script
+from plumbline.study import Study
+
+if TYPE_CHECKING:
+    from evaluation.benchmarks.smaller.draw import Smaller
+    from evaluation.benchmarks.smaller.rankings import Holding
+    from generation.datasets.dataset import Dataset
+    from plumbline.statistics.paired import Estimate
+
+_EXAMPLE = """example: plumbline shrink --study studies/demo.yaml --task sample_retrieval --depth 20
+"""
+_QUERIES, _DEPTH = 1000, 250  # MMTEB, 2.3.1
+#: Options by the type of data set that they are for.
+_OF = {"clustering": ("documents", "draw", "replacement"), "retrieval": ("queries", "depth", "pool")}
+
+
+def add_shrink_command(commands: Commands) -> None:
+    """`shrink`, with its options."""
+    parser = add_command(
+        commands,
+        "shrink",
+        _shrink,
+        "a smaller data set that ranks models as before: clustering and retrieval",
+        "Make a data set smaller, as MMTEB does: documents of clustering are drawn; of retrieval\n"
+        "queries are drawn, and passages are kept that models rank high or people judged.",
+        _EXAMPLE,
+    )
+    cli.add_study_options(parser)
+    add = parser.add_argument
+    add("--task", required=True, metavar="NAME", help="the study's data set that is made smaller")
+    add("--documents", type=cli.count, metavar="N", help="clustering: so many documents (default: 4%% of them)")
+    add("--draw", choices=("stratified", "uniform"),
+        help="clustering: documents by label (default), or whatever their label")  # fmt: skip
+    add(
+        "--replacement",
+        action="store_true",
+        help="clustering: documents may be drawn more than once (default: without replacement)",
+    )
+    add("--queries", type=cli.count, metavar="N", help=f"retrieval: at most so many (default: {_QUERIES})")
+    add("--depth", type=cli.count, metavar="N",
+        help=f"retrieval: passages that each model gives for each query (default: {_DEPTH})")  # fmt: skip
+    add("--pool", nargs="+", default=[], metavar="MODEL",
+        help="retrieval: models that give them: bm25, and the study's (default: all of the study's)")  # fmt: skip
+    add_run_options(parser, "what is drawn, and of resampling", "NAME-small")
+
+
+def _shrink(options: argparse.Namespace) -> int:
+    study = cli.study_of(options)
+    known = [dataset.name for dataset in study.datasets]
+    if options.task not in known:
+        raise StudyError(
+            f"--task {options.task}: {study.file} has no data set of that name; {nearest(options.task, known)}"
+        )
+    if study.subject or not study.evaluation.models:
+        raise StudyError(
+            f"{study.file}: it has no `evaluation.models`, by which a smaller data set is judged; add them"
+        )
+    out = out_of(options, f"{options.task}-small")
+    from evaluation.work import quiet, versions  # noqa: PLC0415 (what takes long to import comes after --help)
+
+    with quiet(study, study.evaluation.models):
+        smaller, holds, pooled = _made(study, options)
+
+    about = {
+        "answer": answer(holds),
+        "task": options.task,
+        "whole": smaller.whole,
+        "smaller": smaller.left,
+        "how": [*smaller.how],
+        "pooled_by": pooled,
+        "rho": vars(holds.rho),
+        "tau": vars(holds.tau),
+        "rests_on": {"data set": smaller.dataset.revision},
+        "seed": options.seed,
+        "versions": versions(),
+    }
+    write(out, smaller, holds, about)
+    print(text(smaller, holds))
+    print(f"-> {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
+    return 0
+
+
+def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, list[str]]:
+    import pandas as pd  # noqa: PLC0415
+    from tqdm import tqdm  # noqa: PLC0415
+
+    from evaluation.benchmarks.quality.checks import original_of  # noqa: PLC0415
+    from evaluation.benchmarks.quality.contents import contents_of  # noqa: PLC0415
+    from evaluation.benchmarks.quality.score_checks import known_scores  # noqa: PLC0415
+    from evaluation.benchmarks.smaller import draw  # noqa: PLC0415
+    from evaluation.benchmarks.smaller.rankings import holding  # noqa: PLC0415
+    from evaluation.results import SCORES, read_scores  # noqa: PLC0415
+
+    unit = original_of(study, options.task)
+    draw.refuse_unfit(unit.dataset)
+    for kind, names in _OF.items():
+        if kind != unit.task and (named := [name for name in names if getattr(options, name)]):
+            own = ", ".join(f"--{name}" for name in _OF[unit.task])
+            raise StudyError(f"--{named[0]} is for {kind}, and {options.task!r} is {unit.task}: it has {own}")
+    pooled: list[str] = []
+    if unit.task == "clustering":
+        number = options.documents or int(0.04 * len(contents_of(unit.dataset).scored[0].items))
+        smaller = draw.draw_documents(
+            unit.dataset, number, stratified=options.draw != "uniform", seed=options.seed,
+            replacement=options.replacement,
+        )  # fmt: skip
+    else:
+        smaller, pooled = _pooled(study, unit.dataset, options)
+    scores = read_scores(study) if (study.folder / SCORES).exists() else pd.DataFrame()
+    whole = known_scores(study, scores, unit)
+    with tqdm(total=len(whole), desc="scoring", unit="model", delay=1, leave=False) as bar:
+        return smaller, holding(study, smaller.dataset, whole, pooled, options.seed, bar.update), pooled
+
+
+def _pooled(study: Study, dataset: Dataset, options: argparse.Namespace) -> tuple[Smaller, list[str]]:
+    from tqdm import tqdm  # noqa: PLC0415
+
+    from evaluation.benchmarks.smaller import draw, rankings  # noqa: PLC0415
+    from evaluation.units import chosen_models  # noqa: PLC0415
+
+    bm25 = rankings.BM25 in options.pool
+    if bm25:
+        rankings.refuse_without_bm25()
+    names = [name for name in options.pool if name != rankings.BM25]
+    specs = chosen_models(study, names) if names or not bm25 else []
+    queries, depth = draw.draw_queries(dataset, options.queries or _QUERIES, options.seed), options.depth or _DEPTH
+    asked = draw.with_queries(dataset, queries)
+    found = {}
+    with tqdm(total=len(specs) + bm25, desc="ranking", unit="model", delay=1, leave=False) as bar:
+        for name, ranking in rankings.rankings(study, asked, specs, depth, bm25=bm25):
+            found[name] = ranking
+            bar.update()
+    return draw.pool(dataset, queries, found, depth), list(found)
+
+
+def answer(holds: Holding) -> str:
+    """The one sentence that a user wants."""
+    n = len(holds.scores)
+    if math.isnan(holds.tau.value):
+        why = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
+        return f"Whether it ranks models as the whole data set does is not known: {why}."
+    return (
+        f"How alike {n} models rank on it and on the whole data set: tau {_interval(holds.tau)}, rho"
+        f" {_interval(holds.rho)}."
+    )
+
+
+def text(smaller: Smaller, holds: Holding) -> str:
+    """What a terminal shows."""
+    rows = [
+        [str(name), f"{before:.4f}", f"{after:.4f}", "yes" if pooled else "no"]
+        for name, before, after, pooled in holds.scores.itertuples(index=False)
+    ]
+    table = cli.columns(["model", "whole", "smaller", "made the pool"], rows, "no model has a score on both")
+    return "\n".join([answer(holds), "", table, "", *(f"- {line}" for line in notes(smaller, holds))])
+
+
+def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
+    """What the numbers rest on."""
+    found = list(smaller.how)
+    for name, one in (("rho", holds.rho), ("tau", holds.tau)):
+        if math.isnan(one.low) and one.reason:
+            found.append(one.reason if one.reason.startswith(name) else f"{name}: {one.reason}")
+    if len(holds.scores) and holds.scores["in_pool"].all():
+        found.append("every model that is ranked made the pool too: of others nothing is known")
+    return found
+
+
+def _interval(one: Estimate) -> str:
+    if math.isnan(one.value):
+        return "not known"
+    return f"{one.value:.3f}" if math.isnan(one.low) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+
+
+TASK, DATASET = "task.py", "dataset.yaml"
+
+
+def write(folder: Path, smaller: Smaller, holds: Holding | None, about: Mapping[str, Any]) -> None:
+    """Write all files, each atomically; those that were written before there go, and no others."""
+    contents = contents_of(smaller.dataset)
+    languages = _languages(smaller.dataset)
+    data = _documents(contents) if smaller.dataset.task == "clustering" else _search(contents)
+    name = f"{smaller.dataset.name}-small"
+    files = {
+        **{path: content.encode() for path, content in data.items()},
+        TASK: _task(name, smaller, languages, identity("smaller-v1", sorted(data.items()))).encode(),
+        DATASET: _study_lines(name, smaller.dataset, languages).encode(),
+        "about.json": (json.dumps(_plain(about), indent=2, ensure_ascii=False) + "\n").encode(),
+    }
+    if holds is not None:
+        files["scores.csv"] = csv_bytes(holds.scores)
+    write_files(folder, files)
+
+
+def _documents(contents: Contents) -> dict[str, str]:
+    (part,) = contents.scored
+    labels = [gold[0] if isinstance(gold, list) else gold for gold in part.gold]
+    rows = [{"text": texts[0], "label": str(label)} for texts, label in zip(part.texts, labels, strict=True)]
+    return {"data.jsonl": _lines(rows)}
+
+
+def _search(contents: Contents) -> dict[str, str]:
+    """BEIR's layout; a passage's title stands before its text, as models read it."""
+    parts = {part.what: part for part in contents.scored}
+    (search,) = contents.searches
+    sides = {
+        name: _lines(
+            [{"_id": item, "text": texts[0]} for item, texts in zip(parts[name].items, parts[name].texts, strict=True)]
+        )
+        for name in ("queries", "passages")
+    }
+    judged = "".join(
+        f"{query}\t{passage}\t{value}\n"
+        for query in search.queries
+        for passage, value in search.relevant[query].items()
+        if passage in search.passages
+    )
+    return {
+        "data/queries.jsonl": sides["queries"],
+        "data/corpus.jsonl": sides["passages"],
+        "data/qrels/test.tsv": f"query-id\tcorpus-id\tscore\n{judged}",
+    }
+
+
+def _lines(rows: list[dict[str, str]]) -> str:
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+
+def _languages(dataset: Dataset) -> list[str]:
+    """The language of the texts (codes), or those of queries and passages; the first where there are several."""
+    found = [next((text.language for text in dataset.texts()), "und")]
+    if dataset.task == "retrieval":
+        found += [one.language for one in dataset.passages_of()][:1]
+    return list(dict.fromkeys(found))
+
+
+def _study_lines(name: str, dataset: Dataset, languages: list[str]) -> str:
+    path = "data.jsonl" if dataset.task == "clustering" else "data"
+    return (
+        "# Into a study, with `path` as it is seen from there:\n"
+        f"datasets:\n  - {{name: {name}, task: {dataset.task}, path: {path}, language: {'-'.join(languages)}}}\n"
+    )
+
+
+def _task(name: str, smaller: Smaller, languages: list[str], revision: str) -> str:
+    """A Python file with a task of mteb's; what it names stands in it as strings."""
+    clustering = smaller.dataset.task == "clustering"
+    kind, base, category = (
+        ("Clustering", "AbsTaskClustering", "t2c") if clustering else ("Retrieval", "AbsTaskRetrieval", "t2t")
+    )
+    module = "clustering" if clustering else "retrieval"
+    told = json.dumps(f"{smaller.dataset.name} made smaller: {'; '.join(smaller.how)}")
+    return f'''"""A smaller data set as a task of mteb, made by `python -m evaluation.benchmarks shrink`.
+
+`python task.py MODEL` runs it.
+"""
+
+import json
+from pathlib import Path
+
+import mteb
+from datasets import Dataset, DatasetDict
+from mteb.abstasks.{module} import {base}
+from mteb.abstasks.task_metadata import TaskMetadata
+
+HERE = Path(__file__).parent
+
+
+def rows(name):
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").split("\\n") if line]
+
+
+class Smaller({base}):
+    metadata = TaskMetadata(
+        name={json.dumps(name)},
+        description={told},
+        dataset={{"path": {json.dumps(f"local/{name}")}, "revision": {json.dumps(revision)}}},
+        type="{kind}",
+        category="{category}",
+        eval_splits=["test"],
+        eval_langs={json.dumps([with_script(code) for code in languages])},
+        main_score="{METRICS[smaller.dataset.task]}",
+    )
+{_CLUSTERING if clustering else _RETRIEVAL}        self.data_loaded = True
+
+
+TASK = Smaller()
+
+if __name__ == "__main__":
+    import sys
+
+    print(mteb.evaluate(mteb.get_model(sys.argv[1]), TASK).to_dataframe())
+'''
+
+
+_CLUSTERING = """    input_column_name = "text"
+    label_column_name = "label"
+    max_fraction_of_documents_to_embed = None  # all of them: the 4% have been drawn
+
+    def load_data(self, **_):
+        self.dataset = DatasetDict({"test": Dataset.from_list(rows("data.jsonl"))})
+"""
+_RETRIEVAL = """
+    def load_data(self, **_):
+        judged = {}
+        lines = (HERE / "data" / "qrels" / "test.tsv").read_text(encoding="utf-8").split("\\n")[1:]
+        for query, passage, value in (line.split("\\t") for line in lines if line):
+            judged.setdefault(query, {})[passage] = int(value)
+        sides = [
+            Dataset.from_list([{"id": row["_id"], "text": row["text"]} for row in rows(f"data/{side}.jsonl")])
+            for side in ("queries", "corpus")
+        ]
+        split = {"queries": sides[0], "corpus": sides[1], "relevant_docs": judged, "top_ranked": None}
+        self.dataset = {"default": {"test": split}}
+"""
+
+
+def _plain(value: Any) -> Any:
+    """Undefined numbers are null."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,199 @@
+"""What of a data set stays: documents of clustering; queries of retrieval, with passages that are hard to rank.
+
+Source: MMTEB, 2.3.1 and C.1; what is different is said in docs/build.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from evaluation.benchmarks.quality.contents import contents_of
+from generation.datasets.dataset import Dataset
+from generation.datasets.local import TableDataset
+from generation.datasets.mteb_registry import gold_column, text_columns
+from generation.datasets.mteb_tasks import MtebTask
+from generation.datasets.rows import in_memory
+from plumbline.errors import DataError, StudyError
+from plumbline.records import Text
+from plumbline.statistics.seeding import stream
+
+D = TypeVar("D", bound=Dataset)
+Ranking = Mapping[str, Sequence[str]]  # a model's passages for each query, the best first
+
+
+@dataclass(frozen=True)
+class Smaller:
+    """A smaller data set, what the whole one had, and what was done, in words."""
+
+    dataset: Dataset
+    whole: Mapping[str, int]
+    left: Mapping[str, int]
+    how: Sequence[str]
+
+
+def refuse_unfit(dataset: Dataset) -> None:
+    """Raise StudyError for a data set that cannot be made smaller: another type, or several subsets."""
+    if dataset.task not in ("clustering", "retrieval"):
+        raise StudyError(
+            f"data set {dataset.name!r} is {dataset.task}: clustering and retrieval alone are made smaller, whose"
+            " cost is in documents that no score needs"
+        )
+    if isinstance(dataset, MtebTask) and len(dataset.loaded.task.dataset) > 1:
+        subsets = ", ".join(dataset.loaded.task.dataset)
+        raise StudyError(
+            f"data set {dataset.name!r} has {len(dataset.loaded.task.dataset)} subsets, which are made smaller one by"
+            f" one: name one in the study's `subsets` ({subsets[:200]})"
+        )
+
+
+def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int, replacement: bool = False) -> Smaller:
+    """So many documents of a clustering data set, by label or not, with replacement or without.
+
+    Stratified by mteb's `stratified_subsampling`; with `replacement` each label has as many draws as it would have
+    documents without, and a document that is drawn twice stands there twice. Raises DataError where that is not fewer
+    than there are, fewer than there are labels, and where a label is too small to be stratified by.
+    """
+    contents = contents_of(dataset)
+    (part,) = contents.scored
+    labels = [gold[0] if isinstance(gold, list) and len(gold) == 1 else gold for gold in part.gold]
+    if any(isinstance(label, list) for label in labels):
+        raise DataError(
+            f"data set {dataset.name!r}: its labels have several levels, which one smaller file cannot hold"
+        )
+    distinct = len(set(labels))
+    if not distinct <= number < len(labels):
+        raise DataError(
+            f"{number:,} of the {len(labels):,} documents of {dataset.name!r}: draw fewer than there are, and at least"
+            f" as many as labels ({distinct:,}): --documents N"
+        )
+    rng = stream(seed, "documents", dataset.name)
+    if stratified:
+        chosen = _stratified(dataset.name, labels, number, seed)
+        chosen = _again(chosen, labels, rng) if replacement else chosen
+    else:
+        chosen = rng.choice(len(labels), number, replace=replacement).tolist()
+    small = _with_documents(dataset, [part.items[place] for place in sorted(chosen)], part.subset)
+    left = {labels[place] for place in chosen}
+    how = [
+        f"{number:,} of {len(labels):,} documents, drawn {'with' if replacement else 'without'} replacement,"
+        f" {'stratified by label' if stratified else 'whatever their label'} (seed {seed})",
+        *([f"{len(set(chosen)):,} of them differ: the others stand there more than once"] if replacement else []),
+        f"{len(left):,} of {distinct:,} labels are left",
+        "mteb's protocol clusters ten draws of 16,384 of these, with replacement; `protocol: paper` all of them once",
+    ]
+    sizes = {"documents": len(labels), "labels": distinct}
+    return Smaller(small, sizes, {"documents": number, "labels": len(left)}, how)
+
+
+def draw_queries(dataset: Dataset, number: int, seed: int) -> list[str]:
+    """At most so many of the queries with a relevant passage, drawn without replacement, in the data set's order."""
+    (search,) = contents_of(dataset).searches
+    answered = [
+        query
+        for query in search.queries
+        if any(value > 0 and passage in search.passages for passage, value in search.relevant.get(query, {}).items())
+    ]
+    if not answered:
+        raise DataError(f"data set {dataset.name!r}: no query has a relevant passage, so that nothing can be searched")
+    if len(answered) <= number:
+        return answered
+    places = stream(seed, "queries", dataset.name).choice(len(answered), number, replace=False)
+    return [answered[place] for place in sorted(places.tolist())]
+
+
+def with_queries(dataset: D, queries: Collection[str]) -> D:
+    """The data set with these queries alone, over the whole corpus."""
+    kept, (search,) = set(queries), contents_of(dataset).searches
+    return dataset.replaced(
+        lambda text, cell: None if text.field == "query" and _bare(text, search.subset) not in kept else cell
+    )
+
+
+def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Ranking], depth: int) -> Smaller:
+    """The queries over the union of what each model ranks first for any of them, and of all judged passages.
+
+    `depth` is how many of each model's passages for each query are taken. Judged passages are always there: MMTEB found
+    that it makes no difference (footnote 9), and without them a relevant passage that no model finds would be lost.
+    """
+    if not isinstance(dataset, (TableDataset, MtebTask)):
+        raise TypeError(f"no pool of {type(dataset).__name__}")
+    (search,) = contents_of(dataset).searches
+    judged = {passage for query in queries for passage in search.relevant[query] if passage in search.passages}
+    found = {
+        name: {passage for query in queries for passage in list(ranking.get(query, ()))[:depth]}
+        for name, ranking in rankings.items()
+    }
+    kept = judged.union(*found.values())
+    asked = set(queries)
+    whole = dataclasses.replace(dataset, passages=True)
+
+    def keep(text: Text, cell: str) -> str | None:
+        return cell if _bare(text, search.subset) in (asked if text.field == "query" else kept) else None
+
+    how = [
+        f"{len(queries):,} of {len(search.queries):,} queries, drawn without replacement from those with a relevant"
+        " passage",
+        f"{len(kept):,} of {len(search.passages):,} passages: {len(judged):,} that are judged, and the first {depth:,}"
+        f" of each model for each query ({', '.join(f'{name}: {len(own):,}' for name, own in found.items())})",
+    ]
+    small = dataclasses.replace(whole.replaced(keep), passages=dataset.passages)
+    sizes = {"queries": len(search.queries), "passages": len(search.passages)}
+    return Smaller(small, sizes, {"queries": len(queries), "passages": len(kept)}, how)
+
+
+def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> list[int]:
+    from datasets import DatasetDict  # noqa: PLC0415
+    from mteb.abstasks.abstask import AbsTask  # noqa: PLC0415 (takes seconds)
+
+    from generation.datasets.mteb_loading import quiet  # noqa: PLC0415
+
+    rows = in_memory({"label": list(map(str, labels)), "place": list(range(len(labels)))})
+    try:
+        with quiet():
+            drawn = AbsTask.stratified_subsampling(DatasetDict({"test": rows}), seed, n_samples=number)
+    except ValueError as error:  # scikit-learn's: a label with one document, or too few for one of each
+        said = str(error).strip().rstrip(".")
+        raise DataError(f"data set {name!r} cannot be drawn by label ({said}); take --draw uniform") from None
+    return sorted(drawn["test"]["place"])
+
+
+def _again(chosen: Sequence[int], labels: Sequence[Any], rng: np.random.Generator) -> list[int]:
+    """As many documents of each label, drawn with replacement from all of the label."""
+    of: dict[Any, list[int]] = defaultdict(list)
+    for place, label in enumerate(labels):
+        of[label].append(place)
+    numbers = Counter(labels[place] for place in chosen)
+    return [of[label][at] for label, number in numbers.items() for at in rng.integers(0, len(of[label]), number)]
+
+
+def _with_documents(dataset: Dataset, items: Sequence[str], subset: str) -> Dataset:
+    """A clustering data set with these documents alone, each as often as it is named."""
+    if isinstance(dataset, TableDataset):
+        rows = dataset.splits["test"].iloc[list(map(int, items))].reset_index(drop=True)
+        return dataclasses.replace(dataset, splits={"test": rows})
+    if not isinstance(dataset, MtebTask):
+        raise TypeError(f"no documents of {type(dataset).__name__}")
+    split, parts = dataset.loaded.split, dataset.loaded.task.dataset[subset]
+    rows = parts[split]
+    if not any("/" in item for item in items):
+        small = rows.select(list(map(int, items)))
+    else:
+        places: dict[int, list[int]] = defaultdict(list)
+        for row, _, place in (item.partition("/") for item in items):
+            places[int(row)].append(int(place))
+        task = dataset.loaded.task
+        lists = [*text_columns(task, "clustering"), gold_column(task, "clustering")]
+        columns = {name: [[rows[row][name][at] for at in own] for row, own in places.items()] for name in lists}
+        small = in_memory(columns)
+    return dataclasses.replace(dataset, loaded=dataset.loaded.with_data({subset: type(parts)({split: small})}))
+
+
+def _bare(text: Text, subset: str) -> str:
+    """A text's item without the subset that stands before it."""
+    return text.item if subset == "default" else text.item.removeprefix(f"{subset}/")

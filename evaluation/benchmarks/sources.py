@@ -1,0 +1,265 @@
+"""Where scores come from: a benchmark in mteb's result cache, a folder of mteb's result files, or a table."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.benchmarks.matrix import MatrixOmission, Scores
+from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.identity import identity
+
+RULE = "the registered revision, then the newest mteb version, task by task"
+_MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task asks for"
+_NO_REVISION = ("", "nan", "none", "external", "no_revision_available")
+_VERSION = re.compile(r"\d+")
+
+
+def benchmark(name: str) -> Any:
+    """Mteb's benchmark. Raises StudyError with the nearest name."""
+    import mteb  # noqa: PLC0415 (takes seconds)
+
+    try:
+        return mteb.get_benchmark(name)
+    except KeyError:
+        known = [one.name for one in mteb.get_benchmarks()]
+        raise StudyError(f"mteb {mteb.__version__} has no benchmark {name!r}; {nearest(name, known)[:600]}") from None
+
+
+def narrowed(tasks: Sequence[Any], languages: Sequence[str]) -> list[Any]:
+    """Fresh task objects of mteb that score these languages' subsets alone; tasks without any are not among them."""
+    import mteb  # noqa: PLC0415 (takes seconds)
+
+    made = []
+    for task in tasks:
+        if languages and not set(languages) & {one.split("-")[0] for one in task.languages}:
+            continue
+        own = mteb.get_task(task.metadata.name, hf_subsets=list(task.hf_subsets), eval_splits=list(task.eval_splits))
+        if languages:
+            own.hf_subsets = [name for name in own.hf_subsets if _speaks(own, name, languages)]
+        made.append(own)
+    return made
+
+
+def _speaks(task: Any, subset: str, languages: Sequence[str]) -> bool:
+    spoken = task.metadata.hf_subsets_to_langscripts.get(subset, [])
+    return bool(set(languages) & {one.split("-")[0] for one in spoken})
+
+
+def of_results(folder: Path | None, tasks: Sequence[Any], progress: Callable[[], object]) -> Scores:
+    """Scores of mteb's tasks from a folder of its result files, or from its cache (None).
+
+    A folder is one with `results/` in it, or such a one itself: MODEL/REVISION/TASK.json. A task with fewer entries
+    than asked for is a gap. Of several revisions mteb's own rule takes one for each task (`join_revisions`).
+    """
+    import mteb  # noqa: PLC0415 (takes seconds)
+
+    cache = mteb.ResultCache(_home(folder) if folder else None)
+    logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
+    by_name = {task.metadata.name: task for task in tasks}
+    paths = cache.get_cache_paths(tasks=list(by_name), require_model_meta=False)
+    if not paths:
+        raise DataError(
+            f"{folder or cache.cache_path}: no result file of these {len(by_name)} tasks (MODEL/REVISION/TASK.json);"
+            + (
+                " name another folder"
+                if folder
+                else " fill mteb's cache with mteb.ResultCache().download_from_remote()"
+            )
+        )
+    results = cache.load_results(tasks=list(by_name), require_model_meta=False, only_main_score=True)
+    revisions: dict[str, set[str]] = {}
+    for model in results:
+        revisions.setdefault(model.model_name, set()).add(str(model.model_revision))
+    table: dict[str, dict[str, float]] = {}
+    for model in results.join_revisions():
+        row = table.setdefault(model.model_name, {})
+        for result in model.task_results:
+            task = by_name[result.task_name]
+            whole = result.validate_and_filter_scores(task)
+            row[result.task_name] = float(
+                np.mean([one["main_score"] for part in whole.scores.values() for one in part])
+            )
+            progress()
+    frame = pd.DataFrame.from_dict(table, orient="index").reindex(columns=list(by_name)).sort_index()
+    digest = identity(
+        "results-v1", [[path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in sorted(paths)]
+    )
+    notes = (_MEAN, *_revision_note(sum(len(found) > 1 for found in revisions.values())))
+    return Scores(frame, families(list(frame.index)), {str(folder or cache.cache_path): digest}, notes)
+
+
+def tasks_in(folder: Path) -> list[Any]:
+    """Mteb's tasks that a folder has results of. Raises DataError where there are none."""
+    names = sorted({path.stem for path in (_home(folder) / "results").glob("*/*/*.json")} - {"model_meta"})
+    found = mteb_tasks(names)
+    if not found:
+        raise DataError(f"{folder}: no result file of a task of mteb's in it (results/MODEL/REVISION/TASK.json)")
+    return found
+
+
+def _home(folder: Path) -> Path:
+    """What mteb takes for a cache: the folder that has `results/`."""
+    if (folder / "results").is_dir():
+        return folder
+    if folder.name == "results":
+        return folder.parent
+    raise DataError(f"{folder}: no folder 'results' in it, as mteb's cache has one (results/MODEL/REVISION/TASK.json)")
+
+
+def of_table(path: Path, chosen: str) -> Scores:
+    """Scores of a table: long (columns model, task, score), or a model a row and a task a column.
+
+    A long table may have revision and mteb_version (one revision of each model and task is taken, by the same rule),
+    benchmark (`chosen` names one), family (what is held out together), entries and wanted (fewer entries than wanted
+    are a gap). The other form may have the column family.
+    """
+    frame = read_table(path)
+    files = {str(path): hashlib.sha256(path.read_bytes()).hexdigest()}
+    if "model" not in frame:
+        raise DataError(f"{path}: no column 'model'; it has {', '.join(map(str, frame.columns))[:300]}")
+    frame["model"] = frame["model"].astype(str)
+    notes: tuple[str, ...] = ("scores are as the table has them, over whatever splits and languages these are",)
+    if {"task", "score"} <= set(frame.columns):
+        frame, more = _one_revision(_of_benchmark(frame, chosen, path), path)
+        notes += more
+        wide = frame.pivot(index="model", columns="task", values="score")
+    else:
+        wide = frame.set_index("model").drop(columns=["family"], errors="ignore")
+        if wide.index.has_duplicates:
+            twice = wide.index[wide.index.duplicated()][0]
+            raise DataError(
+                f"{path}: model {twice!r} stands in two rows; keep one, or give a long table with revisions"
+            )
+        wide = wide.set_axis(list(map(str, wide.columns)), axis=1)
+        wide = pd.DataFrame({str(name): numbers_of(wide, str(name), path) for name in wide}, index=wide.index)
+    wide = wide.sort_index().rename_axis(index=None, columns=None)
+    if not wide.shape[1]:
+        raise DataError(f"{path}: no task in it; give a column for each, or the columns model, task, score")
+    known = families(list(wide.index))
+    if "family" in frame:
+        own = frame.dropna(subset=["family"]).drop_duplicates("model").set_index("model")["family"]
+        known |= {name: str(own[name]) for name in wide.index if name in own and str(own[name]).strip()}
+    return Scores(wide, known, files, notes)
+
+
+def _of_benchmark(frame: pd.DataFrame, chosen: str, path: Path) -> pd.DataFrame:
+    """The rows of one benchmark, scores as numbers; fewer entries than wanted are no score."""
+    frame = frame.assign(task=frame["task"].astype(str), score=numbers_of(frame, "score", path))
+    if "benchmark" in frame:
+        there = sorted(frame["benchmark"].astype(str).unique())
+        if not chosen and len(there) > 1:
+            raise DataError(f"{path}: scores of {len(there)} benchmarks; name one with --benchmark: {', '.join(there)}")
+        if chosen and chosen not in there:
+            raise DataError(f"{path}: no scores of {chosen!r}; {nearest(chosen, there)}")
+        frame = frame[frame["benchmark"].astype(str) == (chosen or there[0])]
+    if {"entries", "wanted"} <= set(frame.columns):
+        short = numbers_of(frame, "entries", path) < numbers_of(frame, "wanted", path)
+        frame = frame.assign(score=frame["score"].mask(short))
+    return frame
+
+
+def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """A row for each model and task: of several revisions the one that mteb's rule takes, then the fullest."""
+    key = ["model", "task"]
+    if "revision" not in frame:
+        if (double := frame.duplicated(key)).any():
+            one = frame[double].iloc[0]
+            raise DataError(
+                f"{path}: model {one['model']!r} has two scores on task {one['task']!r} and no column 'revision' tells"
+                " them apart; keep one"
+            )
+        return frame, ()
+    frame = frame.assign(revision=frame["revision"].astype(str))
+    if (double := frame.duplicated([*key, "revision"])).any():
+        one = frame[double].iloc[0]
+        raise DataError(
+            f"{path}: {one['model']}, {one['task']}, revision {one['revision']} stands there twice; keep one"
+        )
+    several = int((frame.groupby("model")["revision"].nunique() > 1).sum())
+    if frame.duplicated(key).any():
+        registered = _registered()
+        versions = frame.get("mteb_version", pd.Series("", index=frame.index)).fillna("").astype(str)
+        main = [registered.get(slash(name), (None, None))[0] for name in frame["model"]]
+        frame = frame.assign(  # mteb's rule, in the order of its columns
+            _gap=frame["score"].isna(),
+            _main=[one != other for one, other in zip(frame["revision"], main, strict=True)],
+            _version=[-_age(one) for one in versions],
+            _named=frame["revision"].str.lower().isin(_NO_REVISION),
+            _tasks=-frame.groupby(["model", "revision"])["score"].transform("count"),
+        ).sort_values([*key, "_gap", "_main", "_version", "_named", "_tasks", "revision"])
+    return frame.drop_duplicates(key), _revision_note(several)
+
+
+def _age(version: str) -> int:
+    """A version as one number that grows with it; 0 for none."""
+    parts = [int(part) for part in _VERSION.findall(version)[:3]]
+    return sum((part + 1) * 1_000_000 ** (2 - place) for place, part in enumerate(parts))
+
+
+def _revision_note(several: int) -> tuple[str, ...]:
+    return (f"{several} models have several revisions; taken is {RULE}",) if several else ()
+
+
+def slash(name: str) -> str:
+    """A model's name with the slash that mteb's folders write as two underscores."""
+    return name.replace("__", "/", 1)
+
+
+def families(names: Sequence[str]) -> dict[str, str]:
+    """Each model's family: the organisation of the model that it was made from, as mteb registers that, or its own.
+
+    A name without an organisation is a family of its own.
+    """
+    registered = _registered() if any("/" in slash(name) for name in names) else {}
+    made = {}
+    for name in names:
+        root, seen = slash(name), set[str]()
+        while (base := registered.get(root, (None, None))[1]) and base not in seen:
+            seen.add(root)
+            root = base
+        made[name] = root.split("/")[0] if "/" in root else name
+    return made
+
+
+def _registered() -> dict[str, tuple[str | None, str | None]]:
+    """Of each model that mteb registers its revision and what it was made from."""
+    from mteb.models.get_model_meta import get_model_metas  # noqa: PLC0415 (takes seconds)
+
+    made = {}
+    for meta in get_model_metas():
+        base = meta.adapted_from
+        made[str(meta.name)] = (meta.revision, base if isinstance(base, str) else None)
+    return made
+
+
+def mteb_tasks(names: Sequence[str]) -> list[Any]:
+    """Mteb's task objects of those names that it has."""
+    import mteb  # noqa: PLC0415 (takes seconds)
+
+    made = []
+    for name in names:
+        with contextlib.suppress(KeyError):  # a task of somebody's own
+            made.append(mteb.get_task(name))
+    return made
+
+
+def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
+    """The scores of a benchmark's tasks; what else the table has is left out by name, what it lacks refused."""
+    wanted = list(of_mteb(tasks).index)
+    if missing := [name for name in wanted if name not in scores.frame]:
+        raise DataError(
+            f"the scores lack {len(missing)} of the benchmark's {len(wanted)} tasks ({', '.join(missing[:5])}"
+            f"{' ...' if len(missing) > 5 else ''}); is it another version of it? Name that, or add the scores"
+        )
+    left = [MatrixOmission("task", str(name), "not in the benchmark") for name in scores.frame if name not in wanted]
+    return Scores(scores.frame[wanted], scores.families, scores.files, scores.notes, (*scores.left, *left))

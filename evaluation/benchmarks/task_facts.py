@@ -1,0 +1,176 @@
+"""What is known of each task: type, languages, texts, characters; from mteb, or from a table that the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from generation.datasets.tables import read_frame, row_number
+from plumbline.errors import DataError, PlumblineError, StudyError, nearest
+from plumbline.languages import iso639_3
+from plumbline.statistics.paired import Floats
+
+UNITS = ("tasks", "texts", "characters", "minutes")
+COLUMNS = ("type", "languages", "texts", "characters", "seconds")
+NUMBERS = ("texts", "characters", "seconds")
+
+
+def of_table(path: Path) -> pd.DataFrame:
+    """A user's table: a row a task, `task` and any of type, languages (by spaces), texts, characters, seconds."""
+    frame = read_table(path)
+    if "task" not in frame:
+        raise DataError(f"{path}: no column 'task'; it has {', '.join(map(str, frame.columns))}")
+    names = frame["task"].astype(str)
+    if names.duplicated().any():
+        raise DataError(f"{path}: task {names[names.duplicated()].iloc[0]!r} stands twice; keep one row")
+    made = pd.DataFrame(index=pd.Index(names, name="task"))
+    for name in ("type", "languages"):
+        if name in frame:
+            made[name] = frame[name].fillna("").astype(str).to_list()
+    if "languages" in made:
+        try:
+            made["languages"] = [tuple(dict.fromkeys(map(code, cell.split()))) for cell in made["languages"]]
+        except PlumblineError as error:
+            raise DataError(f"{path}, column 'languages': {error}") from None
+    for name in NUMBERS:
+        if name in frame:
+            made[name] = _amounts(frame, name, path)
+    return made
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A CSV, TSV, JSONL or Parquet file with at least one row."""
+    if not path.exists():
+        raise DataError(f"no file {path}")
+    frame = read_frame(path)
+    if frame.empty:
+        raise DataError(f"{path}: there is no row in it")
+    return frame
+
+
+def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
+    """A column's numbers, NaN where the cell is empty. Raises DataError with the row of what is no number."""
+    cells = frame[name]
+    empty = cells.isna() | (cells.astype(str).str.strip() == "")
+    found = pd.to_numeric(cells.where(~empty), errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    wrong = ~np.isfinite(found) & ~empty.to_numpy(bool)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(f"{path}: row {row_number(row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
+    return found
+
+
+def _amounts(frame: pd.DataFrame, name: str, path: Path) -> Floats:
+    found = numbers_of(frame, name, path)
+    if (found < 0).any():
+        raise DataError(f"{path}: row {row_number((found < 0).argmax())}, field {name!r} is below 0")
+    return found
+
+
+def of_mteb(tasks: Iterable[Any]) -> pd.DataFrame:
+    """Metadata and descriptive statistics of mteb's task objects, by the subsets and splits that each will score."""
+    rows = {}
+    for task in tasks:
+        texts, characters = _sizes(task)
+        rows[task.metadata.name] = {
+            "type": task.metadata.type,
+            "languages": tuple(sorted({language.split("-")[0] for language in task.languages})),
+            "texts": texts,
+            "characters": characters,
+        }
+    made = pd.DataFrame.from_dict(rows, orient="index", columns=["type", "languages", "texts", "characters"])
+    return made.rename_axis("task")
+
+
+def _sizes(task: Any) -> tuple[float, float]:
+    """Texts and characters that are scored; NaN where mteb's statistics do not say."""
+    statistics = task.metadata.descriptive_stats
+    texts = characters = 0.0
+    for split in task.eval_splits:
+        whole = (statistics or {}).get(split)
+        if whole is None:
+            return float("nan"), float("nan")
+        parts = whole.get("hf_subset_descriptive_stats") or {}
+        own = [parts[name] for name in task.hf_subsets if name in parts]
+        if len(own) < len(task.hf_subsets):  # told of the whole alone, which is what is scored unless it was narrowed
+            if set(task.hf_subsets) != set(task.metadata.hf_subsets):
+                return float("nan"), float("nan")
+            own = [whole]
+        for part in own:
+            found = _characters(part)
+            texts += part["num_samples"]
+            characters += found
+    return texts, characters
+
+
+def _characters(part: dict[str, Any]) -> float:
+    """Letters of all texts of a part: as counted, or summed over its columns."""
+    if "number_of_characters" in part:
+        return float(part["number_of_characters"])
+    lengths = [
+        one["total_text_length"] for one in part.values() if isinstance(one, dict) and "total_text_length" in one
+    ]
+    return float(sum(lengths)) if lengths else float("nan")
+
+
+def merged(names: Sequence[str], mteb: pd.DataFrame, own: pd.DataFrame | None) -> pd.DataFrame:
+    """The facts of these tasks; what the user's table says goes before what mteb says."""
+    made = pd.DataFrame(index=pd.Index(names, name="task"), columns=list(COLUMNS), dtype=object)
+    for source in (mteb, own):
+        for column in source if source is not None else ():
+            given = source[column].reindex(pd.Index(names)) if source is not None else pd.Series(dtype=object)
+            known = given.map(lambda cell: isinstance(cell, tuple) or (pd.notna(cell) and cell != "")).to_numpy(bool)
+            made.loc[known, column] = given[known]
+    for name in NUMBERS:
+        made[name] = pd.to_numeric(made[name])
+    untyped = [name for name in names if not isinstance(made["type"][name], str)]
+    if untyped:
+        raise DataError(
+            f"task {untyped[0]!r}{_and_others(untyped)} is not one of mteb's and has no type; add it to a table with"
+            " the columns task, type, languages, and name that with --tasks FILE"
+        )
+    made["languages"] = [cell if isinstance(cell, tuple) else () for cell in made["languages"]]
+    return made
+
+
+def costs(facts: pd.DataFrame, unit: str) -> Floats:
+    """What each task costs in a unit. Raises DataError where that is not known of one."""
+    if unit == "tasks":
+        return np.ones(len(facts))
+    column = "seconds" if unit == "minutes" else unit
+    found = facts[column].to_numpy(np.float64)
+    if np.isnan(found).any():
+        lacking = list(facts.index[np.isnan(found)])
+        where = "mteb measures none" if unit == "minutes" else "mteb's statistics do not say it"
+        raise DataError(
+            f"--budget N {unit}: how many {column} task {lacking[0]!r}{_and_others(lacking)} takes is not known"
+            f" ({where}); give them in a table with the columns task, {column}: --tasks FILE"
+        )
+    return found / 60 if unit == "minutes" else found
+
+
+def amount(cost: float) -> str:
+    """A cost as people read it: 1,613,630,000 and 12.5."""
+    return f"{cost:,.0f}" if cost >= 1000 or float(cost).is_integer() else f"{cost:.4g}"
+
+
+def with_languages(facts: pd.DataFrame, languages: Sequence[str]) -> pd.DataFrame:
+    """The tasks in any of these languages. Raises StudyError for a language without a task."""
+    known = sorted({language for spoken in facts["languages"] for language in spoken})
+    for language in languages:
+        if language not in known:
+            raise StudyError(f"--languages: no task is in {language!r}; {nearest(language, known)[:400]}")
+    return facts[[bool(set(languages) & set(spoken)) for spoken in facts["languages"]]]
+
+
+def code(value: str) -> str:
+    """A language as mteb names it: three letters of ISO 639-3."""
+    return iso639_3(value.split("_", maxsplit=1)[0])
+
+
+def _and_others(names: Sequence[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""

@@ -1,1 +1,0 @@
-"""Statistics of scores: paired samples, rankings, resampled verdicts."""

@@ -1,0 +1,301 @@
+"""What the reports on generators share: which outputs count, and their sums, for each generator of some studies.
+
+An output counts once for each place that its text has in the data sets, as the papers count: a text that stands in two
+data sets is generated once, and is a text of both. What a study does not want now (outputs of another prompt, say) does
+not count. A unit's journal counts with its table, so a run that is under way can be looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from tqdm import tqdm
+
+from generation.jobs import Plan
+from generation.shards import journal_files
+from generation.unit import COMMAND, refuse_other_outputs
+from plumbline import cli
+from plumbline.errors import DataError, StudyError
+from plumbline.file_hashes import FactCache, cached_file_hash
+from plumbline.hashes import Packed, packed
+from plumbline.journal import Journal
+from plumbline.records import Text, TransformedText
+from plumbline.store import BATCH, as_record, is_remote, read_batches
+from plumbline.study import Study
+from plumbline.study.generator import RecordedGenerator
+from plumbline.study.transformations import Transformation
+
+UNDEFINED = "–"
+COUNTED = "counted.json"
+GROUP = ["generator", "transformation", "seed", "dataset", "language"]
+_STATUSES = ("ok", "failed", "unanswered")
+
+
+@dataclass(frozen=True)
+class OutputMeasure:
+    """What is found on one output: some numbers, which are summed.
+
+    `of` makes them from the output's row, which has `columns` of TransformedText; `names` are the sums' columns.
+    """
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    of: Callable[[dict[str, Any]], tuple[float, ...]]
+    name: str  #: which measure it is: equal ones find equal numbers on equal rows of a study
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """`--study` (several are allowed), `--exports` and `--csv`."""
+    parser.add_argument(
+        "--study", required=True, action="append", metavar="FILE", help="a study; repeat to report on several"
+    )
+    parser.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
+    parser.add_argument("--csv", metavar="FILE", type=cli.local, help="also write the table to this file, unrounded")
+
+
+def by_generator(studies: Sequence[Study]) -> list[Study]:
+    """A study for each generator and candidate that has outputs, in the studies' order.
+
+    Raises StudyError for a study that is named twice, DataError where there is no output at all.
+    """
+    for first, second in itertools.combinations(studies, 2):
+        if first.folder == second.folder:
+            raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
+    if without := next((study for study in studies if not _units(study)), None):
+        raise StudyError(f"{without.file}: no transformation of the study is a generator's work")
+    found = [by for study in studies for by in _generators(study)]
+    if not found:
+        commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)
+        raise DataError(f"no outputs in {', '.join(str(study.folder) for study in studies)}; run {commands} first")
+    return found
+
+
+def labels(studies: Sequence[Study]) -> list[str]:
+    """A name for each generator, as short as keeps them apart: the model's, its revision, the study's, the folder's."""
+    models = [study.generator.model for study in studies]
+    revised = ["@".join(filter(None, [study.generator.model, study.generator.revision])) for study in studies]
+    forms = (
+        models,
+        revised,
+        [f"{model} ({study.name})" for model, study in zip(models, studies, strict=True)],
+        [f"{model} ({study.name})" for model, study in zip(revised, studies, strict=True)],
+        [f"{model} ({study.name}/{study.outputs.name})" for model, study in zip(revised, studies, strict=True)],
+    )
+    return next(names for names in forms if len(set(names)) == len(studies))
+
+
+def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
+    """The sums of a measure: a row for each generator (`labels`), transformation, seed, data set and language.
+
+    Columns: GROUP; `texts` (places); `ok`, `failed` and `unanswered` outputs, which are all texts (`unanswered` are
+    also those that were not asked for yet); and the measure's names. Reads in pieces: of a unit's outputs the key and
+    the numbers are in memory; what was counted once is not counted again. Raises DataError for
+    damaged files.
+    """
+    names = labels(studies)
+    units = [(study, name, t, seed) for study, name in zip(studies, names, strict=True) for t, seed in _units(study)]
+    counts = {study.name: _count(study) for study in studies}
+    known = {study.folder: FactCache(study, COUNTED) for study in studies}
+    frames = []
+    total = sum(counts[study.name] for study, *_ in units)
+    with tqdm(total=total, unit="text", desc="counting", unit_scale=True, leave=False) as bar:
+        for study, unit_group in itertools.groupby(units, key=lambda unit: unit[0]):
+            plan = Plan(study)
+            for _, name, transformation, seed in unit_group:
+                before = bar.n
+                found = _kept_or_counted(known[study.folder], plan, transformation, seed, measure, bar)
+                bar.update(before + counts[study.name] - bar.n)
+                unit = pd.DataFrame(found)
+                frames.append(unit.assign(generator=name, transformation=transformation, seed=seed))
+            known[study.folder].keep()
+    columns = [*GROUP, "texts", *_STATUSES, *measure.names]
+    return pd.concat(frames, ignore_index=True)[columns]
+
+
+def incomparable(studies: Sequence[Study]) -> str:
+    """A line that says that the studies do not hold the same texts, transformations and seeds; empty where they do."""
+    bases = list({study.folder: study for study in studies}.values())
+    if len(bases) == 1 or len({(_texts_hash(s), frozenset(s.transformations), frozenset(s.seeds)) for s in bases}) == 1:
+        return ""
+    names = ", ".join(study.name for study in bases)
+    return f"Not comparable: the studies {names} do not hold the same texts, transformations and seeds."
+
+
+def kinds_of(studies: Sequence[Study]) -> dict[str, Transformation]:
+    """The studies' transformations by name."""
+    return {name: kind for study in studies for name, kind in study.transforming.items()}
+
+
+def not_counted(studies: Sequence[Study]) -> list[str]:
+    """A line that names the studies' transformations that no generator made, which count nowhere; none without them."""
+    names = [name for study in studies for name, kind in study.transforming.items() if kind.made_by != "generator"]
+    return [f"Not counted, for no generator made them: {', '.join(dict.fromkeys(names))}."] if names else []
+
+
+def shown(value: float, digits: int = 1, sign: str = "") -> str:
+    """A number of a printed table; `sign` is "+" where a plus is shown."""
+    return UNDEFINED if np.isnan(value) else format(value, f"{sign}z,.{digits}f")
+
+
+def _generators(study: Study) -> Iterator[Study]:
+    """The study with its generator and with each of its candidates, if there are outputs (or a journal of them)."""
+    for spec in dict.fromkeys((study.generator, *study.candidates)):
+        by = study.by(spec)
+        if any(by.transformation_file(*unit).exists() or journal_files(by, *unit) for unit in _units(by)):
+            yield by
+
+
+def _units(study: Study) -> list[tuple[str, int]]:
+    """What a generator makes: functions and files of outputs are none of its work."""
+    asked = [name for name, kind in study.transforming.items() if kind.made_by == "generator"]
+    return [(transformation, seed) for transformation in asked for seed in study.seeds]
+
+
+def _count(study: Study) -> int:
+    batches = read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), ["split"])
+    return sum(batch.num_rows for batch in batches)
+
+
+def _texts_hash(study: Study) -> str:
+    """Equal for studies with the same texts, in whatever order and data sets they stand."""
+    path = study.folder / "texts.parquet"
+    batches = read_batches(path, Text, study.command(COMMAND), ["text_id"])
+    ids = np.concatenate([np.empty(0, "S16"), *(packed(batch["text_id"].to_pylist(), str(path)) for batch in batches)])
+    return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
+
+
+def count_ahead(study: Study, measures: Sequence[OutputMeasure]) -> None:
+    """Count what is not counted yet of a study's generator and candidates, so that nobody waits for it later.
+
+    Units that have no table yet, or are being made, are left for later.
+    """
+    kept = FactCache(study, COUNTED)
+    for by in _generators(study):
+        plan = Plan(by)
+        for unit in _units(by):
+            for measure in measures:
+                if _rests_on(plan, *unit, measure):
+                    with tqdm(unit="text", desc="counting", unit_scale=True, leave=False, delay=1) as bar:
+                        _kept_or_counted(kept, plan, *unit, measure, bar)
+            kept.keep()  # who stops a long count has what was counted
+
+
+def is_counted(studies: Sequence[Study], measure: OutputMeasure) -> bool:
+    """Whether `tally` has nothing to read: all units were counted, and nothing has changed since."""
+    plans = [(Plan(study), FactCache(study, COUNTED)) for study in studies]
+    return all(kept.has(_rests_on(plan, *unit, measure)) for plan, kept in plans for unit in _units(plan.study))
+
+
+def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure) -> str:
+    """Identity of all that a unit's sums rest on.
+
+    Empty, so that nothing is kept, while a journal (a shard's too) is there, at an address, and where languages are
+    those of recordings.
+    """
+    study, generator = plan.study, plan.study.generator
+    texts, outputs = study.folder / "texts.parquet", study.transformation_file(transformation, seed)
+    recorded = isinstance(generator, RecordedGenerator) and generator.languages == "recorded"
+    if recorded or is_remote(study.folder) or journal_files(study, transformation, seed) or not outputs.exists():
+        return ""
+    refuse_other_outputs(study, transformation, seed)
+    kind = plan.kinds[transformation].model_dump(mode="json")
+    made_by = [plan.makers[transformation].hash, plan.prompt_hashes[transformation]]
+    files = [cached_file_hash(path) for path in (texts, outputs)]
+    return FactCache.key(files, transformation, seed, kind, made_by, measure.name)
+
+
+def _kept_or_counted(
+    kept: FactCache, plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
+) -> dict[str, Any]:
+    """The sums of one unit, column by column; kept, unless its files were written while they were read."""
+    unit = plan, transformation, seed, measure
+    key = _rests_on(*unit)
+    there = kept.has(key)
+    found = kept.found(key, functools.partial(_counted_unit, *unit, bar))
+    if not there and _rests_on(*unit) != key:
+        kept.forget(key)
+    return found
+
+
+def _counted_unit(
+    plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
+) -> dict[str, Any]:
+    """The sums of one unit, column by column."""
+    counted = _tally_unit(plan, transformation, seed, measure, bar)
+    return {str(name): column.tolist() for name, column in counted.items()}
+
+
+def _tally_unit(
+    plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
+) -> pd.DataFrame:
+    """The sums of one unit: a row for each data set and language."""
+    places, groups, names = _places(plan, transformation, seed, bar)
+    keys, numbers = _outputs(plan.study, transformation, seed, measure, np.unique(places))
+    at = np.searchsorted(keys, places, side="right") - 1  # the last of equal keys
+    found = at >= 0
+    found[found] = keys[at[found]] == places[found]
+    frame = pd.DataFrame(names, columns=["dataset", "language"])
+    frame["texts"] = np.bincount(groups, minlength=len(names))
+    for column, name in enumerate([*_STATUSES, *measure.names]):
+        frame[name] = np.bincount(groups[found], numbers[at[found], column], len(names))
+    frame["unanswered"] += frame["texts"] - np.bincount(groups[found], minlength=len(names))
+    return frame.astype(dict.fromkeys(_STATUSES, int))
+
+
+def _places(
+    plan: Plan, transformation: str, seed: int, bar: tqdm[NoReturn]
+) -> tuple[Packed, npt.NDArray[np.int32], list[tuple[str, str]]]:
+    """For each place of a text, in order: the key of its output and its group; and each group's data set, language."""
+    numbers: dict[tuple[str, str], int] = {}
+    keys, groups = [np.empty(0, "S16")], [np.empty(0, np.int32)]
+    path = plan.study.folder / "texts.parquet"
+    for table in read_batches(path, Text, plan.study.command(COMMAND)):
+        rows = table.to_pylist()
+        keys.append(packed([plan.job(as_record(row, Text), transformation, seed).key for row in rows], str(path)))
+        places = (numbers.setdefault((row["dataset"], row["language"]), len(numbers)) for row in rows)
+        groups.append(np.fromiter(places, np.int32, len(rows)))
+        bar.update(len(rows))
+    return np.concatenate(keys), np.concatenate(groups), list(numbers)
+
+
+def _outputs(
+    study: Study, transformation: str, seed: int, measure: OutputMeasure, wanted: Packed
+) -> tuple[Packed, npt.NDArray[np.float32]]:
+    """Keys of a unit's outputs that are wanted, sorted, and their numbers; of equal keys the one that counts is last.
+
+    That is as in `generation.unit`: what is ok, else the newest.
+    """
+    columns = len(_STATUSES) + len(measure.names)
+    keys, numbers = [np.empty(0, "S16")], [np.empty((0, columns), np.float32)]
+    for rows in _rows(study, transformation, seed, ["key", "status", *measure.columns]):
+        there = packed([row["key"] for row in rows], str(study.transformation_file(transformation, seed)))
+        at = np.minimum(np.searchsorted(wanted, there), max(len(wanted) - 1, 0))
+        kept = np.flatnonzero(wanted[at] == there) if len(wanted) else np.empty(0, int)
+        keys.append(there[kept])
+        found = [(*(rows[i]["status"] == status for status in _STATUSES), *measure.of(rows[i])) for i in kept]
+        numbers.append(np.array(found, np.float32).reshape(-1, columns))
+    every, found_of = np.concatenate(keys), np.concatenate(numbers)
+    order = np.lexsort((found_of[:, _STATUSES.index("ok")], every))
+    return every[order], found_of[order]
+
+
+def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+    """A unit's outputs in pieces: those of its table, then those of its journals, which are newer."""
+    path = study.transformation_file(transformation, seed)
+    if path.exists():
+        refuse_other_outputs(study, transformation, seed)
+        for table in read_batches(path, TransformedText, study.command(COMMAND), columns):
+            yield table.to_pylist()
+    journals = journal_files(study, transformation, seed)
+    lines = (row for path in journals for _, row in Journal(path).lines(TransformedText))
+    while rows := list(itertools.islice(lines, BATCH)):
+        yield rows

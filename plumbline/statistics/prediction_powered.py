@@ -1,0 +1,279 @@
+"""Means of ratings that a judge's scores make surer: prediction-powered inference, as pure functions of arrays.
+
+People rate some of the outputs, a judge scores them and many more. What a judge says of an output is not trusted; only
+how far the rated outputs are, by its scores, from all of their stratum is taken off their ratings. A judge that knows
+nothing changes nothing, and one that is wrong by any constant is right all the same.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.statistics.intervals import (
+    Floats,
+    Mean,
+    adding_raters,
+    known,
+    log_wealth,
+    over_pairs,
+    over_pairs_and_raters,
+    quantile,
+    refuted,
+    spread_over_pairs,
+)
+
+Integers = NDArray[np.int64]
+Formula = Literal["small_samples", "published"]
+
+FEWEST_RATED = 30  # pairs; below, the interval covers too little where ratings are skewed (docs/judges_simulated.md)
+SHARE = 0.75  # of the slope that is used
+_CAUTIOUS = 1.1  # times the variance, which does not see all of a slope's own doubt (docs/judges_simulated.md)
+_KEPT = 2 * SHARE - SHARE**2  # of the variance that the whole slope would take off: 0.94
+_CLIP = 0.2  # of the scale: how far a judge's score may lie from its scores so far, in a bet
+_DOUBT = 1.0  # what the sum of squares of a judge's deviations must outweigh before bets follow it
+
+
+@dataclass(frozen=True)
+class RatedPairs:
+    """The rated pairs: sums and numbers of their ratings, the judge's scores, their strata (numbers from 0 on)."""
+
+    sums: Floats
+    counts: Floats
+    scores: Floats
+    strata: Integers
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Outputs of the same transformation that only the judge has seen."""
+
+    scores: Floats
+    strata: Integers
+
+
+@dataclass(frozen=True)
+class PoweredMean:
+    """A mean of people and judge, beside people's own of the same pairs."""
+
+    people: Mean
+    mean: Mean
+    slope: float  #: points of people's ratings for a point of the judge's; 0 where it says nothing
+    rho: float  #: Pearson's r of the judge's scores with the pairs' mean ratings; NaN where one does not vary
+    worth: float  #: as many rated pairs would be as sure by themselves; NaN where nothing varies
+
+
+def powered(
+    rated: RatedPairs,
+    pool: Pool,
+    raters: tuple[Floats, Floats] | None = None,
+    formula: Formula = "small_samples",
+) -> PoweredMean:
+    """The mean rating of all outputs that the rated pairs stand for, with its 95% interval: cross-fitted PPI++.
+
+    With y the mean rating of a pair, f its score, in stratum h (n_h rated, N_h in the pool, share w_h of the ratings):
+
+        theta = mean over rated pairs i of y_i - lam_i (f_i - f_pool,h),   lam_i = 0.75 b_i N_h / (n_h + N_h),
+        b_i   = cov(y, f within strata; rated pairs but i) / var(f within strata, rated and pool)
+        var   = 1.1 (var(y - lam_i (f - f_pool,h)) / n + sum_h w_h^2 lam_h^2 var(f within strata, pool) / N_h)
+
+    A slope that comes of the pairs it corrects moves the mean: a judge that gives its top score to nearly everything
+    made it 0.07 too high with 30 pairs. Each pair is corrected by the slope of the others, so that nothing moves the
+    mean, whatever the judge; three quarters of that slope keep 94% of what a judge saves and half of the noise of a
+    slope that is not worth having; a tenth more variance keeps the interval's errors to either side below 2.5% with
+    judges that are made to break it (simulations: docs/judges_simulated.md). `published` is that of Angelopoulos, Duchi
+    and Zrnic (2023, arXiv:2311.01453): the whole slope of all pairs, the normal quantile, divisors n, no tenth; it is
+    the regression estimator of survey sampling (Cochran, Sampling Techniques, 3rd ed., chapter 7). In strata: Fisch et
+    al. 2024, arXiv:2406.04291, with one b. Strata have the shares that they have among the ratings, whatever they have
+    in the pool; one that the pool lacks is people's alone. The first variance leaves what lies between strata in, as
+    people's own interval does: no interval is narrower for the strata alone. With b = 0 everything is people's own.
+
+    `small_samples` takes Student's t with n - 2 degrees of freedom and divides by n - 3, as for a regression estimator
+    (Cochran, chapter 7). `raters` are (sums, counts) of each rater's ratings: then the interval is over raters too,
+    whose variance stays what it is (`intervals.over_pairs_and_raters`).
+
+    Scores are finite: `filled` puts something neutral where a judge failed.
+    """
+    people = over_pairs(rated.sums, rated.counts)
+    shown = over_pairs_and_raters(rated.sums, rated.counts, *raters) if raters else people
+    n, published = len(rated.counts), formula == "published"
+    slope, without = _slopes(rated, pool)
+    before = float(spread_over_pairs(rated.sums, rated.counts))
+    rho = _correlation(rated.sums / rated.counts, rated.scores)
+    if slope == 0 or n < 4:
+        return PoweredMean(shown, shown, 0.0, rho, float(n) if before > 0 else math.nan)
+    strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
+    here, there = (np.bincount(one.strata, minlength=strata) for one in (rated, pool))
+    share = (1.0 if published else SHARE) * there / np.maximum(here + there, 1)
+    means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(there, 1)
+    lam = share[rated.strata] * (slope if published else without)
+    adjusted = rated.sums - rated.counts * (lam * (rated.scores - means[rated.strata]))
+    of_pool = _spread_of_pool(rated, pool, slope * share, means, published=published)
+    of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 3)
+    value = over_pairs(adjusted, rated.counts).value
+    spread = (of_rated + of_pool) * (1 if published else _CAUTIOUS)
+    found = known(value, np.array(spread), np.array(math.inf if published else n - 2.0))
+    if raters:
+        found = adding_raters(found, np.array(spread), *raters)
+    worth = n * before / spread if spread > 0 else math.nan
+    return PoweredMean(shown, found, slope, rho, worth)
+
+
+def _spread_of_pool(rated: RatedPairs, pool: Pool, lam: Floats, means: Floats, *, published: bool) -> float:
+    """The variance that comes of the pool: `lam` and `means` of its scores by stratum."""
+    there = np.bincount(pool.strata, minlength=len(means))
+    shares = np.bincount(rated.strata, rated.counts, minlength=len(means)) / rated.counts.sum()
+    within = float(((pool.scores - means[pool.strata]) ** 2).sum())
+    within /= max(len(pool.scores) - (0 if published else int((there > 0).sum())), 1)
+    return within * float((shares**2 * lam**2 / np.maximum(there, 1)).sum())
+
+
+def _slopes(rated: RatedPairs, pool: Pool) -> tuple[float, Floats]:
+    """(the slope b of all rated pairs, b_i without each): covariances of the rated, the variance of all judged."""
+    scores = np.concatenate([rated.scores, pool.scores])
+    strata = np.concatenate([rated.strata, pool.strata])
+    means = np.bincount(strata, scores) / np.maximum(np.bincount(strata), 1)
+    away, n = scores - means[strata], len(rated.scores)
+    variance = float((away**2).sum()) / max(len(scores) - 1, 1)
+    if not len(pool.scores) or variance < 1e-12 or n < 2:
+        return 0.0, np.zeros(n)
+    weights = (rated.counts / rated.counts.mean()) ** 2 * away[:n]
+    products = weights * rated.sums / rated.counts
+    total, counts = rated.sums.sum(), rated.counts.sum()
+    whole = float(products.sum() - total / counts * weights.sum()) / n
+    others = (total - rated.sums) / (counts - rated.counts)  # people's mean without each
+    without = (products.sum() - products - others * (weights.sum() - weights)) / (n - 1)
+    return whole / variance, without / variance
+
+
+def unlike(rated: RatedPairs, pool: Pool) -> float:
+    """How many standard errors the judge's scores of rated outputs are from those of the pool, within strata.
+
+    Where the rated ones are a random part, chance alone makes it; NaN where nothing varies, or nothing is beside them.
+    """
+    strata = int(max(rated.strata.max(), pool.strata.max(initial=0))) + 1
+    number = np.bincount(pool.strata, minlength=strata)
+    means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(number, 1)
+    beside = number[rated.strata] > 0
+    away = (rated.scores - means[rated.strata])[beside]
+    shares = np.bincount(rated.strata[beside], minlength=strata) / max(len(away), 1)
+    within = float(((pool.scores - means[pool.strata]) ** 2).sum()) / max(len(pool.scores) - int((number > 0).sum()), 1)
+    if within < 1e-12 or not len(away):
+        return math.nan
+    return float(away.mean() / math.sqrt(within * (1 / len(away) + float((shares**2 / np.maximum(number, 1)).sum()))))
+
+
+def _correlation(x: Floats, y: Floats) -> float:
+    if len(x) < 3 or np.ptp(x) < 1e-12 or np.ptp(y) < 1e-12:
+        return math.nan
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def filled(rated: RatedPairs, pool: Pool) -> tuple[RatedPairs, Pool]:
+    """The same with a neutral score where the judge has none (NaN): the mean of the others of its stratum.
+
+    Left out, such outputs would bias the mean where they are worse or better than others. With a score that says
+    nothing of them, their ratings count as they are.
+    """
+    scores = np.concatenate([rated.scores, pool.scores])
+    strata = np.concatenate([rated.strata, pool.strata])
+    there = ~np.isnan(scores)
+    if there.all():
+        return rated, pool
+    overall = float(scores[there].mean()) if there.any() else 0.0
+    number = np.bincount(strata[there], minlength=int(strata.max()) + 1)
+    sums = np.bincount(strata[there], scores[there], minlength=len(number))
+    means = np.where(number > 0, sums / np.maximum(number, 1), overall)
+    scores = np.where(there, scores, means[strata])
+    n = len(rated.scores)
+    return RatedPairs(rated.sums, rated.counts, scores[:n], rated.strata), Pool(scores[n:], pool.strata)
+
+
+def effective_pairs(pairs: float, rho: float, pool: float = math.inf) -> float:
+    """As many pairs as n `pairs` with a judge of correlation rho are worth: n (n - 3) / (n - 1) / (1.1 (1 - k r)).
+
+    With r = rho^2 N / (n + N), where `pool` is N, the outputs that are only judged, and rho that with the mean of a
+    pair's raters; k = 1 - (1 - 0.75)^2 is what three quarters of the slope keep. From the variance of `powered`: 100
+    pairs with rho 0.6 and 900 more are worth 128. A judge of which nothing is known costs a tenth and more.
+    """
+    if not pool or pairs <= 3:
+        return pairs
+    return pairs / _variance(pairs, rho, pairs + pool)
+
+
+def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
+    """The least n rated pairs that with a judge give an interval no wider than n0 `pairs` without, by these formulas.
+
+    `judged` are all outputs that are judged, the rated ones among them. Not less than `FEWEST_RATED`, nor more than
+    `pairs`, nor less than half of them: people's ratings must lean by themselves to what judges help to decide, and
+    with half of the pairs they do so as often as the whole would decide (docs/judges_simulated.md).
+    """
+
+    def wide(n: int) -> bool:
+        return bool(_variance(n, rho, judged) / n * quantile(np.array(n - 2.0)) ** 2 > reach)
+
+    least, most = max(FEWEST_RATED, math.ceil(pairs / 2)), math.ceil(pairs)
+    if least >= most:
+        return float(pairs)
+    reach = float(quantile(np.array(pairs - 1.0)) ** 2 / pairs)
+    return float(min(pairs, least + bisect.bisect_left(range(least, most), True, key=lambda n: not wide(n))))
+
+
+def _variance(pairs: float, rho: float, judged: float) -> float:
+    """The variance of a mean of people and judge, as a share of that of people alone on the same pairs."""
+    share = 1.0 if math.isinf(judged) else max(judged - pairs, 0) / judged
+    return _CAUTIOUS * (pairs - 1) / (pairs - 3) * (1 - _KEPT * rho**2 * share)
+
+
+def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Sequence[float]) -> tuple[Floats, Floats]:
+    """(low, high) of the mean, 95% sure however often one looks: half of the wealth bets on people alone.
+
+    `values` are mean ratings of pairs in the order of the sample, `scores` the judge's, `partners` (a further axis)
+    the judge's scores of each pair's own outputs of the pool, of its stratum and beside no other pair; NaN where it
+    has fewer. A judge's part of a bet is y - lam (f - mean of the partners'), with lam from what came before. Given
+    that, f and its partners' are alike, so that the part has the mean of y whatever the judge is worth; each
+    wealth is a nonnegative supermartingale, and so is their average (Waudby-Smith and Ramdas 2024, section 4;
+    Csillag et al. 2025, arXiv:2502.04294, for bets that predictions help). Partners of its own, and not the mean of
+    all that is judged, keep this exact: that mean would be the same mistake in every bet.
+    """
+    bottom, width = float(scale[0]), float(scale[-1] - scale[0])
+    shares = (values - bottom) / width
+    if values.shape[-1] == 0:
+        none = np.full(values.shape[:-1], np.nan)
+        return none, none
+    helped, reach = _helped(shares, (scores - bottom) / width, (partners - bottom) / width)
+
+    def side(alone: Floats, together: Floats) -> Floats:
+        def wealth(mean: Floats) -> Floats:
+            return np.logaddexp(log_wealth(alone, mean), log_wealth(together, mean, reach)) - math.log(2)
+
+        return refuted(wealth, values.shape[:-1])
+
+    return bottom + width * side(shares, helped), bottom + width * (1 - side(1 - shares, 1 - helped))
+
+
+def _helped(values: Floats, scores: Floats, partners: Floats) -> tuple[Floats, Floats]:
+    """(values less what the judge says they are beyond their partners, how far below 0 or above 1 each could lie)."""
+    before = np.arange(values.shape[-1])
+    there = ~np.isnan(partners).all(axis=-1) & ~np.isnan(scores)
+    own = np.where(there, scores, 0.5)[..., None]
+    beside = np.where(there[..., None], partners, np.where(np.arange(partners.shape[-1]) == 0, 0.5, np.nan))
+    centre = (0.5 + _past(own[..., 0])) / (before + 1)  # of the scores so far
+    low, high = np.maximum(centre - _CLIP, 0), np.minimum(centre + _CLIP, 1)
+    beside = np.clip(beside, low[..., None], high[..., None])
+    away = np.clip(own[..., 0], low, high) - np.nanmean(beside, axis=-1)
+    away = np.where(there, away, 0.0)
+    mean = (0.5 + _past(values)) / (before + 1)
+    lam = np.clip((_past(values * away) - mean * _past(away)) / (_DOUBT + _past(away**2)), -1, 1)
+    return values - lam * away, np.abs(lam) * (high - low)
+
+
+def _past(numbers: Floats) -> Floats:
+    """The sum of those before each."""
+    return np.cumsum(numbers, axis=-1) - numbers

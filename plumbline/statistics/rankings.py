@@ -1,0 +1,351 @@
+"""How models rank, as pure functions of arrays: tau, split-half reliability, Borda counts.
+
+Rows are models, columns data sets; what is undefined is NaN with a reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from plumbline.frames import need, numbers
+from plumbline.statistics.paired import (
+    CONFIDENCE,
+    DEFINED_SHARE,
+    Estimate,
+    Floats,
+    Value,
+    Values,
+    holm,
+    letter_display,
+    paired,
+    row_correlations,
+)
+
+_DIGITS = 9  # scores that agree so far differ by rounding alone
+_FEW = 100  # models up to which looking at each two of them takes less time than sorting them by scipy
+_AT_ONCE = 2_000_000  # pairs of models whose order is looked at at once
+
+
+def kendall(first: Values, second: Values) -> Value:
+    """Kendall's tau-b of two score vectors over the same models (HTEB, Table 4).
+
+    NaN for fewer than 2 models, for scores that are not finite and where all scores of one side are equal.
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    x, y = paired(first, second)
+    reason = ""
+    if len(x) < 2:
+        reason = f"tau needs at least 2 models, there are {len(x)}"
+    elif not (np.isfinite(x).all() and np.isfinite(y).all()):
+        reason = "tau needs finite scores"
+    elif np.ptp(x) == 0 or np.ptp(y) == 0:
+        reason = "tau is undefined: all scores of one side are equal"
+    return Value(math.nan if reason else float(stats.kendalltau(x, y).statistic), len(x), reason)
+
+
+def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:
+    """Kendall's tau-b of two score vectors, with a 95% percentile bootstrap interval over the models.
+
+    Undefined as `kendall` is. Resamples in which one side is constant are dropped; if more than a tenth of them are,
+    there is no interval.
+    """
+    x, y = paired(first, second)
+    found = kendall(x, y)
+    if found.reason:
+        return Estimate(math.nan, math.nan, math.nan, found.n, found.reason)
+    drawn = rng.integers(0, len(x), size=(n_resamples, len(x)))
+    resampled = kendall_rows(x[drawn], y[drawn])
+    defined = resampled[np.isfinite(resampled)]
+    if len(defined) < DEFINED_SHARE * n_resamples:
+        why = f"no interval: tau is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
+        return Estimate(found.value, math.nan, math.nan, found.n, why)
+    low, high = np.percentile(defined, [2.5, 97.5])
+    return Estimate(found.value, float(low), float(high), found.n, "")
+
+
+def kendall_rows(first: Floats, second: Floats) -> Floats:
+    """Kendall's tau-b of each row of `first` with the same row of `second`; NaN where a row is constant."""
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if x.shape[1] > _FEW:
+        return np.array([kendall(one, other).value for one, other in zip(x, y, strict=True)])
+    before, after = np.triu_indices(x.shape[1], 1)
+    rows = max(1, _AT_ONCE // max(1, len(before)))
+    found = [_tau_b(x[k : k + rows], y[k : k + rows], before, after) for k in range(0, len(x), rows)]
+    return np.concatenate([np.empty(0), *found])
+
+
+def _tau_b(x: Floats, y: Floats, before: NDArray[np.intp], after: NDArray[np.intp]) -> Floats:
+    """Tau-b of each row: of all pairs of models those in the same order without those in the other, scaled for ties."""
+    signs = [(side[:, before] > side[:, after]).astype(np.int8) - (side[:, before] < side[:, after]) for side in (x, y)]
+    apart = [np.abs(one).sum(axis=1, dtype=np.int64) for one in signs]
+    same_order = (signs[0] * signs[1]).sum(axis=1, dtype=np.int64)
+    with np.errstate(invalid="ignore"):  # nought by nought, where a row is constant
+        tau = np.clip(same_order / np.sqrt(apart[0]) / np.sqrt(apart[1]), -1, 1)
+    defined: Floats = np.where(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1), tau, np.nan)
+    return defined
+
+
+def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rng: np.random.Generator) -> Value:
+    """Split-half reliability: the median of Spearman's rho between models' means on two halves of the data sets.
+
+    `scores` are models by data sets, `tasks` name each data set's task. Every split halves each task's data sets;
+    the odd ones of the tasks go to the halves in turn, from a random one on, so the halves differ by one data set at
+    most. `n` counts the splits for which rho is defined; if more than a tenth are not, neither is the median. NaN too
+    for fewer than 3 models, fewer than 2 data sets, and scores that are not finite.
+
+    Source: HTEB, Table 3 (median over 1,000 splits stratified by task); how odd ones are split is ours.
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    given = np.asarray(scores, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != len(tasks):
+        raise ValueError(f"models by data sets are needed, with a task for each: {given.shape}, {len(tasks)} tasks")
+    reason = ""
+    if given.shape[0] < 3:
+        reason = f"rho needs at least 3 models, there are {given.shape[0]}"
+    elif given.shape[1] < 2:
+        reason = f"halves need at least 2 data sets, there are {given.shape[1]}"
+    elif not np.isfinite(given).all():
+        reason = "rho needs finite scores"
+    if reason:
+        return Value(math.nan, 0, reason)
+    first = stratified_halves(tasks, n_splits, rng)
+    means = [half @ given.T / half.sum(axis=1, keepdims=True) for half in (first, ~first)]
+    correlations = row_correlations(*(stats.rankdata(half, axis=1) for half in means))
+    defined = correlations[np.isfinite(correlations)]
+    if len(defined) < DEFINED_SHARE * n_splits:
+        return Value(math.nan, len(defined), f"rho is undefined in {n_splits - len(defined)} of {n_splits} splits")
+    return Value(float(np.median(defined)), len(defined), "")
+
+
+def borda(scores: pd.DataFrame) -> pd.DataFrame:
+    """Borda counts and ranks of models (rows) over data sets (columns), as MMTEB and mteb's leaderboard have them.
+
+    On each data set a model gets a point for each model that it beats and half a point for each that it ties with
+    (tournament Borda). A model without a score (NaN) gets none there and takes none from others: each of these still
+    has a point for it. Scores that are equal to nine decimals are ties: means of one and the same numbers differ by
+    rounding. Models with equal counts share the best of their ranks. The frame has the models' index and the columns
+    borda and rank; `rank_intervals` says how sure they are. Raises ValueError for a score that is no number.
+
+    Source: MMTEB, 3.1 (Colombo et al., 2022); mteb's `Rank (Borda)`.
+
+    >>> import pandas as pd
+    >>> from evaluation import borda
+    >>> scores = pd.DataFrame({"STS17": [0.9, 0.8, 0.7], "Banking77": [0.1, 0.5, 0.5]}, index=["a", "b", "c"])
+    >>> print(borda(scores))
+       borda  rank
+    a    2.0     2
+    b    2.5     1
+    c    1.5     3
+    """
+    points, _ = borda_points(scores)
+    count = points.sum(axis=1)
+    return pd.DataFrame({"borda": count, "rank": ranks_of(count)}, index=scores.index)
+
+
+def borda_points(scores: pd.DataFrame) -> tuple[Floats, Floats]:
+    """The points of each model (row) on each data set (column) that `borda` sums, and the scores as numbers.
+
+    Raises ValueError for a score that is no number.
+    """
+    need(scores, (), "scores")
+    given = np.empty(scores.shape)
+    for place in range(scores.shape[1]):
+        given[:, place] = numbers(scores.iloc[:, place], "scores")
+    return points_of(given), given
+
+
+def points_of(scores: Floats) -> Floats:
+    """The points of each model (row) on each data set (column), as `borda` gives them: 0 where there is no score."""
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    ranks = stats.rankdata(-np.round(scores, _DIGITS), axis=0, nan_policy="omit")
+    return np.nan_to_num(len(scores) - ranks)
+
+
+def ranks_of(counts: Floats) -> NDArray[np.int64]:
+    """Ranks by counts, the largest first; equal ones share the best of their ranks."""
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    ranks: NDArray[np.int64] = stats.rankdata(-counts, method="min").astype(np.int64)
+    return ranks
+
+
+def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Splits by data sets: whether a data set is in the first half (`split_half` says how they are drawn)."""
+    names = np.asarray(tasks)
+    kinds = list(dict.fromkeys(tasks))
+    odd = [kind for kind in kinds if (names == kind).sum() % 2]
+    # Whose turn the odd one of each task is: the tasks in random order, the halves in turn.
+    turns = (rng.random((n_splits, len(odd))).argsort(axis=1).argsort(axis=1) + rng.integers(0, 2, (n_splits, 1))) % 2
+    first = np.zeros((n_splits, len(names)), dtype=np.bool_)
+    for kind in kinds:
+        members = np.flatnonzero(names == kind)
+        place = rng.random((n_splits, len(members))).argsort(axis=1).argsort(axis=1)
+        turn = turns[:, [odd.index(kind)]] if kind in odd else 0
+        first[:, members] = (place + turn) % 2 == 0
+    return first
+
+
+LEAST_TASKS = 5  # below it resamples hardly differ, and no two models can be told apart
+MOST_LETTERED = 40  # models, above which letters are more than can be read
+_RESAMPLES_AT_ONCE = 2**22  # numbers in memory at a time
+Bools = NDArray[np.bool_]
+
+
+def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.random.Generator) -> pd.DataFrame:
+    """Borda counts, ranks and means of models (rows) over tasks (columns), each with a 95% interval over tasks.
+
+    Counts and ranks are those of `borda`. Intervals take the tasks for a sample of those that might have been taken:
+
+    - borda, mean: tasks are drawn anew with replacement; the interval is the percentile bootstrap's, expanded for few
+      tasks. A mean needs a score on every task. Drawn from MTEB's boards (English and Multilingual v2, 6 or 12 models),
+      5 tasks gave intervals of which 89% to 91% held the count over all tasks, 8 tasks 90% to 93%, 10 to 20 tasks 93%
+      to 94%; t-intervals 91% to 95% of 5 and 8 tasks, and the same from 10 on.
+    - rank_low, rank_high: one more than the models that are told apart as better, and the number of models less those
+      told apart as worse. Two models are told apart where the paired t-test of their points over tasks has p < 0.05
+      after Holm's correction for all pairs; p is at least 2 ** (1 - tasks), the least that as many signs can give. With
+      95% confidence all ranks lie in their intervals at once. Resampled ranks would not: where models are equal,
+      their 95% intervals hold the rank in 30 to 80% of simulations.
+    - group: models with a letter in common are not told apart (compact letter display; up to 40 models).
+
+    A model without a score on some task gets no points there, as mteb has it; it is told apart from no other, and has
+    no intervals. Fewer than 5 tasks give no interval at all: `reason` says so. Raises ValueError for what is no number.
+
+    Source: bootstrap and its expansion: Hesterberg (2015), The American Statistician 69, 371-386; ranks of what can be
+    told apart: Al Mohamad, Goeman and van Zwet (2022), Biometrics 78, 157-168; Holm (1979); letters: Piepho (2004),
+    Journal of Computational and Graphical Statistics 13, 456-466. The bound of p, and the rule for gaps, are ours.
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from evaluation import rank_intervals
+    >>> noise = np.random.default_rng(1).normal(0, 0.01, (3, 12))
+    >>> scores = pd.DataFrame(noise + [[0.70], [0.70], [0.67]], index=["large", "base", "small"])
+    >>> found = rank_intervals(scores, rng=np.random.default_rng(1337))
+    >>> print(found[["borda", "borda_low", "borda_high", "rank", "rank_low", "rank_high", "group"]])
+           borda  borda_low  borda_high  rank  rank_low  rank_high group
+    large   21.0       17.0        24.0     1       1.0        2.0     a
+    base    15.0       12.0        19.0     2       1.0        2.0     a
+    small    0.0        NaN         NaN     3       3.0        3.0     b
+    """
+    points, given = borda_points(scores)
+    n_models, n_tasks = given.shape
+    count, ranks = points.sum(axis=1), ranks_of(points.sum(axis=1))
+    whole = np.isfinite(given).all(axis=1) & (n_tasks > 0)
+    known = whole & (n_tasks >= LEAST_TASKS)
+    mean = np.where(whole, given.sum(axis=1) / max(n_tasks, 1), np.nan)
+    resamples = _times_drawn(n_tasks, n_resamples, rng) if known.any() else np.zeros((0, n_tasks))
+    low, high = _ends(points, known, resamples)
+    mean_low, mean_high = (end / max(n_tasks, 1) for end in _ends(given, known, resamples))
+    apart = told_apart(np.where(known[:, None], points, np.nan))
+    shown = known & (n_models > 1)
+    made = {
+        "borda": count,
+        "borda_low": low,
+        "borda_high": high,
+        "rank": ranks,
+        "rank_low": np.where(shown, 1 + apart.sum(axis=0), np.nan),
+        "rank_high": np.where(shown, n_models - apart.sum(axis=1), np.nan),
+        "mean": mean,
+        "mean_low": mean_low,
+        "mean_high": mean_high,
+        "group": _letters(apart, np.flatnonzero(shown)[np.argsort(ranks[shown], kind="stable")]),
+        "reason": _reasons(given, known & np.isnan(low)),
+    }
+    return pd.DataFrame(made, index=scores.index)
+
+
+def told_apart(points: Floats) -> Bools:
+    """Which models (rows) are better than which others (columns), as `rank_intervals` tells models apart.
+
+    `points` are models by tasks; a model with NaN among them is told apart from no other.
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    n_models, n_tasks = points.shape
+    apart = np.zeros((n_models, n_models), np.bool_)
+    some = np.flatnonzero(np.isfinite(points).all(axis=1))
+    if n_tasks < 2 or len(some) < 2:
+        return apart
+    own = points[some]
+    covariance = np.cov(own)
+    variance = np.diag(covariance)
+    error = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 0) / n_tasks)
+    difference = np.round(own.mean(axis=1)[:, None] - own.mean(axis=1)[None, :], _DIGITS)
+    # Where all differences are the same the error is rounding, and t as large as can be.
+    t = np.divide(np.abs(difference), np.maximum(error, 10**-_DIGITS))
+    first, second = np.triu_indices(len(some), 1)
+    p = np.maximum(2 * stats.t.sf(t[first, second], n_tasks - 1), 2.0 ** (1 - n_tasks))
+    surely = holm(p) < 1 - CONFIDENCE
+    better = difference[first, second] > 0
+    winner, loser = np.where(better, first, second)[surely], np.where(better, second, first)[surely]
+    apart[some[winner], some[loser]] = True
+    return apart
+
+
+def _times_drawn(n_tasks: int, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Resamples by tasks: how often each task was drawn."""
+    return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=n_resamples).astype(np.float64)
+
+
+def _ends(values: Floats, known: Bools, resamples: Floats) -> tuple[Floats, Floats]:
+    """The interval of each model's sum over tasks; NaN where nothing varies, or the model is not `known`."""
+    low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
+    rows = np.flatnonzero(known)
+    rows = rows[np.ptp(values[rows], axis=1) > 10**-_DIGITS] if len(rows) else rows
+    width = max(1, _RESAMPLES_AT_ONCE // max(len(resamples), 1))
+    for start in range(0, len(rows), width):
+        some = rows[start : start + width]
+        tail = _tail(values.shape[1])
+        low[some], high[some] = np.quantile(resamples @ values[some].T, [tail, 1 - tail], axis=0)
+    return low, high
+
+
+def _tail(n: int) -> float:
+    """The share of resamples on either side of the interval: less than 2.5% for few tasks (Hesterberg 2015)."""
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    tail = (1 - CONFIDENCE) / 2
+    return float(stats.norm.cdf(math.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1)))
+
+
+def _reasons(given: Floats, flat: Bools) -> list[str]:
+    """Why a model has no interval; empty where it has one."""
+    n_models, n_tasks = given.shape
+    said = []
+    for lacking, same in zip(n_tasks - np.isfinite(given).sum(axis=1), flat, strict=True):
+        if lacking:
+            said.append(f"lacks {lacking} of {n_tasks} scores: no points there, and no interval")
+        elif n_tasks < LEAST_TASKS:
+            said.append(f"no interval from {n_tasks} task{'s' * (n_tasks != 1)}: it takes {LEAST_TASKS}")
+        elif n_models == 1:
+            said.append("there is no other model to be ranked with")
+        else:
+            said.append("as many points on every task, whichever are drawn" if same else "")
+    return said
+
+
+def _letters(apart: Bools, order: NDArray[np.int64]) -> list[str]:
+    """Letters of each model: those of a letter are not told apart from each other; `order` is from the best down.
+
+    Empty where there are more than `MOST_LETTERED` models or too few letters.
+    """
+    letters = [""] * len(apart)
+    if not 0 < len(order) <= MOST_LETTERED:
+        return letters
+    names = [str(model) for model in order]
+    pairs = itertools.combinations(order.tolist(), 2)
+    different = [(str(one), str(other)) for one, other in pairs if apart[one, other] or apart[other, one]]
+    shown = letter_display(names, different)
+    if any(not one.isalpha() for one in shown.values()):
+        return letters
+    for model in order:
+        letters[model] = shown[str(model)]
+    return letters

@@ -1,0 +1,140 @@
+"""Measures of resamples, without sorting each: items are sorted once, and a resample is how often it has each of them.
+
+A measure is given gold and what a model made of the items, and gives a function of counts (resamples by items) that has
+a value for each resample; NaN where it is undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.statistics.paired import Floats
+
+Counted = Callable[[Floats], Floats]
+Measure = Callable[[NDArray[Any], NDArray[Any]], Counted]
+_CELLS = 1_000_000  # resamples by labels or items that are summed at once
+_NONE = 1e-9  # sums of squares of ranks, multiples of 1/4, that are nought but for rounding
+
+
+def mean(_: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """The mean of what was made."""
+    return lambda counts: counts @ made / counts.sum(axis=1)
+
+
+def rho(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """Spearman's rho: Pearson's r of ranks, ties with their average rank."""
+    first, second = _ranks(gold), _ranks(made)
+
+    def of(counts: Floats) -> Floats:
+        middle = (counts.sum(axis=1, keepdims=True) + 1) / 2
+        x, y = first(counts) - middle, second(counts) - middle
+        scale = np.sqrt((counts * x * x).sum(axis=1) * (counts * y * y).sum(axis=1))
+        return _ratio((counts * x * y).sum(axis=1), scale)
+
+    return of
+
+
+def precision(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """Average precision for items whose gold is 1, equal values taken as one threshold (scikit-learn's).
+
+    The sum over thresholds of precision by the recall that each adds.
+    """
+    order = np.argsort(-made, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(made[order])), len(made) - 1)
+    right = (gold[order] == 1).astype(np.float64)
+
+    def of(counts: Floats) -> Floats:
+        sorted_counts = counts[:, order]
+        hits = np.cumsum(sorted_counts * right, axis=1)[:, ends]
+        said = np.cumsum(sorted_counts, axis=1)[:, ends]
+        added = np.diff(hits, axis=1, prepend=0)
+        return _ratio((added * hits / np.maximum(said, 1)).sum(axis=1), hits[:, -1])
+
+    return of
+
+
+def v_measure(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """The V-measure: the harmonic mean of homogeneity and completeness (scikit-learn's); 1 where both are constant."""
+    _, labels = np.unique(gold, return_inverse=True)
+    _, clusters = np.unique(made, return_inverse=True)
+    sums = [group_sums(one) for one in (labels, clusters, labels * (int(clusters.max(initial=0)) + 1) + clusters)]
+
+    def of(counts: Floats) -> Floats:
+        h_labels, h_clusters, h_joint = (entropies(one(counts)) for one in sums)
+        shared = np.maximum(0, h_labels + h_clusters - h_joint)
+        both = h_labels + h_clusters  # 2hc / (h + c), of h = shared / h_labels and c = shared / h_clusters
+        return np.where(both > _NONE, 2 * shared / np.maximum(both, _NONE), 1.0)
+
+    return of
+
+
+def group_sums(group: NDArray[Any]) -> Counted:
+    """Sums of counts by group: resamples by the groups, in the order of their numbers."""
+    order = np.argsort(group, kind="stable")
+    starts = np.append(0, np.flatnonzero(np.diff(group[order])) + 1)
+    return lambda counts: np.add.reduceat(counts[:, order], starts, axis=1)
+
+
+def weighted_f1(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """F1 of each gold label, weighted by how often it stands there (scikit-learn's `weighted`)."""
+    return _f1(gold, made, lambda each, wanted, _: (wanted * each).sum(axis=1) / wanted.sum(axis=1))
+
+
+def macro_f1(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """The mean F1 of the labels that stand in gold or in what was made (scikit-learn's `macro`)."""
+    return _f1(gold, made, lambda each, _, there: each.sum(axis=1) / there.sum(axis=1))
+
+
+def _f1(gold: NDArray[Any], made: NDArray[Any], mean_of: Callable[[Floats, Floats, Floats], Floats]) -> Counted:
+    """A mean of labels' F1, of each F1, how often gold has the label, and whether it is there at all."""
+    gold, made = gold.astype(np.int64), made.astype(np.int64)
+    size = int(max(gold.max(), made.max())) + 1
+    rows_at_once = max(1, _CELLS // max(size, len(gold)))
+    right = (gold == made).astype(np.float64)
+
+    def sums(labels: NDArray[np.int64], counts: Floats) -> Floats:
+        cells = (np.arange(len(counts))[:, None] * size + labels).ravel()
+        found: Floats = np.bincount(cells, counts.ravel(), len(counts) * size).astype(np.float64).reshape(-1, size)
+        return found
+
+    def some(counts: Floats) -> Floats:
+        wanted, both = sums(gold, counts), sums(gold, counts) + sums(made, counts)
+        each = 2 * sums(gold, counts * right) / np.maximum(1, both)
+        return mean_of(each, wanted, (both > 0).astype(np.float64))
+
+    def of(counts: Floats) -> Floats:
+        return np.concatenate([some(counts[k : k + rows_at_once]) for k in range(0, len(counts), rows_at_once)])
+
+    return of
+
+
+def _ranks(values: NDArray[Any]) -> Counted:
+    """Average ranks of the items in each resample (resamples by items), an item's copies being tied."""
+    order = np.argsort(values, kind="stable")
+    starts = np.append(0, np.flatnonzero(np.diff(values[order])) + 1)
+    group = np.empty(len(values), np.int64)
+    group[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(values))))
+
+    def of(counts: Floats) -> Floats:
+        sizes = np.add.reduceat(counts[:, order], starts, axis=1)
+        ranks: Floats = (np.cumsum(sizes, axis=1) - (sizes - 1) / 2)[:, group]
+        return ranks
+
+    return of
+
+
+def entropies(counts: Floats) -> Floats:
+    """The entropy of each row's shares."""
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    found: Floats = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
+    return found
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    made = np.full(len(top), np.nan)
+    np.divide(top, bottom, out=made, where=bottom > _NONE)
+    return made
