@@ -23,7 +23,8 @@ from annotation.crowd.replacing import lost_work, note_replaced, replaced
 from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_sample
 from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
-from annotation.ratings.exclusions import withdrawn_pairs
+from annotation.ratings.exclusions import read_decisions, withdrawn_pairs
+from annotation.ratings.ratings import excluded_raters
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import read_pairs
 from plumbline.errors import StudyError
@@ -174,6 +175,7 @@ class CrowdCampaign(Steps):
         opening = [*reopened, *waiting][: max(0, most - open_now)]
         if opening:
             self._keep_out(most - open_now - len(opening))
+        self._keep_excluded_out()
         for batch_id in short:
             if states[batch_id].open or batch_id in opening:
                 try:
@@ -197,6 +199,12 @@ class CrowdCampaign(Steps):
         for worker, batches in sorted(done.items()):
             if batches > most_done:
                 self.do("keep_out", worker)
+
+    def _keep_excluded_out(self) -> None:
+        """Keep out the workers whose ratings were excluded: further work of theirs would be paid and not count."""
+        excluded = excluded_raters(read_decisions(self.study))
+        for worker in sorted({work.submission.worker for work in self.ledger.work() if work.pseudonym in excluded}):
+            self.do("keep_out", worker)
 
     def _short(self, states: Mapping[str, PlatformOffer]) -> dict[str, int]:
         """Offers that lack workers, and to how many they should be open in all: one more for each rejected or lost one.

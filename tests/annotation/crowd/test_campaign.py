@@ -180,7 +180,9 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     assert [one.by_rule for one in told.decisions if one.decision == "reject"] == [False]  # its controls were right
 
 
-def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(variant: Make, site: MTurkSite) -> None:
+def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
+    variant: Make, site: MTurkSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = drawn(variant)
     launch(study, site)
     (hit,) = site.hits
@@ -216,8 +218,16 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     work(other, site, hit, "good")
     step(other, site, collect)
     step(other, site, judging.approve_all)
-    decide(other, read_ratings(other)["rater_id"].iloc[0], exclude=True, reason="every answer is 4")
+    careless = read_ratings(other)["rater_id"].iloc[0]
+    decide(other, careless, exclude=True, reason="every answer is 4")
+    before, workers = {name: set(who) for name, who in site.kept_out.items()}, dict[str, str]()
+    monkeypatch.setattr(CrowdCampaign, "_keep_out", lambda *_: None)  # by their share of the work nobody is
     assert launch(other, site).extended == 0
+    step(
+        other, site, lambda campaign: workers.update({w.pseudonym: w.submission.worker for w in campaign.ledger.work()})
+    )
+    new = [who - before.get(name, set()) for name, who in site.kept_out.items()]
+    assert set().union(*new) == {workers[careless]}  # who is excluded is paid for no further batch
 
 
 @pytest.mark.parametrize("place", ["after extend", "after _settle"])
