@@ -55,12 +55,12 @@ def read_ahead(study: str, exports: str | None) -> Thread:
 
 
 def _read(study: str, exports: str | None) -> None:
-    from streamlit_app.readers import campaign  # noqa: PLC0415 (who only asks for help goes without)
+    from streamlit_app.readers import overview  # noqa: PLC0415 (who only asks for help goes without)
 
     while not runtime.exists():
         time.sleep(_POLL)
     with contextlib.suppress(PlumblineError, OSError):  # the page says it
-        campaign.read_ahead(load_study(study, exports))
+        overview.read_ahead(load_study(study, exports))
     inspect.stack()  # Streamlit asks who called it once: the files of all modules, which Python remembers
 
 

@@ -9,7 +9,7 @@ from plumbline import cli
 from plumbline.errors import DataError, StudyError
 
 LEAST_TASKS = 3  # to choose among
-EXAMPLE = """example: plumbline select --from "MTEB(Multilingual, v2)" --languages dan,swe --budget 10
+EXAMPLE = """example: python -m evaluation.benchmarks select --from "MTEB(eng, v2)" --languages eng --budget 10
 
 From a table of scores (a model a row, a task a column; or model, task, score), and with seconds that were measured:
 

@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -38,6 +37,8 @@ def curve(table: pd.DataFrame, held: int) -> Figure:
 
     `table` is `evaluation.benchmarks.selection.Selection.curve`, or the file of it (`curve.csv`).
     """
+    import altair as alt  # noqa: PLC0415 (who only asks for help goes without)
+
     shown = table.assign(way=table["method"].map(_NAMES))
     names = list(_NAMES.values())
     across = alt.X("tasks:Q", title="Tasks").scale(type="log", nice=False)

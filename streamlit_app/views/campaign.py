@@ -12,7 +12,7 @@ from plumbline.study import Study
 from plumbline.study.transformations import EIGHT
 from streamlit_app import charts, frames, pair
 from streamlit_app.elements import download_csv, exhibit, figure, filtered, heading, lines, link, sections, show, table
-from streamlit_app.readers import campaign
+from streamlit_app.readers import campaign, overview
 from streamlit_app.records import NotYetError
 
 
@@ -29,7 +29,7 @@ def _axis(study: Study, transformation: str) -> str:
 
 
 def _progress(study: Study) -> None:
-    status = campaign.status(study)
+    status = overview.status(study)
     progress = status.progress
     if progress.empty:
         raise NotYetError(f"no pairs are drawn yet; run `{study.command(SAMPLE)}`")
@@ -76,7 +76,7 @@ def _to_read(study: Study) -> None:
 
 
 def _raters(study: Study) -> None:
-    status = campaign.status(study)
+    status = overview.status(study)
     if status.raters.empty:
         return
     heading("Raters")
@@ -117,7 +117,7 @@ def _quality(study: Study) -> None:
         " decides nothing:"
         " people decide whose ratings count, and why is kept."
     )
-    lines([f"To be decided: {name}" for name in campaign.status(study).unreviewed])
+    lines([f"To be decided: {name}" for name in overview.status(study).unreviewed])
     for one in (found.raters, found.signs, found.decisions, found.exclusions):
         exhibit(study, one)
 

@@ -19,7 +19,7 @@ from plumbline.study.human import HumanSubject
 from plumbline.transformations import in_order
 from streamlit_app import frames
 from streamlit_app.elements import complain, heading, link, sections, show, table
-from streamlit_app.readers import campaign, ratings
+from streamlit_app.readers import overview, ratings
 
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
@@ -62,7 +62,7 @@ def draw(study: Study) -> None:
 
 def _short(study: Study) -> None:
     """As `accept` and the campaign's report open."""
-    status = campaign.status(study)
+    status = overview.status(study)
     holding = () if status.stages["verdicts"].state != "done" else ratings.verdicts(study)
     told = [*map(as_called, headline(status, holding))]
     heading("In short")
@@ -72,7 +72,7 @@ def _short(study: Study) -> None:
 
 
 def _stages(study: Study) -> None:
-    status = campaign.status(study)
+    status = overview.status(study)
     heading("How it stands")
     table(f"{study.name}-stages", frames.stage_frame(status.stages, items=study.subject is not None))
     for line in status.warnings:
@@ -80,7 +80,7 @@ def _stages(study: Study) -> None:
 
 
 def _doubts(study: Study) -> None:
-    status = campaign.status(study)
+    status = overview.status(study)
     if not status.sources:
         return
     heading("What is doubtful")
@@ -130,7 +130,7 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
 
 
 def _coverage(study: Study) -> None:
-    counts = campaign.coverage(study)
+    counts = overview.coverage(study)
     heading("What was evaluated")
     st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
     table(f"{study.name}-coverage", counts, frames.coverage_frame(counts))
@@ -150,8 +150,8 @@ def _people(study: Study) -> None:
 
 
 def _rules(study: Study) -> None:
-    rules, amended = campaign.status(study).rules, campaign.amendments(study)
-    looks = frames.look_frame(campaign.looks(study))
+    rules, amended = overview.status(study).rules, overview.amendments(study)
+    looks = frames.look_frame(overview.looks(study))
     if not rules and looks.empty:
         return
     heading("Rules and looks at results")

@@ -10,7 +10,7 @@ from annotation.names import known_names
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from streamlit_app.elements import show
-from streamlit_app.readers import campaign
+from streamlit_app.readers import overview
 from streamlit_app.readers.ratings import signs
 from streamlit_app.start import names_home
 
@@ -20,7 +20,7 @@ def draw(study: Study) -> None:
     home = names_home()
     if home is None:
         raise StudyError("names are shown where the dashboard was started with --names; add it")
-    found = standings(campaign.status(study), signs(study), known_names(home, study))
+    found = standings(overview.status(study), signs(study), known_names(home, study))
     st.caption("Names stand here and on your terminal, and in no record, report or export.")
     if not found:
         raise StudyError(

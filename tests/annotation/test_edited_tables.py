@@ -51,10 +51,10 @@ def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkey
 KILLED = """
 import os, sys
 from plumbline import manifest, study
-from plumbline.records import Drift
+from plumbline.records import DriftRecord
 manifest._note_kept = lambda *_: os._exit(9)
-row = Drift(pair_id="a", transformation="paraphrasing", model="m", drift=0.1, unit_id="u")
-manifest.write_kept_table(study.load_study(*sys.argv[1:]), "drift.parquet", [row], Drift)
+row = DriftRecord(pair_id="a", transformation="paraphrasing", model="m", drift=0.1, unit_id="u")
+manifest.write_kept_table(study.load_study(*sys.argv[1:]), "drift.parquet", [row], DriftRecord)
 """
 
 

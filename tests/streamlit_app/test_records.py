@@ -26,6 +26,7 @@ from streamlit_app import __main__ as starting
 from streamlit_app import frames, search
 from streamlit_app.readers import campaign, scores
 from streamlit_app.records import NotYetError, cached
+from tests.conftest import DEMO
 from tests.streamlit_app.conftest import MODELS
 
 
@@ -142,9 +143,9 @@ def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.Mon
     asked: list[list[str]] = []
     monkeypatch.setattr(starting.streamlit_cli, "main", lambda words, **_: asked.append(words))
     for port in ([], ["--port", "8599"]):
-        monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", *port, "--exports", "e"])
+        monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", str(DEMO), *port, "--exports", "e"])
         starting.main()
-    plain = ["--runner.magicEnabled", "false", "--", "--study", "s.yaml", "--exports", "e"]
+    plain = ["--runner.magicEnabled", "false", "--", "--study", str(DEMO), "--exports", "e"]
     assert [words[2:] for words in asked] == [plain, ["--server.port", "8599", *plain]]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from generation.datasets.dataset import Dataset
     from plumbline.statistics.paired import Estimate
 
-_EXAMPLE = """example: plumbline shrink --study studies/demo.yaml --task sample_retrieval --depth 20
+_EXAMPLE = """example: python -m evaluation.benchmarks shrink --study studies/demo.yaml --task sample_retrieval
 """
 _QUERIES, _DEPTH = 1000, 250  # MMTEB, 2.3.1
 #: Options by the type of data set that they are for.

@@ -165,7 +165,7 @@ def test_the_schedule_takes_thins_and_reports(packed: Path, tmp_path: Path, monk
     assert said[0] in home.log.read_text(encoding="utf-8")
     assert list(home.backups.iterdir()) == [first]
     usage = SimpleNamespace(free=400_000_000)
-    monkeypatch.setattr(backup.shutil, "disk_usage", lambda path: usage)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
     assert "only 400 MB are free" in (disk_trouble(home) or "")
     warned = Keeper(home, None, say=said.append)
     warned.look()

@@ -201,7 +201,7 @@ def test_what_keeps_a_server_from_starting_is_said_in_one_line(tmp_path: Path) -
         credentials(home)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ServiceError, match=f"port {port} .*choose another port"), running(home, port=port):
+        with pytest.raises(ServiceError, match=f"port {port} .*name another"), running(home, port=port):
             pytest.fail("it started")
     (tmp_path / "file").write_text("", encoding="utf-8")
     with (
@@ -209,6 +209,7 @@ def test_what_keeps_a_server_from_starting_is_said_in_one_line(tmp_path: Path) -
         running(Home(tmp_path / "file" / "in")),
     ):
         pytest.fail("it started")
+    home.database.parent.mkdir()  # a port that is taken is said before anything is made
     home.database.write_bytes(b"this is no database " * 100)
     with pytest.raises(ServiceError, match="argilla.db .*cannot be used"), running(home):
         pytest.fail("it started")

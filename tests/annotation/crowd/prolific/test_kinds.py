@@ -58,8 +58,8 @@ def test_a_batch_of_all_kinds_is_answered_collected_judged_and_paid(
         ratings = read_ratings(study)
         own = ratings[ratings["pair_id"] == first["external_id"]].set_index("question")["answer"]
         assert own.to_dict() == {
-            "quality": "", "fluency": "", "naturalness": "natural", "faults": "grammar, words", "better": "\x1b[31mSo.",
-            "order": "form = tone > sense",
+            "quality": "", "fluency": "", "naturalness": "natural", "faults": "grammar, words",
+            "better": "\ufffd[31mSo.", "order": "form = tone > sense",
         }  # fmt: skip
         assert set(ratings["rater_id"]) == {who} and set(ratings["source"]) == {"prolific"}
         assert sorted(ratings.loc[ratings["pair_id"] == second["external_id"], "question"]) == [
