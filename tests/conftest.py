@@ -34,6 +34,11 @@ if "PLUMBLINE_CACHE" not in os.environ:
     _UNUSED = tempfile.TemporaryDirectory(prefix="plumbline-hashes-")
     os.environ["PLUMBLINE_CACHE"] = _UNUSED.name
 
+# mteb makes its cache folder when it is imported, which test modules do: not in the home of whoever runs the tests.
+if "MTEB_CACHE" not in os.environ:
+    _UNUSED_MTEB = tempfile.TemporaryDirectory(prefix="plumbline-mteb-")
+    os.environ["MTEB_CACHE"] = _UNUSED_MTEB.name
+
 # How long an example takes is the machine's business, which may be busy.
 settings.register_profile("plumbline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("plumbline")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from evaluation.benchmarks.board import add_board_command
+from evaluation.benchmarks.board_command import add_board_command
 from evaluation.benchmarks.quality.command import add_check_command
 from evaluation.benchmarks.select_command import EXAMPLE, add_select_command
 from evaluation.benchmarks.smaller.command import add_shrink_command

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from evaluation.benchmarks.matrix import Scores, closed
-from evaluation.benchmarks.options import Commands, add_command, add_run_options, add_source_options, out_of
 from evaluation.benchmarks.selection_files import PACKAGES, package_version, plain
 from evaluation.benchmarks.sources import slash
 from evaluation.display import hundred, short_names
@@ -22,16 +19,11 @@ from evaluation.results import read_scores
 from evaluation.tables.pairs import originals
 from evaluation.tables.ranks import board
 from generation.output_statistics import shown
-from plumbline import cli
-from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.identity import identity
 from plumbline.study import Study
-
-if TYPE_CHECKING:
-    pass
 
 NAME, SUMMARY = "board", "board.json"
 _OF_STUDY = (
@@ -130,65 +122,3 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
             SUMMARY: (json.dumps(plain(summary), indent=2, ensure_ascii=False) + "\n").encode(),
         },
     )
-
-
-_EXAMPLE = """example: python -m evaluation.benchmarks board --from "MTEB(eng, v2)" --gaps models
-
-From a table of scores, or from the original scores of a study:
-
-  python -m evaluation.benchmarks board --from scores.csv --out exports/mine/board
-  python -m evaluation.benchmarks board --from studies/mine.yaml
-"""
-
-
-def add_board_command(commands: Commands) -> None:
-    """`board`, with its options."""
-    parser = add_command(
-        commands,
-        "board",
-        _board,
-        "models ranked on a benchmark: Borda counts, means by type, and how sure each rank is",
-        "Rank models by Borda count over a benchmark's tasks, with means over tasks and over types, and\n"
-        "95% intervals: which models can be told apart.",
-        _EXAMPLE,
-    )
-    add_source_options(parser, "; or a study's file")
-    add = parser.add_argument
-    add("--gaps", choices=("keep", "models", "tasks", "fewest"), default="keep",
-        help="with missing scores: rank as mteb does, no points for them (default: keep); or leave out models, tasks,"
-        " or whichever lacks most")  # fmt: skip
-    add("--exports", metavar="DIR", help="with a study: where its records are (default: exports/)")
-    add_run_options(parser, "the tasks that are drawn anew", "board")
-
-
-def _board(options: argparse.Namespace) -> int:
-    out = out_of(options, "board")
-
-    ranked = _of_study(options) if options.source.endswith((".yaml", ".yml")) else _of_scores(options)
-    if not len(ranked.table):
-        raise DataError(f"--from {options.source}: no model has a score; nothing can be ranked")
-    shown = ranked.exhibit()
-    write(out, ranked, options.source)
-    print(shown.caption)
-    cells = [list(map(str, row)) for row in shown.printed.itertuples(index=False)]
-    print(cli.columns(list(map(str, shown.printed.columns)), cells))
-    print("\n".join(["", *(f"- {note}" for note in shown.notes)]))
-    print(f"-> {out}: {NAME}.csv, .md, .tex, {SUMMARY}")
-    return 0
-
-
-def _of_scores(options: argparse.Namespace) -> RankedModels:
-    from evaluation.benchmarks.matrix import closed  # noqa: PLC0415
-    from evaluation.benchmarks.options import read  # noqa: PLC0415
-
-    scores, facts, _ = read(options)
-    return of_scores(closed(scores, options.gaps), facts, options.seed)
-
-
-def _of_study(options: argparse.Namespace) -> RankedModels:
-    from plumbline.study import load_study  # noqa: PLC0415
-
-    unfit = {"--benchmark": options.benchmark, "--languages": options.languages, "--tasks": options.tasks}
-    if named := [name for name, given in unfit.items() if given]:
-        raise StudyError(f"{named[0]} is not for a study, whose data sets are the tasks; leave it out")
-    return of_study(load_study(options.source, options.exports), options.gaps, options.seed)

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,11 +29,6 @@ from plumbline.study import Study, file_hash, load_study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import TRANSFORMATIONS
 from tests.shared import made_once
-
-# mteb makes its cache folder when it is imported, which test modules do: not in the home of whoever runs the tests.
-if "MTEB_CACHE" not in os.environ:
-    _UNUSED = tempfile.TemporaryDirectory(prefix="plumbline-mteb-")
-    os.environ["MTEB_CACHE"] = _UNUSED.name
 
 WORDS = [
     "red",
