@@ -10,7 +10,7 @@ from plumbline import cli
 from plumbline.errors import DataError, StudyError
 
 if TYPE_CHECKING:
-    from evaluation.benchmarks.board import Ranked
+    from evaluation.benchmarks.board import RankedModels
 
 _EXAMPLE = """example: python -m evaluation.benchmarks board --from "MTEB(eng, v2)" --gaps models
 
@@ -58,7 +58,7 @@ def _board(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_scores(options: argparse.Namespace) -> Ranked:
+def _of_scores(options: argparse.Namespace) -> RankedModels:
     from evaluation.benchmarks import board  # noqa: PLC0415
     from evaluation.benchmarks.matrix import closed  # noqa: PLC0415
     from evaluation.benchmarks.options import read  # noqa: PLC0415
@@ -67,7 +67,7 @@ def _of_scores(options: argparse.Namespace) -> Ranked:
     return board.of_scores(closed(scores, options.gaps), facts, options.seed)
 
 
-def _of_study(options: argparse.Namespace) -> Ranked:
+def _of_study(options: argparse.Namespace) -> RankedModels:
     from evaluation.benchmarks import board  # noqa: PLC0415
     from plumbline.study import load_study  # noqa: PLC0415
 
