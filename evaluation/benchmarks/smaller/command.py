@@ -107,7 +107,6 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
     from tqdm import tqdm  # noqa: PLC0415
 
     from evaluation.benchmarks.quality.checks import original_of  # noqa: PLC0415
-    from evaluation.benchmarks.quality.contents import contents_of  # noqa: PLC0415
     from evaluation.benchmarks.quality.score_checks import known_scores  # noqa: PLC0415
     from evaluation.benchmarks.smaller import draw  # noqa: PLC0415
     from evaluation.benchmarks.smaller.rankings import holding  # noqa: PLC0415
