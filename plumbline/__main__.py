@@ -46,7 +46,7 @@ def _help() -> str:
     parts = ["usage: plumbline COMMAND [OPTIONS]", "Which text transformations keep their meaning: people say so, "
              "and only what they accept is evaluated."]  # fmt: skip
     for title, commands in SECTIONS.items():
-        parts.append("\n".join([f"{title}:", *(f"  {one.name:<{width}}{one.text}" for one in commands)]))
+        parts.append("\n".join([f"{title}:", *(f"  {command.name:<{width}}{command.text}" for command in commands)]))
     parts.append(
         "Run first: plumbline demo\nThen step by step: plumbline generate --study studies/demo.yaml\n"
         "Options of a command: plumbline COMMAND --help"
@@ -55,8 +55,8 @@ def _help() -> str:
 
 
 def _is_package(module: str) -> bool:
-    found = find_spec(module)
-    return found is not None and found.submodule_search_locations is not None
+    spec = find_spec(module)
+    return spec is not None and spec.submodule_search_locations is not None
 
 
 def _complete(command: Command, run: Callable[[], int]) -> int:

@@ -25,11 +25,11 @@ def shown(text: str) -> str:
 def refuse_no_address(address: str, example: str) -> None:
     """Raise ValueError, which never repeats a secret, for what is no http address, or has a user or a key in it."""
     try:
-        place = urlsplit(address)
-        good = place.scheme in ("http", "https") and bool(place.hostname) and (place.port is None or place.port > 0)
+        parts = urlsplit(address)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        good, place = False, urlsplit("")
-    if "@" in address.partition("://")[2].partition("?")[0] or place.query or place.fragment:
+        good, parts = False, urlsplit("")
+    if "@" in address.partition("://")[2].partition("?")[0] or parts.query or parts.fragment:
         raise ValueError(f"an address with a key in it (a user, a password or options); write it alone: {example}")
     if not good or not address.isprintable() or " " in address:
         raise ValueError(f"{address[:100]!r} is not an address; write it like {example}")
@@ -59,8 +59,8 @@ def proxy_for(scheme: str, host: str) -> str:
         return ""
     named = named if "://" in named else f"http://{named}"
     try:
-        place = urlsplit(named)
-        good = place.scheme in ("http", "https") and bool(place.hostname) and (place.port is None or place.port > 0)
+        parts = urlsplit(named)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         good = False
     if not good or not named.isprintable():

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import functools
 import gc
+import importlib
 import io
 import math
 import os
@@ -16,15 +17,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from plumbline import interrupt
 from plumbline.commands import as_called
-from plumbline.errors import PlumblineError, StudyError
+from plumbline.errors import PlumblineError, StudyError, is_full
 from plumbline.resources import ROOT, in_checkout_alone
-from plumbline.store import is_full
-from plumbline.study import Study, load_study
 from plumbline.words import printable, printable_line
+
+if TYPE_CHECKING:
+    from plumbline.study import Study
 
 _LONGEST = 1400  # characters of a complaint; a name in it may be of any length
 _FOLDER_TROUBLE = {
@@ -138,11 +140,24 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
 
 def study_of(options: argparse.Namespace) -> Study:
     """The study that the options name."""
+    from plumbline.study import load_study  # noqa: PLC0415 (`--help` needs no study)
+
     study = load_study(options.study, options.exports)
     if options.exports is None and in_checkout_alone(f"exports/{study.name}"):
         records = ROOT / "exports"
         note(f"{records / study.name} holds records of this name; to go on with them: --exports {records}")
     return study
+
+
+def handler(reference: str) -> Callable[[argparse.Namespace], int]:
+    """The function that `module:name` names, imported when it is first called, so that `--help` needs none of it."""
+    return functools.partial(_call, reference)
+
+
+def _call(reference: str, options: argparse.Namespace) -> int:
+    module, _, name = reference.partition(":")
+    function: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(module), name)
+    return function(options)
 
 
 def note(line: str) -> None:
@@ -186,13 +201,15 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
     if not rows:
         return empty
     header, rows = list(map(_cell, header)), [list(map(_cell, row)) for row in rows]
-    widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
-    wordy = [place == 0 or any(map(str.isalpha, "".join(row[place] for row in rows))) for place in range(len(header))]
+    widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
+    wordy = [
+        column == 0 or any(map(str.isalpha, "".join(row[column] for row in rows))) for column in range(len(header))
+    ]
 
     def line(cells: Sequence[str]) -> str:
         shown = (
-            cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(cells, widths, wordy, strict=True)
+            cell.ljust(width) if aligned_left else cell.rjust(width)
+            for cell, width, aligned_left in zip(cells, widths, wordy, strict=True)
         )
         return "  ".join(shown).rstrip()
 

@@ -23,8 +23,8 @@ def refuse_strangers() -> None:
     """End a command of ours with status 2 where one of the names is not our package."""
     if _is_command():
         for name in PACKAGES[1:]:
-            if found := _stranger(name):
-                print(f"error: {found}", file=sys.stderr)
+            if stranger := _stranger(name):
+                print(f"error: {stranger}", file=sys.stderr)
                 sys.exit(2)
 
 
@@ -57,21 +57,21 @@ def _is_command() -> bool:
 
 def _stranger(name: str) -> str:
     """What is wrong with a name, and what to do; empty where the package is ours."""
-    found = find_spec(name)
-    if found is None:  # only a part of the platform is here
+    spec = find_spec(name)
+    if spec is None:  # only a part of the platform is here
         return ""
     ours = HERE / name
-    there = Path(found.origin).resolve().parent if found.origin else None
-    if there == ours and "plumbline" in (ours / "__init__.py").read_text(encoding="utf-8"):
+    folder = Path(spec.origin).resolve().parent if spec.origin else None
+    if folder == ours and "plumbline" in (ours / "__init__.py").read_text(encoding="utf-8"):
         return ""
-    if there == ours:
+    if folder == ours:
         return f"{ours} was overwritten by another package of this name; install Plumbline in an environment of its own"
-    place = there or Path(next(iter(found.submodule_search_locations or [name])))
-    if found.origin and found.submodule_search_locations is None:  # a module, and no package
-        place = Path(found.origin).resolve()
-    shadow = f"{place} stands in the way of Plumbline's own package {name!r} ({ours})"
-    if place.parent == Path.cwd():
+    source = folder or Path(next(iter(spec.submodule_search_locations or [name])))
+    if spec.origin and spec.submodule_search_locations is None:  # a module, and no package
+        source = Path(spec.origin).resolve()
+    shadow = f"{source} stands in the way of Plumbline's own package {name!r} ({ours})"
+    if source.parent == Path.cwd():
         return f"{shadow}; run from another folder, or start the command as `plumbline`"
-    if "site-packages" in place.parts or "dist-packages" in place.parts:
+    if "site-packages" in source.parts or "dist-packages" in source.parts:
         return f"{shadow}; uninstall what brought it, or install Plumbline in an environment of its own"
-    return f"{shadow}; take {place.parent} out of PYTHONPATH, or rename it"
+    return f"{shadow}; take {source.parent} out of PYTHONPATH, or rename it"

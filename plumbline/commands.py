@@ -128,7 +128,9 @@ SECTIONS = {
 COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}
 _BY_SPELLING = {command.spelled: f"plumbline {command.name}" for command in COMMANDS.values()}
 _BY_SPELLING["python -m annotation"] = "plumbline"
-_SPELLING = re.compile("|".join(rf"{re.escape(one)}(?![\w.-])" for one in sorted(_BY_SPELLING, key=len, reverse=True)))
+_SPELLING = re.compile(
+    "|".join(rf"{re.escape(spelling)}(?![\w.-])" for spelling in sorted(_BY_SPELLING, key=len, reverse=True))
+)
 
 
 def by_name() -> bool:

@@ -48,7 +48,7 @@ def finish(command: list[str], environment: Mapping[str, str], advice: str) -> s
         check=False,
     )
     if result.returncode != 0:
-        said = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
-        errors = [line for line in said if line.startswith(("ERROR:", "Error:"))] or said[-1:]
+        output = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
+        errors = [line for line in output if line.startswith(("ERROR:", "Error:"))] or output[-1:]
         raise ServiceError(f"{advice}. It said: {errors[0] if errors else f'nothing, exit {result.returncode}'}")
     return result.stdout

@@ -7,8 +7,16 @@ exits with status 2; any other exception is a bug of ours and keeps its tracebac
 from __future__ import annotations
 
 import difflib
+import errno
+import sqlite3
 
 from plumbline.addresses import shown
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_SQLITE_FULL = frozenset({
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+})  # fmt: skip
 
 
 class PlumblineError(Exception):
@@ -46,3 +54,10 @@ def nearest(name: str, known: list[str]) -> str:
     """A hint for a wrong name: the nearest known one, or all of them where none is near."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that there is no more room."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", None) in _SQLITE_FULL
+    return isinstance(error, OSError) and error.errno in _FULL

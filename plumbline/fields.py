@@ -67,8 +67,8 @@ def plain(value: Value) -> str:
     if isinstance(value, str):
         return value
     lines = [
-        f"{one[ROLE]}: {one[CONTENT]}" if isinstance(one, dict) else f"{number}. {one}"
-        for number, one in enumerate(value, 1)
+        f"{message[ROLE]}: {message[CONTENT]}" if isinstance(message, dict) else f"{number}. {message}"
+        for number, message in enumerate(value, 1)
     ]
     return "\n\n".join(lines)
 
@@ -77,9 +77,9 @@ def columns_read(pairs: pd.DataFrame) -> list[pd.Series]:
     """The columns of text that raters read of a frame of `Pair` rows; what stands in `fields` is one, as plain text."""
     columns = [pairs[name] for name in PAIR]
     if "fields" in pairs and (has := pairs["fields"].astype(str) != "").any():
-        found = pd.Series("", index=pairs.index, dtype=object)
-        found[has] = pairs.loc[has, "fields"].astype(str).map(_all)
-        columns.append(found)
+        texts = pd.Series("", index=pairs.index, dtype=object)
+        texts[has] = pairs.loc[has, "fields"].astype(str).map(_all)
+        columns.append(texts)
     return columns
 
 
@@ -96,9 +96,9 @@ def messages(value: Any) -> str:
     """Why a value is no chat, in words; empty where it is one."""
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         return "is no list of messages"
-    for number, one in enumerate(value, 1):
-        if not isinstance(one, dict) or set(one) != {ROLE, CONTENT}:
+    for number, message in enumerate(value, 1):
+        if not isinstance(message, dict) or set(message) != {ROLE, CONTENT}:
             return f"message {number} is not a role and a content"
-        if not all(isinstance(part, str) and part.strip() for part in one.values()):
+        if not all(isinstance(part, str) and part.strip() for part in message.values()):
             return f"message {number} has an empty role or content"
     return ""

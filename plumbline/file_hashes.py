@@ -34,9 +34,9 @@ def read_sealed(path: Path) -> dict[str, Any]:
     """What `write_sealed` wrote; nothing where it is gone, damaged, or changed by anybody else."""
     with contextlib.suppress(DataError, ServiceError, OSError, ValueError):  # the last: NaN, which we never write
         read = read_json(path, "")
-        known = read.get("found") if isinstance(read, dict) else None
-        if isinstance(known, dict) and read.get("sha256") == _seal(known):
-            return known
+        facts = read.get("found") if isinstance(read, dict) else None
+        if isinstance(facts, dict) and read.get("sha256") == _seal(facts):
+            return facts
     return {}
 
 
@@ -69,10 +69,10 @@ class FactCache:
         """What is kept under a key, or else what `find` finds: plain values, as JSON has them."""
         if not key or not self._path:
             return find()
-        known = self._known.pop(key, None)
-        self._new = self._new or known is None
-        self._known[key] = known = known if known is not None else find()  # the last, so that it is kept longest
-        return dict(known)
+        fact = self._known.pop(key, None)
+        self._new = self._new or fact is None
+        self._known[key] = fact = fact if fact is not None else find()  # the last, so that it is kept longest
+        return dict(fact)
 
     def has(self, key: str) -> bool:
         """Whether something is kept under a key."""
@@ -130,14 +130,14 @@ def _cached(path: Path, prefix: bytes) -> str:
     if path.stat().st_size <= LARGE:
         return _read(path, prefix)
     name = f"{prefix.decode()}{path}"
-    state, kept = _state(path), _kept()
-    if kept.get(name, [None])[0] == state:
-        return str(kept[name][1])
-    found = _read(path, prefix)
+    state, hashes = _state(path), _kept()
+    if hashes.get(name, [None])[0] == state:
+        return str(hashes[name][1])
+    digest = _read(path, prefix)
     status = path.stat()
     if _state(path) == state and time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED:
-        _keep({**_kept(), name: [state, found]})
-    return found
+        _keep({**_kept(), name: [state, digest]})
+    return digest
 
 
 def _state(path: Path) -> list[int]:
@@ -150,8 +150,8 @@ def _read(path: Path, prefix: bytes) -> str:
     refuse_no_file(path)
     digest, size = hashlib.sha256(prefix), path.stat().st_size
     hidden = size < _SHOWN
-    said = f"hashing {path.name}"
-    with path.open("rb") as file, tqdm(total=size, unit="B", unit_scale=True, desc=said, disable=hidden) as bar:
+    label = f"hashing {path.name}"
+    with path.open("rb") as file, tqdm(total=size, unit="B", unit_scale=True, desc=label, disable=hidden) as bar:
         while piece := file.read(_PIECE):
             digest.update(piece)
             bar.update(len(piece))

@@ -54,10 +54,10 @@ def numbers(column: pd.Series, what: str) -> NDArray[np.float64]:
     """A column's numbers, NaN where one is missing. Raises ValueError where something else stands in it."""
     if getattr(column.dtype, "kind", "O") in _NO_NUMBERS:  # NumPy would make numbers of them
         raise ValueError(f"{what}: column {column.name!r} holds no numbers but {column.dtype}")
-    found = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    if (strange := np.isnan(found) & column.notna().to_numpy(bool)).any():
+    values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    if (strange := np.isnan(values) & column.notna().to_numpy(bool)).any():
         raise ValueError(f"{what}: {column.iloc[int(strange.argmax())]!r} in column {column.name!r} is no number")
-    return found
+    return values
 
 
 def same_index(first: object, second: object, what: str) -> None:
@@ -73,12 +73,14 @@ def marked(ratings: pd.DataFrame) -> pd.DataFrame:
     Files of CSV have nothing where nobody excluded. Raises ValueError for what says neither that a rating counts nor
     that it does not.
     """
-    if "status" in ratings and (strange := [one for one in ratings["status"].unique() if one not in _STATUSES]):
+    if "status" in ratings and (
+        strange := [status for status in ratings["status"].unique() if status not in _STATUSES]
+    ):
         raise ValueError(f"ratings: unknown status {strange[0]!r}; {nearest(str(strange[0]), list(_STATUSES))}")
     for name in filter(ratings.columns.__contains__, _REASONS):
         reasons = ratings[name].astype(object)
         ratings = ratings.assign(**{name: reasons.where(reasons.notna(), "")})
-        if strange := [one for one in ratings[name].unique() if not isinstance(one, str)]:
+        if strange := [mark for mark in ratings[name].unique() if not isinstance(mark, str)]:
             why = "holds the reason why a rating does not count, and nothing where it counts"
             raise ValueError(f"ratings: column {name!r} {why}; {strange[0]!r} is neither")
     if "surplus" in ratings and not ratings["surplus"].isin([True, False]).all():

@@ -34,13 +34,13 @@ def packed(hashes: Sequence[str], where: str) -> Packed:
     if isinstance(hashes, Hashes):
         return hashes.packed
     try:
-        found = np.frombuffer(bytes.fromhex("".join(hashes)), "S16")
+        keys = np.frombuffer(bytes.fromhex("".join(hashes)), "S16")
     except ValueError:
-        found = np.empty(0, "S16")
-    if len(found) != len(hashes) or set(map(len, hashes)) - {32}:
-        wrong = next(one for one in hashes if not _DIGITS.fullmatch(one))
+        keys = np.empty(0, "S16")
+    if len(keys) != len(hashes) or set(map(len, hashes)) - {32}:
+        wrong = next(text for text in hashes if not _DIGITS.fullmatch(text))
         raise DataError(f"{where}: {wrong[:40]!r} is not 32 hexadecimal digits; bring the file back from a copy")
-    return found
+    return keys
 
 
 class Hashes(Sequence[str]):
@@ -187,7 +187,7 @@ class KeyedTable:
         for group, (first, end) in enumerate(pairwise(ends.tolist())):
             if first < end:
                 due.append(group)
-            full = sum(int(self._starts[one + 1] - self._starts[one]) for one in due) >= _AT_ONCE
+            full = sum(int(self._starts[group + 1] - self._starts[group]) for group in due) >= _AT_ONCE
             if due and (full or group == len(ends) - 2):
                 some = order[int(ends[due[0]]) : int(ends[due[-1] + 1])]
                 yield some, self._groups(due, columns).take(self._within(rows[some], due))
@@ -196,17 +196,17 @@ class KeyedTable:
     def _within(self, rows: NDArray[np.int64], groups: Sequence[int]) -> NDArray[np.int64]:
         """The places of rows in a table of these row groups."""
         firsts = self._starts[list(groups)]
-        before = np.cumsum([0, *(self._starts[[one + 1 for one in groups]] - firsts)])
-        own = np.searchsorted(firsts, rows, side="right") - 1
-        return np.asarray(rows - firsts[own] + before[own], np.int64)
+        before = np.cumsum([0, *(self._starts[[group + 1 for group in groups]] - firsts)])
+        group_of_row = np.searchsorted(firsts, rows, side="right") - 1
+        return np.asarray(rows - firsts[group_of_row] + before[group_of_row], np.int64)
 
     def _groups(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         schema = asked_of(self._file, self._path, self._record, self._made_by, columns)
         try:
-            found = self._file.read_row_groups(groups, columns=among(self._file, schema))
+            table = self._file.read_row_groups(groups, columns=among(self._file, schema))
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(f"{self._path} is damaged ({error}); delete it and run `{self._made_by}` again") from None
-        return cast_table(found, schema, self._record, self._path, self._made_by)
+        return cast_table(table, schema, self._record, self._path, self._made_by)
 
     def _sort(self, looks: Sequence[str], counts: Callable[[pa.Table], NDArray[np.bool_]] | None) -> None:
         """Write keys in order, and their rows behind them."""

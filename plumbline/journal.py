@@ -46,7 +46,7 @@ class Journal:
             make_folder(self.path.parent)
             self._file = open(self.path, "ab", buffering=0, opener=_private)  # noqa: SIM115 (closed by `close`)
             self._end = self._synced = _end_last_line(self._file, self.path)
-        place, line = self._end, record.model_dump_json().encode() + b"\n"
+        offset, line = self._end, record.model_dump_json().encode() + b"\n"
         rest = memoryview(line)
         try:
             while rest:  # a disk that fills up takes a part, and refuses the next one
@@ -56,7 +56,7 @@ class Journal:
             error.filename = str(self.path)
             raise
         self._end += len(line)
-        return place
+        return offset
 
     def sync(self) -> None:
         """Hand what was appended to the disk itself. Raises OSError, which names the journal."""
@@ -82,7 +82,7 @@ class Journal:
         """
         if not self.path.exists():
             return
-        place = 0
+        offset = 0
         refuse_no_file(self.path)
         with self.path.open("rb") as file:
             for number, line in enumerate(file, start=1):
@@ -90,14 +90,14 @@ class Journal:
                 if row is not None:
                     if record is not None:
                         _refuse_other(row, record, f"{self.path}, line {number}")
-                    yield place, row
-                place += len(line)
+                    yield offset, row
+                offset += len(line)
 
     def records(self, places: Iterable[int], record: type[R]) -> Iterator[R]:
         """The records at these places, as `append` and `lines` gave them."""
         with self.path.open("rb") as file:
-            for place in places:
-                file.seek(place)
+            for offset in places:
+                file.seek(offset)
                 yield record.model_validate_json(file.readline())
 
     def take_over(self, other: Path) -> None:

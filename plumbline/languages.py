@@ -99,17 +99,17 @@ def language_pair(text: str) -> tuple[str, str]:
 
 def language_name(code: str) -> str:
     """The English name of a language, as prompts name it: `language_name("tr") == "Turkish"`."""
-    known = language_code(code)
-    return _TABLE[known][0] if known in _TABLE else _english_name(known)
+    standard = language_code(code)
+    return _TABLE[standard][0] if standard in _TABLE else _english_name(standard)
 
 
 def iso639_3(code: str) -> str:
     """The ISO 639-3 code of a language, as mteb names it: `iso639_3("en") == "eng"`."""
-    known = language_code(code)
-    if known not in _TABLE:
-        return langcodes.Language.get(known).to_alpha3()
-    aliases = _TABLE[known][1]
-    return aliases[0] if aliases else known
+    standard = language_code(code)
+    if standard not in _TABLE:
+        return langcodes.Language.get(standard).to_alpha3()
+    aliases = _TABLE[standard][1]
+    return aliases[0] if aliases else standard
 
 
 def with_script(code: str) -> str:

@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """(`__getattr__`, `__dir__`) of a package (PEP 562); `names` are its names by the modules that hold them."""
-    home = {name: module for module, own in names.items() for name in own}
+    home = {name: module for module, public in names.items() for name in public}
 
     def get(name: str) -> object:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            found: object = getattr(importlib.import_module(home[name]), name)
+            value: object = getattr(importlib.import_module(home[name]), name)
         except ModuleNotFoundError as error:
             raise _of_others(error, f"{package}.{name}", home[name]) from None
-        setattr(sys.modules[package], name, found)
-        return found
+        setattr(sys.modules[package], name, value)
+        return value
 
     return get, lambda: sorted({*vars(sys.modules[package]), *home})
 

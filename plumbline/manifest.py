@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import fcntl
 import importlib.metadata
 import json
@@ -23,6 +24,7 @@ from plumbline.records import Record
 from plumbline.store import as_models, is_remote, make_folder, read_frame, read_json, write_json, write_table
 from plumbline.study import Study, file_hash
 from plumbline.study.base import first_complaint
+from plumbline.study.places import FileState, file_state
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -53,6 +55,7 @@ class Manifest(BaseModel):
 _REPLACED = "is not what was written (edited by hand, or another copy's)"
 _SHOWS = "it alone shows what rests on what, and that no hand changed the records"
 _OFFERED = "offered.json"  # what every version that writes it notes in the manifest first
+_manifests: dict[Path, tuple[FileState | None, dict[str, Any]]] = {}  # as they were when they were read last
 _PACKAGES = ("argilla", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
 
 
@@ -98,18 +101,25 @@ def study_hash(study: Study) -> str:
 
 
 def read_manifest(study: Study) -> dict[str, Any]:
-    """The manifest, or an empty one before the first stage."""
+    """The manifest, or an empty one before the first stage. It is read again when it changed."""
     path = study.folder / "manifest.json"
     if not path.exists():
         return {}
+    state = file_state(path)
+    if state is None or _manifests.get(path, (None,))[0] != state:
+        _manifests[path] = state, _checked(path)
+    return copy.deepcopy(_manifests[path][1])
+
+
+def _checked(path: Path) -> dict[str, Any]:
     advice = f"bring it back from a copy: {_SHOWS}"
     manifest = read_json(path, "", advice)
     try:
         Manifest.model_validate(manifest)
     except ValidationError as error:
         raise DataError(f"{path} is no manifest of ours ({first_complaint(error)}); {advice}") from None
-    found: dict[str, Any] = manifest
-    return found
+    checked: dict[str, Any] = manifest
+    return checked
 
 
 def write_kept(study: Study, name: str, records: Sequence[BaseModel]) -> None:
@@ -118,7 +128,7 @@ def write_kept(study: Study, name: str, records: Sequence[BaseModel]) -> None:
     What they will be is noted beside what is there before the file is written, so that a kill in between accuses
     nobody.
     """
-    path, new = study.folder / name, _identity([json.loads(one.model_dump_json()) for one in records])
+    path, new = study.folder / name, _identity([json.loads(record.model_dump_json()) for record in records])
     _note_kept(study, name, [_content(path), new])
     write_json(path, list(records))
     _note_kept(study, name, [new])
@@ -150,14 +160,14 @@ def read_kept(study: Study, name: str, model: type[M], made_by: str, advice: str
     path = study.folder / name
 
     def look() -> tuple[str, Any]:
-        found = read_json(path, made_by, advice) if path.exists() else []
-        return _identity(found) if path.exists() else "", found
+        content = read_json(path, made_by, advice) if path.exists() else []
+        return _identity(content) if path.exists() else "", content
 
-    same, found = _as_noted(study, name, look)
+    same, data = _as_noted(study, name, look)
     if not same:
         what = _REPLACED if path.exists() else "is gone"
         raise DataError(f"{path} {what}; bring it back from a copy: it is the evidence of what was decided, and when")
-    return as_models(found, path, model, advice or f"run `{made_by}` again")
+    return as_models(data, path, model, advice or f"run `{made_by}` again")
 
 
 def write_kept_table(study: Study, name: str, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
@@ -202,20 +212,20 @@ def _as_noted(study: Study, name: str, look: Callable[[], tuple[str, T]]) -> tup
 
     While a command is writing the file, it is looked at again.
     """
-    known, (content, found) = _noted(study, name), look()
-    while known and content not in known:
-        before, known = known, _noted(study, name)
-        if known == before:
-            return False, found
-        content, found = look()
-    return True, found
+    hashes, (content, data) = _noted(study, name), look()
+    while hashes and content not in hashes:
+        before, hashes = hashes, _noted(study, name)
+        if hashes == before:
+            return False, data
+        content, data = look()
+    return True, data
 
 
 def _noted(study: Study, name: str) -> list[str] | None:
     """What the manifest notes of a file; None where it knows nothing of it."""
-    kept: dict[str, list[str]] = read_manifest(study).get("kept", {})
-    _refuse_unnoted(study, _OFFERED, kept)
-    return kept.get(name)
+    hashes: dict[str, list[str]] = read_manifest(study).get("kept", {})
+    _refuse_unnoted(study, _OFFERED, hashes)
+    return hashes.get(name)
 
 
 def _table_content(path: Path) -> str:
@@ -252,11 +262,11 @@ def _changed(study: Study) -> Iterator[dict[str, Any]]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that make the numbers; packages that are not installed are left out."""
-    found = {"python": platform.python_version()}
+    releases = {"python": platform.python_version()}
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+            releases[package] = importlib.metadata.version(package)
+    return releases
 
 
 def _hashes(study: Study, paths: Iterable[Path]) -> dict[str, str]:

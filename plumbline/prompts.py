@@ -20,7 +20,7 @@ PROMPTS = resource("prompts")
 FILLED = ("text", "target_language")  # what a call puts into its prompt
 # Folders whose files are called like transformations and are no prompts of theirs.
 _OTHERS = ("human", "transformations")
-_NAMES = sorted({str(name) for one in EIGHT.values() for name in one.calls})
+_NAMES = sorted({str(name) for transformation in EIGHT.values() for name in transformation.calls})
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
@@ -97,11 +97,11 @@ def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Promp
 def _prompt(call: str | PromptText, number: int, transformation: Transformation, folders: Sequence[Path]) -> Prompt:
     """The prompt of a call: from the first folder that has it, or as it stands in the transformation."""
     if isinstance(call, str):
-        found = next((one for one in folders if (one / f"{call}.yaml").exists()), None)
-        if found is None and transformation.name not in EIGHT:
+        folder = next((candidate for candidate in folders if (candidate / f"{call}.yaml").exists()), None)
+        if folder is None and transformation.name not in EIGHT:
             places = " or ".join(map(str, dict.fromkeys(folders)))
             raise StudyError(f"transformation {transformation.name!r}: no prompt {call}.yaml in {places}")
-        return load_prompt(call, found or PROMPTS)
+        return load_prompt(call, folder or PROMPTS)
     name, variables = f"{transformation.name}-{number}", tuple(dict.fromkeys(_VARIABLE.findall(call.text)))
     return Prompt(name=name, source=transformation.source, language=call.language, variables=variables, text=call.text)
 
@@ -109,13 +109,15 @@ def _prompt(call: str | PromptText, number: int, transformation: Transformation,
 def _folders(transformation: Transformation, variant: str) -> list[Path]:
     """Where a transformation's prompts are looked for, in this order."""
     folders = [folder / variant for folder in prompt_folders() if variant not in _OTHERS]
-    folder = next((one for one in folders if any((one / f"{name}.yaml").is_file() for name in _NAMES)), None)
+    folder = next(
+        (candidate for candidate in folders if any((candidate / f"{name}.yaml").is_file() for name in _NAMES)), None
+    )
     if folder is None:
-        found = (path for one in prompt_folders() for name in _NAMES for path in one.glob(f"*/{name}.yaml"))
-        there = {path.parent.name for path in found} - set(_OTHERS)
-        places = " or ".join(str(one) for one in prompt_folders())
+        paths = (path for folder in prompt_folders() for name in _NAMES for path in folder.glob(f"*/{name}.yaml"))
+        languages = {path.parent.name for path in paths} - set(_OTHERS)
+        places = " or ".join(str(folder) for folder in prompt_folders())
         raise StudyError(
-            f"no folder {variant!r} of prompts in {places}; known are: {', '.join(sorted(there)) or 'none'}"
+            f"no folder {variant!r} of prompts in {places}; known are: {', '.join(sorted(languages)) or 'none'}"
         )
     if transformation.name in EIGHT:
         return [folder, PROMPTS]

@@ -107,13 +107,13 @@ def read_rates(study: Study) -> list[Rate]:
     A damaged file is left out, with a line on standard error: no record rests on it.
     """
     folders = [study.folder] if is_remote(study.folder) else study.folder.parent.glob("*")
-    found: list[Rate] = []
+    rates: list[Rate] = []
     for file in (file for folder in folders for file in sorted((folder / "rates").glob("*.json"))):
         try:
-            found += as_models(read_json(file, "", "delete it"), file, Rate, "delete it")
+            rates += as_models(read_json(file, "", "delete it"), file, Rate, "delete it")
         except DataError as error:
             print(f"left out: {error}", file=sys.stderr)
-    return found
+    return rates
 
 
 def hours(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> tuple[dict[str, float], float, list[str]]:
@@ -126,17 +126,17 @@ def hours(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> tuple
     by_gpu: dict[str, float] = {}
     alone, unmeasured = 0.0, []
     for name, (identity, characters) in left.items():
-        same = [one for one in rates if one.identity == identity]
+        same = [rate for rate in rates if rate.identity == identity]
         last = max(same, key=lambda one: one.finished_at, default=None)
-        found = [one for one in same if last and one.gpu == last.gpu]
-        measured = sum(one.characters for one in found)
+        alike = [rate for rate in same if last and rate.gpu == last.gpu]
+        measured = sum(rate.characters for rate in alike)
         if last is None:
             unmeasured.append(name)
         elif last.gpu:
-            seconds = sum(one.gpu_seconds for one in found) / measured * characters
+            seconds = sum(rate.gpu_seconds for rate in alike) / measured * characters
             by_gpu[last.gpu] = by_gpu.get(last.gpu, 0.0) + seconds / 3600
         else:
-            alone += sum(one.seconds for one in found) / measured * characters / 3600
+            alone += sum(rate.seconds for rate in alike) / measured * characters / 3600
     return by_gpu, alone, unmeasured
 
 

@@ -135,11 +135,11 @@ class _TwiceError(ValueError):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise _TwiceError(f"key {twice[:60]!r} stands twice")
-    return made
+    return mapping
 
 
 def _encodes(value: Any) -> bool:
@@ -242,14 +242,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
             if isinstance(key, Hashable):
                 seen.add(key)
-        made: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
-        return made
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
 
 
 _SURPRISING = {f"{_TAG}{kind}" for kind in ("bool", "int", "float", "timestamp")}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in known if tag not in _SURPRISING]
-    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _SURPRISING]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _DECIMAL = r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?"
 for _kind, _pattern, _first in (

@@ -31,9 +31,9 @@ def arrow_schema(record: type[Record], frame: pd.DataFrame | None = None) -> pa.
     fields = record.model_fields
     unsaid = set[str]()
     if frame is not None:
-        unsaid = {one for one in record.UNSAID if one not in frame or (frame[one] == fields[one].default).all()}
-    kept = {name: field for name, field in fields.items() if name not in unsaid}
-    return pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in kept.items()])
+        unsaid = {name for name in record.UNSAID if name not in frame or (frame[name] == fields[name].default).all()}
+    columns = {name: field for name, field in fields.items() if name not in unsaid}
+    return pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in columns.items()])
 
 
 def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
@@ -89,9 +89,9 @@ def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> 
     """What in a column no record has: words that are none of its own, numbers and times without end."""
     annotation = record.model_fields[field.name].annotation
     if typing.get_origin(annotation) is Literal:
-        known = typing.get_args(annotation)
-        foreign = [value for value in pc.unique(column).to_pylist() if value not in known]
-        return f"holds {str(foreign[0])[:60]!r}, which is none of {', '.join(filter(None, known))}" if foreign else ""
+        words = typing.get_args(annotation)
+        foreign = [value for value in pc.unique(column).to_pylist() if value not in words]
+        return f"holds {str(foreign[0])[:60]!r}, which is none of {', '.join(filter(None, words))}" if foreign else ""
     if field.name == "transformation":
         foreign = [name for name in pc.unique(column).to_pylist() if name not in (*KNOWN, ORIGINAL, None)]
         return f"holds {str(foreign[0])[:60]!r}, which is not a transformation of the study" if foreign else ""
@@ -121,13 +121,13 @@ def in_order(column: pa.DictionaryArray) -> pa.DictionaryArray:
 def refuse_duplicate_keys(table: pa.Table, record: type[Record], path: Path) -> None:
     """Raise DataError where two rows have one key."""
     # A row's key as one number: what stands in each column is looked up once, and rows are compared as numbers.
-    number, known = np.zeros(table.num_rows, np.int64), 1
+    number, n_keys = np.zeros(table.num_rows, np.int64), 1
     for name in record.KEY:
         column = table[name].combine_chunks()
         codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
         number = number * len(codes.dictionary) + codes.indices.to_numpy(zero_copy_only=False)
-        known *= len(codes.dictionary)
-    if known > np.iinfo(np.int64).max or not pd.Index(number).is_unique:
+        n_keys *= len(codes.dictionary)
+    if n_keys > np.iinfo(np.int64).max or not pd.Index(number).is_unique:
         frame = table.select(list(record.KEY)).to_pandas()
         twice = frame[frame.duplicated()]  # none where the numbers only ran over
         if len(twice):

@@ -28,24 +28,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.errors import DataError, ServiceError, StudyError, is_full
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
 from plumbline.records import Record
 from plumbline.schemas import arrow_schema, cast_table, in_order, refuse_duplicate_keys, with_nan, with_words
 from plumbline.study.base import first_complaint
-
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_SQLITE_FULL = frozenset({
-    sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE,
-    sqlite3.SQLITE_IOERR_SHMSIZE,
-})  # fmt: skip
-
-
-def is_full(error: BaseException) -> bool:
-    """Whether an error says that there is no more room."""
-    if isinstance(error, sqlite3.Error):
-        return getattr(error, "sqlite_errorcode", None) in _SQLITE_FULL
-    return isinstance(error, OSError) and error.errno in FULL
 
 
 def make_folder(folder: Path) -> None:
@@ -76,14 +63,14 @@ def let_in(file: IO[bytes], path: Path, *, public: bool) -> None:
 
 def clear_left(path: Path) -> None:
     """Remove what killed processes left of their writing of a file or a folder: `.NAME.PROCESS.tmp` beside it."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        writer = left.name.rsplit(".", 2)[1]
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        writer = leftover.name.rsplit(".", 2)[1]
         if not writer.isdecimal() or Path("/proc", writer).exists():
             continue
-        if left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
         else:
-            left.unlink(missing_ok=True)
+            leftover.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -300,9 +287,9 @@ def open_parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Itera
     """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
     try:
         with fetched(path) as here, native_file(here) as file:
-            there = pq.read_schema(file).names if words else []
+            columns = pq.read_schema(file).names if words else []
             file.seek(0)
-            yield pq.ParquetFile(file, read_dictionary=[name for name in words if name in there])
+            yield pq.ParquetFile(file, read_dictionary=[name for name in words if name in columns])
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
@@ -332,8 +319,8 @@ def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: st
 
 def among(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
     """Which of a schema's columns a file has; one of an earlier version lacks those that came later."""
-    there = set(file.schema_arrow.names)
-    return [name for name in schema.names if name in there]
+    columns = set(file.schema_arrow.names)
+    return [name for name in schema.names if name in columns]
 
 
 def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:
@@ -349,9 +336,9 @@ def joined(tables: Iterable[pa.Table], record: type[Record], words: Collection[s
     """
     empty = with_words(arrow_schema(record), words).empty_table()
     table = pa.concat_tables([empty, *tables])
-    for place, name in enumerate(table.schema.names):
+    for position, name in enumerate(table.schema.names):
         if name in words:
-            table = table.set_column(place, name, in_order(table[name].combine_chunks()))
+            table = table.set_column(position, name, in_order(table[name].combine_chunks()))
     frame: pd.DataFrame = table.to_pandas()
     return frame
 

@@ -12,7 +12,7 @@ from plumbline.study import transformations as data
 ORIGINAL = judged.ORIGINAL
 TRANSFORMATIONS = data.EIGHT
 HTEB_TOTAL, OWN_TOTAL = "hteb_total", "total"
-AXES: tuple[str, ...] = tuple(dict.fromkeys(one.axis for one in TRANSFORMATIONS.values()))
+AXES: tuple[str, ...] = tuple(dict.fromkeys(transformation.axis for transformation in TRANSFORMATIONS.values()))
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -53,7 +53,7 @@ class Axes:
     def of_columns(cls, table: Any) -> Axes:
         """Those of a table with a column for each: what stands between `original` and the total, or what is one's."""
         names = [str(name) for name in table.columns]
-        end = next(place for place, name in enumerate(names) if name in (HTEB_TOTAL, OWN_TOTAL))
+        end = next(position for position, name in enumerate(names) if name in (HTEB_TOTAL, OWN_TOTAL))
         shown = [name for name in names[names.index("original") + 1 : end] if not name.endswith(judged.ENDS)]
         return cls(tuple(shown), AXES if names[end] == HTEB_TOTAL else tuple(shown))
 
@@ -74,5 +74,5 @@ class Axes:
 
 
 def _first(known: Iterable[str], names: Iterable[str]) -> list[str]:
-    there = dict.fromkeys(names)
-    return [*(name for name in known if name in there), *(name for name in there if name not in set(known))]
+    columns = dict.fromkeys(names)
+    return [*(name for name in known if name in columns), *(name for name in columns if name not in set(known))]

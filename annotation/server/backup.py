@@ -29,9 +29,8 @@ from typing import Any, Literal
 
 from annotation.server import postgres, snapshots
 from annotation.server.home import PRIVATE_FOLDER, Home, changing, make_folder, private
-from plumbline.errors import DataError, PlumblineError, ServiceError
+from plumbline.errors import DataError, PlumblineError, ServiceError, is_full
 from plumbline.reading import parse_json
-from plumbline.store import is_full
 
 Reason = Literal["manual", "scheduled", "upgrade"]
 FORMAT = 1

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from plumbline.errors import DataError, ServiceError
-from plumbline.store import is_full
+from plumbline.errors import DataError, ServiceError, is_full
 
 from . import postgres
 from .home import PRIVATE_FILE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+import time
 from pathlib import Path
 from typing import cast
 
@@ -74,10 +75,42 @@ def files_in(folder: Path) -> list[Path]:
     return files
 
 
+FileState = tuple[int, int, int, int, int]
+_TICK = 0.01  # seconds within which the file system's clock may stand still, so that a second change shows in nothing
+_hashes: dict[Path, tuple[FileState, str]] = {}
+
+
+def file_state(path: Path) -> FileState | None:
+    """What is another once a file of this machine is: device, inode, size and times.
+
+    None where that says nothing for sure: for far files, and for those that changed this very moment.
+    """
+    if not isinstance(path, Path):  # a far path (`plumbline.store.is_remote`)
+        return None
+    status = path.stat()
+    if time.time() - max(status.st_mtime, status.st_ctime) < _TICK:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, or of a folder's files with their names, in order."""
+    """SHA-256 of a file's bytes, or of a folder's files with their names, in order.
+
+    A process reads a file once for it, until the file changes.
+    """
+    if path.is_dir():
+        return _hash(path, sorted(files_in(path), key=lambda file: file.parts))
+    state = file_state(path)
+    if state is None or _hashes.get(path, (None, ""))[0] != state:
+        digest = _hash(path, [path])
+        if state is None or file_state(path) != state:  # it changed while it was read
+            return digest
+        _hashes[path] = state, digest
+    return _hashes[path][1]
+
+
+def _hash(path: Path, files: list[Path]) -> str:
     digest = hashlib.sha256()
-    files = sorted(files_in(path), key=lambda p: p.parts) if path.is_dir() else [path]
     for file in files:
         refuse_no_file(file)
         digest.update(str(file.relative_to(path)).encode() + b"\0")
