@@ -73,9 +73,9 @@ class Answers:
         order = np.argsort(self.pair, kind="stable")
         pair = self.pair[order]
         sizes = np.bincount(pair)
-        place = np.arange(len(pair)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        position = np.arange(len(pair)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         points, raters = (np.full((len(sizes), sizes.max(initial=0)), -1) for _ in range(2))
-        points[pair, place], raters[pair, place] = self.point[order], self.rater[order]
+        points[pair, position], raters[pair, position] = self.point[order], self.rater[order]
         return points, raters
 
 
@@ -170,8 +170,8 @@ def _alpha(sums: Floats) -> Floats:
     points = math.isqrt(sums.shape[-1])
     observed = sums.reshape(-1, points, points)
     each = observed.sum(axis=-1)
-    place = np.cumsum(each, axis=-1) - each / 2
-    distance = (place[:, :, None] - place[:, None, :]) ** 2
+    midpoint = np.cumsum(each, axis=-1) - each / 2
+    distance = (midpoint[:, :, None] - midpoint[:, None, :]) ** 2
     expected = each[:, :, None] * each[:, None, :] / (each.sum(axis=-1) - 1)[:, None, None]
     with np.errstate(invalid="ignore"):
         alpha: Floats = 1 - (observed * distance).sum(axis=(1, 2)) / (expected * distance).sum(axis=(1, 2))
@@ -206,8 +206,8 @@ def kinds(rows: Integers) -> tuple[Integers, Integers]:
     """(the different rows of small whole numbers, how often each stands there)."""
     base = int(rows.max()) + 1
     if base ** rows.shape[1] > np.iinfo(np.int64).max:  # of many sets of labels: a row is no number any more
-        found, times = np.unique(rows, axis=0, return_counts=True)
-        return found, times
+        rows_found, times = np.unique(rows, axis=0, return_counts=True)
+        return rows_found, times
     codes = rows @ base ** np.arange(rows.shape[1])
     _, first, times = np.unique(codes, return_index=True, return_counts=True)
     return rows[first], times

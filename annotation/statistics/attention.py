@@ -26,19 +26,19 @@ def misses_too_many(controls: Mapping[str, tuple[int, int]], attentive: float) -
     One-sided binomial tests against the rate `attentive`, all kinds together at 5%, and each of several at 5% over
     their number: whoever always gives the best point misses one kind alone.
     """
-    found = [one for one in controls.values() if one[1]]
-    whole = sum(missed for missed, _ in found), sum(asked for _, asked in found)
-    each = found if len(found) > 1 else []
+    offered = [kind for kind in controls.values() if kind[1]]
+    whole = sum(missed for missed, _ in offered), sum(shown for _, shown in offered)
+    each = offered if len(offered) > 1 else []
     return _probability(*whole, attentive) <= LEVEL or any(
-        _probability(*one, attentive) <= LEVEL / len(found) for one in each
+        _probability(*kind, attentive) <= LEVEL / len(offered) for kind in each
     )
 
 
-def _probability(missed: int, asked: int, rate: float) -> float:
+def _probability(missed: int, n: int, rate: float) -> float:
     """P of so many misses or more at a rate."""
     from scipy.special import bdtrc  # noqa: PLC0415 (takes a while)
 
-    return float(bdtrc(missed - 1, asked, rate)) if missed else 1.0
+    return float(bdtrc(missed - 1, n, rate)) if missed else 1.0
 
 
 def vary(answers: Answers) -> bool:
@@ -69,9 +69,9 @@ def telling_apart(answers: Answers) -> float:
     between_df, within_df = n - groups, len(value) - n - raters + groups
     if between_df < 1 or within_df < 1:
         return math.nan
-    own = value - _means(value, rater)[rater]
-    middle = _means(own, pair)[pair]
-    between, within = float((middle**2).sum()), float(((own - middle) ** 2).sum())
+    residual = value - _means(value, rater)[rater]
+    middle = _means(residual, pair)[pair]
+    between, within = float((middle**2).sum()), float(((residual - middle) ** 2).sum())
     if within < _NOTHING:
         return 0.0 if between > _NOTHING else 1.0
     return float(fdtrc(between_df, within_df, between / between_df / (within / within_df)))

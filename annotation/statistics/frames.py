@@ -122,8 +122,8 @@ def mean_interval(
     answers = answers_of(ratings, scale)
     if not answers.pairs:
         return undefined("no ratings")
-    found, reason = mean_of(answers, over)
-    return Estimate(value=float(found.value), low=float(found.low), high=float(found.high), reason=reason)
+    mean, reason = mean_of(answers, over)
+    return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 
 
 def answers_of(ratings: pd.DataFrame, scale: Sequence[int]) -> Answers:

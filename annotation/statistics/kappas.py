@@ -64,10 +64,10 @@ def _couples(answers: Answers) -> tuple[Integers, Integers, Integers, Integers]:
     """(pair, who, point of the one, point of the other) for every two ratings of a pair; `who` numbers two raters."""
     points, raters = answers.slots()
     parts = []
-    for one, other in itertools.combinations(range(points.shape[1]), 2):
-        pair = np.flatnonzero(points[:, other] >= 0)
-        swap = raters[pair, one] > raters[pair, other]  # two raters in one order, whoever came first
-        ends = np.where(swap, other, one), np.where(swap, one, other)
+    for i, j in itertools.combinations(range(points.shape[1]), 2):
+        pair = np.flatnonzero(points[:, j] >= 0)
+        swap = raters[pair, i] > raters[pair, j]  # two raters in one order, whoever came first
+        ends = np.where(swap, j, i), np.where(swap, i, j)
         a, b = (raters[pair, end] for end in ends)
         parts.append((pair, a * (int(raters.max()) + 1) + b, points[pair, ends[0]], points[pair, ends[1]]))
     pair, who, first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -84,9 +84,9 @@ def _kappas(couple: Integers, first: Integers, second: Integers, scale: Floats) 
     ones, others = table.sum(axis=2) @ distance, table.sum(axis=1) @ distance  # by the other's point; by the one's
     observed = (table * distance).sum(axis=(1, 2))
     expected = (table.sum(axis=2) * others).sum(axis=1)
-    own = distance[first, second]
-    rest = expected[couple] - others[couple, first] - ones[couple, second] + own
+    pair_distance = distance[first, second]
+    rest = expected[couple] - others[couple, first] - ones[couple, second] + pair_distance
     with np.errstate(invalid="ignore", divide="ignore"):
         kappas = np.where(expected > 0, 1 - observed * shared / expected, np.nan)
-        without = np.where(rest > 0, 1 - (observed[couple] - own) * (shared[couple] - 1) / rest, np.nan)
+        without = np.where(rest > 0, 1 - (observed[couple] - pair_distance) * (shared[couple] - 1) / rest, np.nan)
     return kappas, shared, without

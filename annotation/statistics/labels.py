@@ -42,23 +42,23 @@ LEFT_OUT = undefined("not computed: no decision rests on it")
 _SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds the other, and of those that only overlap
 
 
-def answers_to(asked: QuestionScale, ratings: pd.DataFrame) -> Answers:
+def answers_to(question: QuestionScale, ratings: pd.DataFrame) -> Answers:
     """The answers to a question with labels, of a frame with pair_id, rater_id and answer; points are labels' places.
 
     Of several labels each set that was given is a point, and of rankings each one, in the order of its text.
     """
-    said = ratings["answer"].astype(str)
-    points = asked.labels if asked.kind == "label" else sorted(set(said))
-    place = said.map({label: number for number, label in enumerate(points)}).to_numpy(np.int64)
+    texts = ratings["answer"].astype(str)
+    points = question.labels if question.kind == "label" else sorted(set(texts))
+    position = texts.map({label: number for number, label in enumerate(points)}).to_numpy(np.int64)
     pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
-    return Answers(pair, rater, place.astype(np.int64), tuple(range(len(points))))
+    return Answers(pair, rater, position.astype(np.int64), tuple(range(len(points))))
 
 
-def with_label(asked: QuestionScale, ratings: pd.DataFrame, label: str) -> Answers:
+def with_label(question: QuestionScale, ratings: pd.DataFrame, label: str) -> Answers:
     """For each answer whether it has a label, or ranks it first: 1 where it does."""
-    found = answers_to(asked, ratings)
-    has = np.array([has_label(asked.kind, answer, label) for answer in ratings["answer"].astype(str)], np.int64)
-    return Answers(found.pair, found.rater, has, (0, 1))
+    answers = answers_to(question, ratings)
+    has = np.array([has_label(question.kind, answer, label) for answer in ratings["answer"].astype(str)], np.int64)
+    return Answers(answers.pair, answers.rater, has, (0, 1))
 
 
 def ac1(answers: Answers) -> Estimate:
@@ -133,56 +133,56 @@ def masi_alpha(answers: Answers, sets: Sequence[str], generator: np.random.Gener
 
 def masi(sets: Sequence[str]) -> Floats:
     """MASI's distance of every two sets of labels, as answers are kept."""
-    named = [frozenset(labels_of(one)) for one in sets]
-    return np.array([[1 - _alike(one, other) for other in named] for one in named], np.float64)
+    named = [frozenset(labels_of(answer)) for answer in sets]
+    return np.array([[1 - _alike(first, second) for second in named] for first in named], np.float64)
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> float:
-    both = one & other
+def _alike(first: frozenset[str], second: frozenset[str]) -> float:
+    both = first & second
     if not both:
         return 0.0
-    weight = 1.0 if one == other else _SUBSET if both in (one, other) else _OVERLAP
-    return weight * len(both) / len(one | other)
+    weight = 1.0 if first == second else _SUBSET if both in (first, second) else _OVERLAP
+    return weight * len(both) / len(first | second)
 
 
-def coefficients(asked: QuestionScale, ratings: pd.DataFrame, seed: int | None) -> tuple[Coefficient, ...]:
+def coefficients(question: QuestionScale, ratings: pd.DataFrame, seed: int | None) -> tuple[Coefficient, ...]:
     """Agreement on one question's answers, by its kind; without a seed what needs no resampling."""
-    if asked.kind not in ("label", "multi_label") or ratings.empty:
+    if question.kind not in ("label", "multi_label") or ratings.empty:
         return ()
-    answers = answers_to(asked, ratings)
-    if asked.kind == "multi_label":
+    answers = answers_to(question, ratings)
+    if question.kind == "multi_label":
         sets = sorted(set(ratings["answer"].astype(str)))
         whole = LEFT_OUT if seed is None else masi_alpha(answers, sets, np.random.default_rng(seed))
-        each = ((label, with_label(asked, ratings, label)) for label in asked.labels)
+        each = ((label, with_label(question, ratings, label)) for label in question.labels)
         return (
             Coefficient(name="alpha (MASI)", estimate=whole),
-            *(one for label, own in each for one in _of_labels(own, seed, label)[::2]),
+            *(coefficient for label, of_label in each for coefficient in _of_labels(of_label, seed, label)[::2]),
         )
     return _of_labels(answers, seed)
 
 
 def _of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coefficient, ...]:
     alpha = LEFT_OUT if seed is None else nominal_alpha(answers, np.random.default_rng(seed))
-    found = {"AC1": ac1(answers), "Fleiss' kappa": fleiss_kappa(answers), "alpha (nominal)": alpha}
-    return tuple(Coefficient(name=name, label=label, estimate=one) for name, one in found.items())
+    estimates = {"AC1": ac1(answers), "Fleiss' kappa": fleiss_kappa(answers), "alpha (nominal)": alpha}
+    return tuple(Coefficient(name=name, label=label, estimate=estimate) for name, estimate in estimates.items())
 
 
 def shares(
-    asked: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool, within_bounds: bool = True
+    question: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool, within_bounds: bool = True
 ) -> tuple[Share, ...]:
     """How often each label was given, or ranked first, with the interval of the rule; none of texts.
 
     `within_bounds`: shares over raters that do not vary have the interval of a bounded mean (`intervals.bounded`).
     """
     rule = (interval, anytime, within_bounds)
-    return tuple(Share(label=label, share=_share(asked, ratings, label, rule)) for label in asked.labels)
+    return tuple(Share(label=label, share=_share(question, ratings, label, rule)) for label in question.labels)
 
 
-def _share(asked: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, bool]) -> Estimate:
+def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, bool]) -> Estimate:
     interval, anytime, within_bounds = rule
     if ratings.empty:
         return undefined("no ratings")
-    has = with_label(asked, ratings, label)
+    has = with_label(question, ratings, label)
     value = float(has.point.mean())
     if anytime:
         in_turn = ratings.assign(has=has.point).groupby("turn")["has"].mean().to_numpy(np.float64)
@@ -197,11 +197,11 @@ def _share(asked: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[
         low, high = map(float, wilson(over_pairs(*pairs), has.pairs))
         return Estimate(value=value, low=low, high=high)
     raters = has.totals(has.rater)
-    found = over_pairs_and_raters(*pairs, *raters)
-    if math.isnan(found.error):
-        alike = bounded(found, *pairs, (0.0, 1.0), effective_raters(raters[1])) if within_bounds else found
+    mean = over_pairs_and_raters(*pairs, *raters)
+    if math.isnan(mean.error):
+        alike = bounded(mean, *pairs, (0.0, 1.0), effective_raters(raters[1])) if within_bounds else mean
         spread = "" if within_bounds else ", or too little spread,"
         reason = f"too few raters{spread} to tell what others would say" if math.isnan(alike.low) else ""
         return Estimate(value=value, low=float(alike.low), high=float(alike.high), reason=reason)
-    low, high = map(float, wilson(found, has.pairs))
+    low, high = map(float, wilson(mean, has.pairs))
     return Estimate(value=value, low=low, high=high)

@@ -41,29 +41,29 @@ class Rankings:
     ranks: Floats
 
     @classmethod
-    def of(cls, asked: QuestionScale, ratings: pd.DataFrame) -> Rankings:
+    def of(cls, question: QuestionScale, ratings: pd.DataFrame) -> Rankings:
         """From a frame with the columns pair_id, rater_id and answer, whose answers are whole rankings."""
         from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
 
         pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
-        which, said = pd.factorize(ratings["answer"].astype(str))
-        places = [[ranks_of(answer)[label] for label in asked.labels] for answer in said]
-        known = stats.rankdata(np.array(places, np.float64).reshape(-1, len(asked.labels)), axis=1)
-        return cls(pair, rater, known[which])
+        which, texts = pd.factorize(ratings["answer"].astype(str))
+        places = [[ranks_of(answer)[label] for label in question.labels] for answer in texts]
+        ranks = stats.rankdata(np.array(places, np.float64).reshape(-1, len(question.labels)), axis=1)
+        return cls(pair, rater, ranks[which])
 
     def by_pair(self, values: Floats) -> Floats:
         """Sums of the answers' values by pair: a row a pair."""
-        found: Floats = np.stack([np.bincount(self.pair, weights=column) for column in values.T], axis=1)
-        return found
+        sums: Floats = np.stack([np.bincount(self.pair, weights=column) for column in values.T], axis=1)
+        return sums
 
 
-def coefficients(asked: QuestionScale, ratings: pd.DataFrame) -> tuple[Coefficient, ...]:
+def coefficients(question: QuestionScale, ratings: pd.DataFrame) -> tuple[Coefficient, ...]:
     """Agreement on one question's rankings; nothing where nobody ranked."""
     if ratings.empty:
         return ()
-    rankings = Rankings.of(asked, ratings)
-    found = {"tau-b": kendall_tau(rankings), "W": kendall_w(rankings)}
-    return tuple(Coefficient(name=name, estimate=one) for name, one in found.items())
+    rankings = Rankings.of(question, ratings)
+    estimates = {"tau-b": kendall_tau(rankings), "W": kendall_w(rankings)}
+    return tuple(Coefficient(name=name, estimate=estimate) for name, estimate in estimates.items())
 
 
 def kendall_tau(rankings: Rankings) -> Estimate:
@@ -75,7 +75,7 @@ def kendall_tau(rankings: Rankings) -> Estimate:
     ranking in which all are equal has no tau-b and is left out.
     """
     twos = list(combinations(range(rankings.ranks.shape[1]), 2))
-    signs = np.stack([np.sign(rankings.ranks[:, one] - rankings.ranks[:, other]) for one, other in twos], axis=1)
+    signs = np.stack([np.sign(rankings.ranks[:, i] - rankings.ranks[:, j]) for i, j in twos], axis=1)
     length = np.sqrt((signs**2).sum(axis=1))
     units = signs / np.maximum(length, 1)[:, None]
     raters = np.bincount(rankings.pair, weights=length > 0)
@@ -115,23 +115,23 @@ def kendall_w(rankings: Rankings) -> Estimate:
 
 def _mean_over_pairs(values: Floats, least: float) -> Estimate:
     """The mean of the pairs' values, with its t interval, from the least that the coefficient can be to 1."""
-    found = over_pairs(values, np.ones(len(values)))
-    if math.isnan(found.low):
+    mean = over_pairs(values, np.ones(len(values)))
+    if math.isnan(mean.low):
         why = "one pair has no spread" if len(values) < 2 else SAME
-        return Estimate(value=float(found.value), low=math.nan, high=math.nan, reason=why)
-    low, high = max(least, float(found.low)), min(1.0, float(found.high))
-    return Estimate(value=float(found.value), low=low, high=high)
+        return Estimate(value=float(mean.value), low=math.nan, high=math.nan, reason=why)
+    low, high = max(least, float(mean.low)), min(1.0, float(mean.high))
+    return Estimate(value=float(mean.value), low=low, high=high)
 
 
-def mean_ranks(asked: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[MeanRank, ...]:
+def mean_ranks(question: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[MeanRank, ...]:
     """The mean rank of each label (equal ones share the mean of their places), with the interval of the rule."""
     if ratings.empty:
-        return tuple(MeanRank(label=label, rank=undefined("no ratings")) for label in asked.labels)
-    rankings = Rankings.of(asked, ratings)
+        return tuple(MeanRank(label=label, rank=undefined("no ratings")) for label in question.labels)
+    rankings = Rankings.of(question, ratings)
     turns = ratings["turn"].to_numpy() if anytime else None
     return tuple(
-        MeanRank(label=label, rank=_mean_rank(rankings, rankings.ranks[:, place], interval, turns))
-        for place, label in enumerate(asked.labels)
+        MeanRank(label=label, rank=_mean_rank(rankings, rankings.ranks[:, column], interval, turns))
+        for column, label in enumerate(question.labels)
     )
 
 
@@ -141,10 +141,10 @@ def _mean_rank(rankings: Rankings, ranks: Floats, interval: str, turns: np.ndarr
         value = np.array(ranks.mean())
         low, high = holding(confidence_sequence(in_turn, (1, rankings.ranks.shape[1])), value)
         return Estimate(value=float(value), low=float(low), high=float(high), reason=CHANGED if np.isnan(low) else "")
-    found = _mean(rankings, ranks, interval)
+    mean = _mean(rankings, ranks, interval)
     few = "too few raters, or too little spread, to tell what others would say" if interval != "pairs" else SAME
-    reason = "" if not math.isnan(found.low) else few if rankings.pair.max() else "one pair has no spread"
-    return Estimate(value=float(found.value), low=float(found.low), high=float(found.high), reason=reason)
+    reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "one pair has no spread"
+    return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 
 
 def _mean(rankings: Rankings, ranks: Floats, interval: str) -> Mean:

@@ -57,7 +57,9 @@ class Design:
     def __post_init__(self) -> None:
         """Raises ValueError for what no campaign can ask."""
         none = isinstance(self.scale, tuple) and not self.scale
-        if not none or any(one.kind == "rating" and not one.scale for one in map(self.asked, self.questions)):
+        if not none or any(
+            question.kind == "rating" and not question.scale for question in map(self.asked, self.questions)
+        ):
             points_of(self.scale)
         if isinstance(self.questions, str) or not self.questions or len(set(self.questions)) < len(self.questions):
             raise ValueError(f"a design's questions are different names, such as ('quality',), not {self.questions!r}")
@@ -69,9 +71,13 @@ class Design:
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> Design:
         """The study's, with its rubric's questions and scale."""
-        asked, per_pair = rubric.asked(), study.raters.per_pair
-        names = tuple(one.name for one in asked)
-        others = {one.name: one for one in asked if one != QuestionScale(one.name, scale=rubric.scale)}
+        questions, per_pair = rubric.asked(), study.raters.per_pair
+        names = tuple(question.name for question in questions)
+        others = {
+            question.name: question
+            for question in questions
+            if question != QuestionScale(question.name, scale=rubric.scale)
+        }
         pools = {name: kind.pool for name, kind in study.kinds.items()}
         return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools)
 
@@ -92,7 +98,7 @@ class Design:
 def points_of(scale: Sequence[int]) -> tuple[int, ...]:
     """The scale's points. Raises ValueError where they are not two numbers or more in ascending order."""
     points = tuple(scale) if np.iterable(scale) else (scale,)
-    numbers = [float(one) if isinstance(one, (int, float, np.number)) else math.nan for one in points]
+    numbers = [float(point) if isinstance(point, (int, float, np.number)) else math.nan for point in points]
     if len(points) < 2 or not all(-math.inf < low < high < math.inf for low, high in itertools.pairwise(numbers)):
         raise ValueError(f"a scale is two points or more in ascending order, such as (1, 2, 3, 4, 5), not {scale!r}")
     return points
@@ -107,8 +113,8 @@ def compact(ratings: pd.DataFrame) -> pd.DataFrame:
     ids = {name: pd.factorize(ratings[name], sort=True)[0] for name in ("pair_id", "rater_id")}
     more = [name for name in ("turn",) if name in ratings]
     words += ["answer"] if "answer" in ratings else []
-    kept = ratings[[*words, *more, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
-    return kept.assign(**ids)
+    columns = ratings[[*words, *more, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
+    return columns.assign(**ids)
 
 
 def summarise(
@@ -120,24 +126,24 @@ def summarise(
     `turn` (`verdicts.counted`), widened to hold the mean. All numbers are of the same ratings: those given. `seed` is
     that of resampling pairs: equal ratings, equal intervals; None leaves out what no decision rests on.
     """
-    asked, own = design.asked(question), ratings[ratings["question"] == question]
-    if asked.kind != "rating":
-        return _of_labels(asked, own, design, seed, anytime=anytime)
-    answers = Answers.of(own, asked.scale)
+    scale, of_question = design.asked(question), ratings[ratings["question"] == question]
+    if scale.kind != "rating":
+        return _of_labels(scale, of_question, design, seed, anytime=anytime)
+    answers = Answers.of(of_question, scale.scale)
     limit = _limit(question, design)
-    if own.empty:
+    if of_question.empty:
         mean = low = high = probability = math.nan
         reason, beyond = "no ratings", False
     else:
-        (mean, low, high, probability), reason, beyond = _mean(own, answers, design, limit, anytime=anytime)
+        (mean, low, high, probability), reason, beyond = _mean(of_question, answers, design, limit, anytime=anytime)
     return Summary.model_validate(
         {
             "question": question,
             "n_pairs": answers.pairs,
             "n_raters": answers.raters,
-            "n_ratings": len(own),
+            "n_ratings": len(of_question),
             "mean": mean,
-            "sd": float(answers.value.std(ddof=1)) if len(own) > 1 else math.nan,
+            "sd": float(answers.value.std(ddof=1)) if len(of_question) > 1 else math.nan,
             "low": low,
             "high": high,
             "interval": "anytime" if anytime else design.rule.interval,
@@ -157,7 +163,7 @@ def _limit(question: str, design: Design) -> float:
 
 def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
     """The median of the pairs' means, where a rule asks for it."""
-    if not any(one.question == question and one.statistic == "median" for one in design.rule.rules):
+    if not any(rule.question == question and rule.statistic == "median" for rule in design.rule.rules):
         return None
     if not answers.pairs:
         return undefined("no ratings")
@@ -167,24 +173,28 @@ def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
     return Estimate(value=value, low=low, high=high, reason=few)
 
 
-def _of_labels(asked: QuestionScale, own: pd.DataFrame, design: Design, seed: int | None, *, anytime: bool) -> Summary:
+def _of_labels(
+    question: QuestionScale, ratings: pd.DataFrame, design: Design, seed: int | None, *, anytime: bool
+) -> Summary:
     """The same of answers that are no points of a scale: labels, and where they are ranked; texts are but counted."""
-    what = "texts are read, not counted" if asked.kind == "text" else f"a {asked.kind.replace('_', '-')} has none"
-    none, interval, ranking = undefined(what), design.rule.interval, asked.kind == "ranking"
+    what = "texts are read, not counted" if question.kind == "text" else f"a {question.kind.replace('_', '-')} has none"
+    none, interval, ranking = undefined(what), design.rule.interval, question.kind == "ranking"
     return Summary.model_validate(
         {
-            "question": asked.name,
-            "kind": asked.kind,
-            "n_pairs": own["pair_id"].nunique(),
-            "n_raters": own["rater_id"].nunique(),
-            "n_ratings": len(own),
+            "question": question.name,
+            "kind": question.kind,
+            "n_pairs": ratings["pair_id"].nunique(),
+            "n_raters": ratings["rater_id"].nunique(),
+            "n_ratings": len(ratings),
             **dict.fromkeys(("mean", "sd", "low", "high", "probability"), math.nan),
             "interval": "anytime" if anytime else interval,
             "interval_reason": what,
             **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
-            "shares": labels.shares(asked, own, interval, anytime=anytime, within_bounds=design.bounded),
-            "ranks": rankings.mean_ranks(asked, own, interval, anytime=anytime) if ranking else (),
-            "coefficients": (rankings.coefficients(asked, own) if ranking else labels.coefficients(asked, own, seed)),
+            "shares": labels.shares(question, ratings, interval, anytime=anytime, within_bounds=design.bounded),
+            "ranks": rankings.mean_ranks(question, ratings, interval, anytime=anytime) if ranking else (),
+            "coefficients": (
+                rankings.coefficients(question, ratings) if ranking else labels.coefficients(question, ratings, seed)
+            ),
         }
     )
 
@@ -202,16 +212,16 @@ def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
 
 
 def _mean(
-    own: pd.DataFrame, answers: Answers, design: Design, limit: float, *, anytime: bool
+    ratings: pd.DataFrame, answers: Answers, design: Design, limit: float, *, anytime: bool
 ) -> tuple[tuple[float, float, float, float], str, bool]:
     """((mean, low, high, P(mean >= threshold)), why there is no interval, whether it is bounded) of some ratings."""
-    found, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
-    mean, probability = float(found.value), float(found.at_least(limit))
+    found_mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
+    mean, probability = float(found_mean.value), float(found_mean.at_least(limit))
     if anytime:
-        in_turn = own.groupby("turn")["value"].mean().to_numpy(np.float64)
-        ends = holding(confidence_sequence(in_turn, (answers.scale[0], answers.scale[-1])), found.value)
+        in_turn = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
+        ends = holding(confidence_sequence(in_turn, (answers.scale[0], answers.scale[-1])), found_mean.value)
         return (mean, float(ends[0]), float(ends[1]), probability), CHANGED if np.isnan(ends[0]) else "", False
-    return (mean, float(found.low), float(found.high), probability), reason, bool(found.is_bounded)
+    return (mean, float(found_mean.low), float(found_mean.high), probability), reason, bool(found_mean.is_bounded)
 
 
 def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> tuple[Mean, str]:
@@ -221,19 +231,19 @@ def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> t
     """
     pairs, scale = answers.totals(answers.pair), (float(answers.scale[0]), float(answers.scale[-1]))
     raters = answers.totals(answers.rater)
-    found, most = over_pairs(*pairs), math.inf
+    mean, most = over_pairs(*pairs), math.inf
     if interval != "pairs":
-        found, most = over_pairs_and_raters(*pairs, *raters), float(effective_raters(raters[1]))
+        mean, most = over_pairs_and_raters(*pairs, *raters), float(effective_raters(raters[1]))
     if within_bounds:
-        found = bounded(found, *pairs, scale, most)
-    if not math.isnan(found.low):
-        return found, ""
+        mean = bounded(mean, *pairs, scale, most)
+    if not math.isnan(mean.low):
+        return mean, ""
     if answers.pairs < 2:
-        return found, "one pair has no spread"
+        return mean, "one pair has no spread"
     if interval == "pairs":
-        return found, "all pairs have the same mean, so their spread is unknown"
+        return mean, "all pairs have the same mean, so their spread is unknown"
     spread = "" if within_bounds else ", or too little spread,"
-    return found, f"too few raters{spread} to tell what others would say"
+    return mean, f"too few raters{spread} to tell what others would say"
 
 
 def table_two(
@@ -247,12 +257,12 @@ def table_two(
     (`annotation.verdicts.counted.with_enough`). Groups without ratings are left out.
     """
     ratings = compact(ratings)
-    known = {name: (one.axis, one.pool) for name, one in TRANSFORMATIONS.items()} | dict(places or {})
-    axes, pools = (ratings["transformation"].map(lambda name, end=end: known[name][end]) for end in range(2))
+    axis_and_pool = {name: (kind.axis, kind.pool) for name, kind in TRANSFORMATIONS.items()} | dict(places or {})
+    axes, pools = (ratings["transformation"].map(lambda name, end=end: axis_and_pool[name][end]) for end in range(2))
     parts: list[tuple[str, str, str, pd.DataFrame]] = []
-    for axis in axes_in_order(axis for axis, _ in known.values()):
+    for axis in axes_in_order(axis for axis, _ in axis_and_pool.values()):
         parts.append(("axis", axis, axis, ratings[axes == axis]))
-        for pool in dict.fromkeys(pool for of, pool in known.values() if of == axis):
+        for pool in dict.fromkeys(pool for of, pool in axis_and_pool.values() if of == axis):
             parts.append(("pool", pool, axis, ratings[pools == pool]))
     languages = sorted(ratings["language"].unique())
     parts += [("language", name, "", ratings[ratings["language"] == name]) for name in languages if len(languages) > 1]

@@ -68,9 +68,9 @@ def _evaluate() -> int:
 
 def _said(study: Study, outcome: PromptRunOutcome, *, include_unaccepted: bool) -> list[str]:
     lines = [
-        f"{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
+        f"{study.name}: {count(outcome.n_scored, 'score')} made, {outcome.n_stored} were there;"
         f" {count(outcome.encoded, 'text')} encoded for"
-        f" {outcome.asked} asked -> {study.folder / SCORES}"
+        f" {outcome.n_prompted} asked -> {study.folder / SCORES}"
     ]
     wordings = {unit.wanted.prompt_id: unit for unit in outcome.units if unit.wanted.text}
     reasons = Counter(unit.reason for unit in wordings.values() if unit.reason)

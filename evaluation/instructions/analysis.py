@@ -50,7 +50,7 @@ class Analysis:
     items: pd.DataFrame
     settings: Settings
     source: str
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @cached_property
     def distribution(self) -> pd.DataFrame:
@@ -118,7 +118,7 @@ def analyse(
     scores: pd.DataFrame,
     items: pd.DataFrame,
     settings: Settings,
-    said: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
     where: Path | str = "scores",
 ) -> Analysis:
     """The analysis of a long table (`checked_scores`) and of scores by item (empty where there are none).
@@ -130,15 +130,15 @@ def analyse(
         raise StudyError(f"holes are {', '.join(HOLES)}; defaults are {MATCHED}, {PUBLISHED}")
     named = short_names(set(scores["model"]))
     try:
-        made = marked(scores, settings.choice)
-        whole = grid_of(made, named.__getitem__)
+        marked_scores = marked(scores, settings.choice)
+        whole = grid_of(marked_scores, named.__getitem__)
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
-    there = [one for one in whole.sources if one]
-    source = settings.source or ("machine" if "machine" in there else "")
-    source = "" if source == "all" or not there else source
-    if source and source not in there:
-        raise StudyError(f"{where}: no wording is by the source {source!r}; there are: {', '.join(there)}")
+    sources = [source for source in whole.sources if source]
+    source = settings.source or ("machine" if "machine" in sources else "")
+    source = "" if source == "all" or not sources else source
+    if source and source not in sources:
+        raise StudyError(f"{where}: no wording is by the source {source!r}; there are: {', '.join(sources)}")
     grid = whole.accepted()
     grid = (grid.of_source(source) if source else grid).with_wordings()
     if settings.defaults == PUBLISHED:
@@ -149,53 +149,65 @@ def analyse(
         raise StudyError(f"{where}: no task has 2 wordings that people accepted; nothing can be compared")
     if settings.holes == "complete" and np.isnan(grid.default).any(axis=0).all() and len(grid.models) > 1:
         raise StudyError(f"{where}: no task has a default of every model; take another rule than --holes complete")
-    return Analysis(made, whole, grid, items, settings, source, (*said, *_said(made, whole, grid, source, settings)))
+    return Analysis(
+        marked_scores,
+        whole,
+        grid,
+        items,
+        settings,
+        source,
+        (*notes, *_said(marked_scores, whole, grid, source, settings)),
+    )
 
 
-def _said(made: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: Settings) -> list[str]:
+def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: Settings) -> list[str]:
     """What the numbers rest on and lack."""
-    said = []
+    notes = []
     if not whole.gated:
-        said.append("nobody has said which wordings are acceptable: all of them count")
+        notes.append("nobody has said which wordings are acceptable: all of them count")
     elif (unsaid := _distinct(whole, whole.facts["label"] == "")) > 0:
-        said.append(f"{unsaid} wordings have no label: they count nowhere")
-    if source and len([one for one in whole.sources if one]) > 1:
-        said.append(f"analysed are wordings by {source} alone (--source); the others stand in a table of their own")
+        notes.append(f"{unsaid} wordings have no label: they count nowhere")
+    if source and len([name for name in whole.sources if name]) > 1:
+        notes.append(f"analysed are wordings by {source} alone (--source); the others stand in a table of their own")
     if source and (unsaid := _distinct(whole, whole.facts["source"] == "")) > 0:
-        said.append(f"{unsaid} wordings have no source: they count only with --source all")
-    said += _parts_said(parts_of(made))
+        notes.append(f"{unsaid} wordings have no source: they count only with --source all")
+    notes += _parts_said(parts_of(scores))
     lacking = sorted({*whole.tasks, *whole.models} - {*grid.tasks, *grid.models})
     if lacking:
         named = f"{', '.join(lacking[:_MOST_NAMED])}{' ...' if len(lacking) > _MOST_NAMED else ''}"
-        said.append(f"without a wording that counts, and so left out: {named}")
+        notes.append(f"without a wording that counts, and so left out: {named}")
     if settings.defaults == PUBLISHED:
-        said.append(
+        notes.append(
             "defaults are the published ones, which may be of other splits, subsets, revisions and mteb versions"
         )
     elif missing := int(np.isnan(grid.default).sum()):
-        said.append(
+        notes.append(
             f"{missing} of {grid.default.size} defaults of the same run and part are missing: {HOLES[settings.holes]}"
         )
-    known = ~np.isnan(grid.scores)
-    if lacking_some := int((known.any(axis=-1) & (known != known.any(axis=0)).any(axis=-1)).sum()):
-        said.append(
+    scored = ~np.isnan(grid.scores)
+    if lacking_some := int((scored.any(axis=-1) & (scored != scored.any(axis=0)).any(axis=-1)).sum()):
+        notes.append(
             f"{lacking_some} of {grid.default.size} models' tasks lack wordings that other models have: their means"
             " rest on fewer"
         )
     if few := int(((~np.isnan(grid.scores)).sum(axis=-1) < 2).sum()):
-        said.append(f"{few} of {grid.default.size} models' tasks have fewer than 2 wordings: nothing is said of them")
-    if empty := empty_prompts(made):
-        said.append(f"{empty} wordings have no text although others have: one may be no prompt under another name")
-    for first, second in sharing_folders(made)[:_MOST_NAMED]:
-        said.append(f"{first!r} and {second!r} share mteb's folder and have equal scores: one may have the other's")
-    said += [f"{row.n} scores stand aside: {row.reason} ({row.example})" for row in reasons(made).head(3).itertuples()]
-    return said
+        notes.append(f"{few} of {grid.default.size} models' tasks have fewer than 2 wordings: nothing is said of them")
+    if empty := empty_prompts(scores):
+        notes.append(f"{empty} wordings have no text although others have: one may be no prompt under another name")
+    for first, second in sharing_folders(scores)[:_MOST_NAMED]:
+        notes.append(f"{first!r} and {second!r} share mteb's folder and have equal scores: one may have the other's")
+    notes += [
+        f"{row.n} scores stand aside: {row.reason} ({row.example})" for row in reasons(scores).head(3).itertuples()
+    ]
+    return notes
 
 
 def _parts_said(parts: pd.DataFrame) -> list[str]:
     """Which part is analysed of tasks with several."""
     several = parts[parts.groupby("task")["task"].transform("size") > 1]
-    taken = [f"{task}: {split}/{subset}" for task, split, subset, _, own in several.itertuples(index=False) if own]
+    taken = [
+        f"{task}: {split}/{subset}" for task, split, subset, _, chosen in several.itertuples(index=False) if chosen
+    ]
     more = f" and {len(taken) - _MOST_NAMED} more" if len(taken) > _MOST_NAMED else ""
     named = "; ".join(taken[:_MOST_NAMED])
     return [f"of tasks with several parts one is analysed ({named}{more}); --part takes another"] if taken else []

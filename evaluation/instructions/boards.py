@@ -17,7 +17,7 @@ from evaluation.tables.ranks import board
 from plumbline.statistics.paired import Floats
 from plumbline.statistics.rankings import kendall, kendall_rows, points_of, ranks_of
 
-#: What is made of a model's missing score on a task, by the name that the command line takes.
+#: What is ranking of a model's missing score on a task, by the name that the command line takes.
 HOLES: Mapping[str, str] = {
     "mteb": "a model without a score on a task gets no point there, and all others have one for it (mteb's rule)",
     "present": "points are averaged over the tasks that a model has (as the paper's Figure 4 was drawn)",
@@ -36,14 +36,14 @@ def ranked(scores: Floats, holes: str) -> tuple[Floats, NDArray[np.int64]]:
     missing = np.isnan(scores)
     if holes == "complete":
         scores, missing = scores[:, ~missing.any(axis=0)], missing[:, ~missing.any(axis=0)]
-    given = points_of(scores)
+    all_points = points_of(scores)
     if holes != "present":
-        points = given.sum(axis=1)
+        points = all_points.sum(axis=1)
     else:
-        among = np.where(missing, np.nan, given - missing.sum(axis=0))
-        known = (~missing).sum(axis=1)
+        among = np.where(missing, np.nan, all_points - missing.sum(axis=0))
+        n_scored = (~missing).sum(axis=1)
         points = np.full(len(scores), np.nan)
-        np.divide(np.nansum(among, axis=1), known, out=points, where=known > 0)
+        np.divide(np.nansum(among, axis=1), n_scored, out=points, where=n_scored > 0)
     return points, ranks_of(np.nan_to_num(np.round(points, _DIGITS), nan=-np.inf))
 
 
@@ -68,18 +68,20 @@ def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
     best, worst = best_and_worst(grid)
     parts = [_board(grid, grid.default, DEFAULTS, "", holes)]
     for scenario, others in ((AGAINST_DEFAULTS, grid.default), (AGAINST_WORST, worst)):
-        for place, model in enumerate(grid.models):
+        for number, model in enumerate(grid.models):
             scores = others.copy()
-            scores[place] = best[place]
+            scores[number] = best[number]
             parts.append(_board(grid, scores, scenario, model, holes))
     return pd.concat(parts, ignore_index=True)
 
 
 def _board(grid: Grid, scores: Floats, scenario: str, chosen: str, holes: str) -> pd.DataFrame:
     points, ranks = ranked(scores, holes)
-    made = {"scenario": scenario, "chosen": chosen, "model": list(grid.models), "points": points, "rank": ranks}
-    known = ~np.isnan(scores)
-    return pd.DataFrame(made | {"n_tasks": (known & known.all(axis=0) if holes == "complete" else known).sum(axis=1)})
+    columns = {"scenario": scenario, "chosen": chosen, "model": list(grid.models), "points": points, "rank": ranks}
+    scored = ~np.isnan(scores)
+    return pd.DataFrame(
+        columns | {"n_tasks": (scored & scored.all(axis=0) if holes == "complete" else scored).sum(axis=1)}
+    )
 
 
 def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng: np.random.Generator) -> pd.DataFrame:
@@ -89,23 +91,26 @@ def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng
     (95% of draws), first (share of draws at rank 1). Draws are independent over models and tasks. The attribute `tau`
     is Kendall's tau-b of a draw's points with those of the defaults: mean, low and high over draws.
     """
-    known = ~np.isnan(grid.scores)
-    there, n = np.argsort(~known, axis=-1, kind="stable"), known.sum(axis=-1)  # places of wordings with a score first
+    scored = ~np.isnan(grid.scores)
+    positions, n = (
+        np.argsort(~scored, axis=-1, kind="stable"),
+        scored.sum(axis=-1),
+    )  # places of wordings with a score first
     points = np.empty((n_draws, len(grid.models)))
     for draw in range(n_draws):
         which = np.minimum((rng.random(n.shape) * n).astype(np.int64), np.maximum(n - 1, 0))
-        taken = np.take_along_axis(there, which[..., None], axis=-1)
+        taken = np.take_along_axis(positions, which[..., None], axis=-1)
         points[draw], _ = ranked(np.take_along_axis(grid.scores, taken, axis=-1)[..., 0], holes)
-    ranks = np.stack([ranks_of(np.nan_to_num(np.round(one, _DIGITS), nan=-np.inf)) for one in points])
+    ranks = np.stack([ranks_of(np.nan_to_num(np.round(scores, _DIGITS), nan=-np.inf)) for scores in points])
     low, high = np.percentile(ranks, [2.5, 97.5], axis=0, method="inverted_cdf")
-    at_default, own = ranked(grid.default, holes)
-    made = {
+    at_default, own_ranks = ranked(grid.default, holes)
+    columns = {
         "model": list(grid.models),
-        "rank": _known(grid, own),
+        "rank": _known(grid, own_ranks),
         "mean_rank": ranks.mean(axis=0),
         "rank_low": low.astype(np.int64),
     }
-    frame = pd.DataFrame(made | {"rank_high": high.astype(np.int64), "first": (ranks == 1).mean(axis=0)})
+    frame = pd.DataFrame(columns | {"rank_high": high.astype(np.int64), "first": (ranks == 1).mean(axis=0)})
     frame.attrs["tau"] = _taus(points, at_default)
     return frame
 
@@ -136,10 +141,10 @@ def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataF
     of_default, default_ranks = ranked(grid.default, holes)
     beside = pd.DataFrame({"model": list(grid.models), **over, "default_rank": _known(grid, default_ranks)})
     beside["default_mean"] = grid.default.mean(axis=1)
-    made = table.merge(beside, on="model", how="left", sort=False)
-    counted = made.set_index("model").loc[list(grid.models), "borda"].to_numpy(np.float64)
-    made.attrs["tau"] = kendall(counted, of_default).value
-    return made
+    ranking = table.merge(beside, on="model", how="left", sort=False)
+    counted = ranking.set_index("model").loc[list(grid.models), "borda"].to_numpy(np.float64)
+    ranking.attrs["tau"] = kendall(counted, of_default).value
+    return ranking
 
 
 def mean_over_wordings(scores: Floats) -> dict[str, Floats]:
@@ -152,7 +157,7 @@ def mean_over_wordings(scores: Floats) -> dict[str, Floats]:
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     n, mean, sd = moments(scores)
-    known = (n >= 2).all(axis=1)
+    defined = (n >= 2).all(axis=1)
     some = np.maximum(n, 2)
     parts = np.where(n >= 2, sd**2 / (some - 1), 0.0)  # s^2 / n of the sample, from the population's
     error2, total = parts.sum(axis=1), np.maximum(n.shape[1], 1)
@@ -160,5 +165,5 @@ def mean_over_wordings(scores: Floats) -> dict[str, Floats]:
     np.divide(error2**2, (parts**2 / (some - 1)).sum(axis=1), out=freedom, where=error2 > 0)
     half = stats.t.ppf(0.975, freedom) * np.sqrt(error2) / total
     value = mean.mean(axis=1)
-    low, high = (np.where(known, value + sign * half, np.nan) for sign in (-1, 1))
+    low, high = (np.where(defined, value + sign * half, np.nan) for sign in (-1, 1))
     return {"wordings_mean": value, "wordings_low": low, "wordings_high": high}

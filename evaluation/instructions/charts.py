@@ -23,35 +23,41 @@ _STEPS = 64  # points of a violin's outline
 _SERIES = ["Share of tasks", "Median of the ECDF (Figure 5)"]
 
 
-def all_figures(one: Analysis) -> dict[str, Figure]:
+def all_figures(analysis: Analysis) -> dict[str, Figure]:
     """The figures by name, in the page's order; those that would show nothing are left away."""
-    models, tasks, few = shown(one)
-    found = {}
-    if len(one.grid.models) > 1:
-        found["ranks"] = figure(bumps(one, models), f"Ranks by four ways to take the wording; 1 is the best{few}")
-    if one.inflation["share"].notna().any():
+    models, tasks, few = shown(analysis)
+    figures = {}
+    if len(analysis.grid.models) > 1:
+        figures["ranks"] = figure(
+            bumps(analysis, models), f"Ranks by four ways to take the wording; 1 is the best{few}"
+        )
+    if analysis.inflation["share"].notna().any():
         caption = "Tasks whose default is above the median wording, and the default's median ECDF, with 95% over tasks"
-        found["inflation"] = figure(inflation(one.inflation[one.inflation["model"].isin(models)]), caption + few)
+        figures["inflation"] = figure(
+            inflation(analysis.inflation[analysis.inflation["model"].isin(models)]), caption + few
+        )
     caption = "Scores times 100 under each wording (ticks) with the default (diamond: above the median, square: not)"
-    found["distribution"] = figure(distributions(one, models, tasks), caption + few)
-    cells = one.distribution[one.distribution["cv"].notna() & one.distribution["model"].isin(models)]
+    figures["distribution"] = figure(distributions(analysis, models, tasks), caption + few)
+    cells = analysis.distribution[analysis.distribution["cv"].notna() & analysis.distribution["model"].isin(models)]
     if len(cells):
         caption = "Coefficients of variation over wordings, a point a task; outline: their density, line: the median"
-        found["variation"] = figure(violins(cells), caption + few)
-    if len(one.origins):
-        rows = one.origins[one.origins["model"].isin(models)]
-        found["sources"] = figure(origins(rows), f"People's wordings less machines', medians{few}")
-    found["coverage"] = figure(coverage(one, models, tasks), f"Wordings with a score that counts; red: no default{few}")
-    return found
+        figures["variation"] = figure(violins(cells), caption + few)
+    if len(analysis.origins):
+        rows = analysis.origins[analysis.origins["model"].isin(models)]
+        figures["sources"] = figure(origins(rows), f"People's wordings less machines', medians{few}")
+    figures["coverage"] = figure(
+        coverage(analysis, models, tasks), f"Wordings with a score that counts; red: no default{few}"
+    )
+    return figures
 
 
-def shown(one: Analysis) -> tuple[list[str], list[str], str]:
+def shown(analysis: Analysis) -> tuple[list[str], list[str], str]:
     """Models and tasks in figures, those with the largest variation first taken, and what to say where some lack."""
-    table = one.distribution
-    models = _most(table, "model", MOST_MODELS, one.grid.models)
-    tasks = _most(table[table["model"].isin(models)], "task", MOST_TASKS, one.grid.tasks)
-    both = ((models, one.grid.models, "models"), (tasks, one.grid.tasks, "tasks"))
-    lacks = [f"{len(own)} of {len(every)} {what}" for own, every, what in both if len(own) < len(every)]
+    table = analysis.distribution
+    models = _most(table, "model", MOST_MODELS, analysis.grid.models)
+    tasks = _most(table[table["model"].isin(models)], "task", MOST_TASKS, analysis.grid.tasks)
+    both = ((models, analysis.grid.models, "models"), (tasks, analysis.grid.tasks, "tasks"))
+    lacks = [f"{len(present)} of {len(every)} {what}" for present, every, what in both if len(present) < len(every)]
     return models, tasks, f"; {' and '.join(lacks)}: those that vary most" if lacks else ""
 
 
@@ -60,26 +66,26 @@ def _most(table: pd.DataFrame, by: str, number: int, names: tuple[str, ...]) -> 
     return [name for name in names if name in largest.index]
 
 
-def distributions(one: Analysis, models: list[str], tasks: list[str]) -> alt.FacetChart:
+def distributions(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.FacetChart:
     """A panel a model, a row a task: a tick for each wording, the default in its own shape."""
-    panel = panel_of(one, models, tasks)
-    made: alt.FacetChart = panel.facet(alt.Facet("model:N", sort=models, title=None), columns=2)
-    return made
+    panel = panel_of(analysis, models, tasks)
+    chart: alt.FacetChart = panel.facet(alt.Facet("model:N", sort=models, title=None), columns=2)
+    return chart
 
 
-def panel_of(one: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
+def panel_of(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
     """One panel of these, with the rows of all these models."""
     rows = []
-    for m, model in enumerate(one.grid.models):
-        for t, task in enumerate(one.grid.tasks):
+    for m, model in enumerate(analysis.grid.models):
+        for t, task in enumerate(analysis.grid.tasks):
             if model not in models or task not in tasks:
                 continue
-            own = one.grid.scores[m, t]
-            for k in np.flatnonzero(~np.isnan(own)):
-                rows.append((model, task, "wording", 100 * own[k], str(one.grid.prompts[t, k])))
-            if not np.isnan(one.grid.default[m, t]):
-                above = one.grid.default[m, t] > np.nanmedian(own) if (~np.isnan(own)).any() else False
-                rows.append((model, task, "above" if above else "below", 100 * one.grid.default[m, t], "default"))
+            scores = analysis.grid.scores[m, t]
+            for k in np.flatnonzero(~np.isnan(scores)):
+                rows.append((model, task, "wording", 100 * scores[k], str(analysis.grid.prompts[t, k])))
+            if not np.isnan(analysis.grid.default[m, t]):
+                above = analysis.grid.default[m, t] > np.nanmedian(scores) if (~np.isnan(scores)).any() else False
+                rows.append((model, task, "above" if above else "below", 100 * analysis.grid.default[m, t], "default"))
     frame = pd.DataFrame(rows, columns=["model", "task", "kind", "score", "wording"])
     base = alt.Chart(frame).encode(
         x=alt.X("score:Q", title="Score times 100").scale(zero=False),
@@ -96,8 +102,8 @@ def panel_of(one: Analysis, models: list[str], tasks: list[str]) -> alt.LayerCha
             color=alt.Color("kind:N", legend=None).scale(domain=named, range=[_ORANGE, NEUTRAL]),
         )
     )
-    made = alt.LayerChart(layer=[ticks, defaults])
-    return made.properties(width=_PANEL, height=ROW * 2 // 3 * len(tasks))
+    chart = alt.LayerChart(layer=[ticks, defaults])
+    return chart.properties(width=_PANEL, height=ROW * 2 // 3 * len(tasks))
 
 
 def variation_dots(cells: pd.DataFrame) -> alt.LayerChart:
@@ -109,17 +115,17 @@ def variation_dots(cells: pd.DataFrame) -> alt.LayerChart:
     across = alt.X("percent:Q", title="Coefficient of variation (%)").scale(domainMin=0)
     dots = base.mark_point(filled=True, size=40, color=_BLUE, opacity=1).encode(x=across, y=row, tooltip=tooltip)
     middle = base.mark_tick(thickness=3, size=ROW * 2 // 3, color=_ORANGE).encode(x="median(percent):Q", y=row)
-    made = alt.LayerChart(layer=[dots, middle])
-    return made.properties(width=WIDTH * 3 // 4, height=ROW * cells["model"].nunique())
+    chart = alt.LayerChart(layer=[dots, middle])
+    return chart.properties(width=WIDTH * 3 // 4, height=ROW * cells["model"].nunique())
 
 
 def violins(cells: pd.DataFrame) -> alt.FacetChart:
     """A row a model: the density of its tasks' coefficients of variation, in percent, with each task as a point."""
     rows = []
-    for model, own in cells.groupby("model", sort=False):
-        values = 100 * own["cv"].to_numpy(np.float64)
+    for model, of_model in cells.groupby("model", sort=False):
+        values = 100 * of_model["cv"].to_numpy(np.float64)
         middle = float(np.median(values))
-        rows += [(model, "task", value, 0.0, task) for value, task in zip(values, own["task"], strict=True)]
+        rows += [(model, "task", value, 0.0, task) for value, task in zip(values, of_model["task"], strict=True)]
         rows.append((model, "median", middle, 0.0, ""))
         rows += [(model, "density", x, y, "") for x, y in _density(values)]
     frame = pd.DataFrame(rows, columns=["model", "kind", "cv", "density", "task"]).assign(low=lambda t: -t["density"])
@@ -137,10 +143,10 @@ def violins(cells: pd.DataFrame) -> alt.FacetChart:
     layers = [outline, dots.encode(x=across, y=up, tooltip=tooltip), middle_line.encode(x=across, y=up)]
     header = alt.Header(labelAngle=0, labelAlign="left", labelLimit=NAMES)
     panel = alt.LayerChart(layer=layers).properties(width=WIDTH * 3 // 4, height=ROW + 8)
-    made: alt.FacetChart = panel.facet(
+    chart: alt.FacetChart = panel.facet(
         row=alt.Row("model:N", title=None, sort=list(cells["model"].unique())).header(header)
     )
-    return made.properties(spacing=2)
+    return chart.properties(spacing=2)
 
 
 def _density(values: np.ndarray) -> list[tuple[float, float]]:
@@ -150,8 +156,8 @@ def _density(values: np.ndarray) -> list[tuple[float, float]]:
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     at = np.linspace(max(0.0, values.min()), values.max(), _STEPS)
-    found = stats.gaussian_kde(values)(at)
-    return list(zip(at.tolist(), (found / found.max()).tolist(), strict=True))
+    density = stats.gaussian_kde(values)(at)
+    return list(zip(at.tolist(), (density / density.max()).tolist(), strict=True))
 
 
 def inflation(table: pd.DataFrame) -> alt.LayerChart:
@@ -173,8 +179,8 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
     shape = alt.Shape("series:N", title=None, sort=_SERIES).scale(domain=_SERIES, range=["circle", "square"])
     base = alt.Chart(frame)
     across = alt.X("low:Q", title="Percent").scale(ends)
-    known = base.transform_filter("isValid(datum.low)")
-    rules = known.mark_rule(strokeWidth=2).encode(x=across, x2="high:Q", y=row, yOffset=offset, color=colour)
+    defined = base.transform_filter("isValid(datum.low)")
+    rules = defined.mark_rule(strokeWidth=2).encode(x=across, x2="high:Q", y=row, yOffset=offset, color=colour)
     legend = alt.Legend(orient="top", columns=1, symbolOpacity=1, labelLimit=NAMES)
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(
         x=alt.X("value:Q", title="Percent").scale(ends), y=row, yOffset=offset,
@@ -185,29 +191,36 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
     return alt.LayerChart(layer=[half, rules, dots]).properties(width=WIDTH * 3 // 4, height=ROW * len(table))
 
 
-def bumps(one: Analysis, models: list[str]) -> alt.LayerChart:
+def bumps(analysis: Analysis, models: list[str]) -> alt.LayerChart:
     """A line a model over four rankings: defaults, means over wordings, its own best against defaults, and worst."""
-    ranks: dict[str, Mapping[str, float]] = {"Defaults": dict(zip(one.drawn["model"], one.drawn["rank"], strict=True))}
-    ranks["Mean over wordings"] = dict(zip(one.recommended["model"], one.recommended["rank"], strict=True))
-    own = one.boards[one.boards["chosen"] == one.boards["model"]]
+    ranks: dict[str, Mapping[str, float]] = {
+        "Defaults": dict(zip(analysis.drawn["model"], analysis.drawn["rank"], strict=True))
+    }
+    ranks["Mean over wordings"] = dict(zip(analysis.recommended["model"], analysis.recommended["rank"], strict=True))
+    of_model = analysis.boards[analysis.boards["chosen"] == analysis.boards["model"]]
     for title, scenario in (
         ("Own best, others' defaults", AGAINST_DEFAULTS),
         ("Own best, others' worst", AGAINST_WORST),
     ):
-        part = own[own["scenario"] == scenario]
+        part = of_model[of_model["scenario"] == scenario]
         ranks[title] = dict(zip(part["model"], part["rank"], strict=True))
-    rows = [(title, name, found[name]) for title, found in ranks.items() for name in models if not pd.isna(found[name])]
+    rows = [
+        (title, name, rank_of[name])
+        for title, rank_of in ranks.items()
+        for name in models
+        if not pd.isna(rank_of[name])
+    ]
     frame = pd.DataFrame(rows, columns=["way", "model", "rank"])
     across = alt.X("way:N", sort=list(ranks), title=None).axis(labelAngle=-20, labelLimit=NAMES)
-    up = alt.Y("rank:Q", title="Rank").scale(reverse=True, domain=[0.5, len(one.grid.models) + 0.5], nice=False)
-    up = up.axis(values=_whole_ranks(len(one.grid.models)), format="d")
+    up = alt.Y("rank:Q", title="Rank").scale(reverse=True, domain=[0.5, len(analysis.grid.models) + 0.5], nice=False)
+    up = up.axis(values=_whole_ranks(len(analysis.grid.models)), format="d")
     legend = alt.Legend(labelLimit=NAMES, symbolOpacity=1)
     colour = alt.Color("model:N", title=None).scale(domain=models).legend(legend)
     shape = alt.Shape("model:N", title=None).scale(domain=models).legend(legend)
     base = alt.Chart(frame).encode(x=across, y=up, color=colour, tooltip=["way:N", "model:N", "rank:Q"])
     lines, dots = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=110, opacity=1).encode(shape=shape)
     return alt.LayerChart(layer=[lines, dots]).properties(
-        width=WIDTH * 3 // 4, height=max(180, ROW * len(one.grid.models))
+        width=WIDTH * 3 // 4, height=max(180, ROW * len(analysis.grid.models))
     )
 
 
@@ -234,9 +247,9 @@ def origins(table: pd.DataFrame) -> alt.LayerChart:
     return alt.LayerChart(layer=[zero, dots]).properties(width=WIDTH * 3 // 4, height=height)
 
 
-def coverage(one: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
+def coverage(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
     """A cell for each model and task with its number of wordings; red where the default is missing."""
-    frame = coverage_table(one.grid)
+    frame = coverage_table(analysis.grid)
     frame = frame[frame["model"].isin(models) & frame["task"].isin(tasks)]
     base = alt.Chart(frame).encode(
         x=alt.X("task:N", sort=tasks, title=None).axis(labelAngle=-40, labelLimit=160),

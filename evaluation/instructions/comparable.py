@@ -48,40 +48,54 @@ def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
     task or part that is not there.
     """
     _refuse_unknown(scores, choice)
-    made = scores.copy()
-    made[WHY] = ""
+    marked_scores = scores.copy()
+    marked_scores[WHY] = ""
     if choice.tasks:
-        made.loc[~made["task"].isin(choice.tasks), WHY] = "the task was not asked for"
-    _mark(made, made["score"].isna(), made["reason"].where(made["reason"] != "", "there is no score"))
+        marked_scores.loc[~marked_scores["task"].isin(choice.tasks), WHY] = "the task was not asked for"
+    _mark(
+        marked_scores,
+        marked_scores["score"].isna(),
+        marked_scores["reason"].where(marked_scores["reason"] != "", "there is no score"),
+    )
     for task, (split, subset) in choice.parts.items():
-        other = (made["task"] == task) & ~((made["split"] == split) & (made["subset"] == subset))
-        _mark(made, other & (made["prompt_id"] != REPORTED), f"another part than {split}/{subset}, which was asked for")
+        elsewhere = (marked_scores["task"] == task) & ~(
+            (marked_scores["split"] == split) & (marked_scores["subset"] == subset)
+        )
+        _mark(
+            marked_scores,
+            elsewhere & (marked_scores["prompt_id"] != REPORTED),
+            f"another part than {split}/{subset}, which was asked for",
+        )
     for group, fields in ((["task"], _BY_TASK), (["model"], _BY_MODEL), (["model", "task"], _BY_CELL)):
-        _mark_others(made, group, fields)
-    _mark_same_texts(made)
-    published = made[(made["prompt_id"] == REPORTED) & (made[WHY] == "")]
+        _mark_others(marked_scores, group, fields)
+    _mark_same_texts(marked_scores)
+    published = marked_scores[(marked_scores["prompt_id"] == REPORTED) & (marked_scores[WHY] == "")]
     others = published.index[published.duplicated(["model", "task"])]
-    _mark(made, made.index.isin(others), "another published default of this model and task stands before it")
-    return made
+    _mark(
+        marked_scores,
+        marked_scores.index.isin(others),
+        "another published default of this model and task stands before it",
+    )
+    return marked_scores
 
 
-def parts_of(made: pd.DataFrame) -> pd.DataFrame:
+def parts_of(scores: pd.DataFrame) -> pd.DataFrame:
     """The parts of tasks that wordings were scored on: task, split, subset, n (scores), taken."""
-    worded = made[is_wording(made["prompt_id"]) & made["score"].notna()]
-    found = worded.groupby(["task", *_PART], sort=False).agg(
+    worded = scores[is_wording(scores["prompt_id"]) & scores["score"].notna()]
+    parts = worded.groupby(["task", *_PART], sort=False).agg(
         n=("score", "size"), taken=(WHY, lambda why: (why == "").any())
     )
-    return found.reset_index()
+    return parts.reset_index()
 
 
 def _refuse_unknown(scores: pd.DataFrame, choice: Choice) -> None:
-    known = sorted(scores["task"].unique())
+    tasks = sorted(scores["task"].unique())
     for name in (*choice.tasks, *choice.parts):
-        if name not in known:
-            raise StudyError(f"there are no scores on task {name!r}; {nearest(name, known)[:400]}")
+        if name not in tasks:
+            raise StudyError(f"there are no scores on task {name!r}; {nearest(name, tasks)[:400]}")
     for task, (split, subset) in choice.parts.items():
-        own = scores[(scores["task"] == task) & is_wording(scores["prompt_id"])]
-        parts = sorted({f"{row.split}/{row.subset}" for row in own.itertuples()})
+        of_task = scores[(scores["task"] == task) & is_wording(scores["prompt_id"])]
+        parts = sorted({f"{row.split}/{row.subset}" for row in of_task.itertuples()})
         if f"{split}/{subset}" not in parts:
             raise StudyError(
                 f"no wording was scored on {split}/{subset} of {task}; known are: {', '.join(parts)[:400]}"
@@ -90,15 +104,15 @@ def _refuse_unknown(scores: pd.DataFrame, choice: Choice) -> None:
         raise DataError("no wording has a score, only defaults; prompt sensitivity needs at least 2 wordings a task")
 
 
-def _mark(made: pd.DataFrame, which: Any, why: pd.Series | str) -> None:
+def _mark(scores: pd.DataFrame, which: Any, why: pd.Series | str) -> None:
     """Mark rows that are not marked yet."""
-    own = which & (made[WHY] == "")
-    made.loc[own, WHY] = why[own] if isinstance(why, pd.Series) else why
+    unmarked = which & (scores[WHY] == "")
+    scores.loc[unmarked, WHY] = why[unmarked] if isinstance(why, pd.Series) else why
 
 
-def _mark_others(made: pd.DataFrame, group: list[str], fields: tuple[str, ...]) -> None:
+def _mark_others(scores: pd.DataFrame, group: list[str], fields: tuple[str, ...]) -> None:
     """Of each group keep the fields' values that most wordings have, and mark the rest with the first that differs."""
-    counting = made[(made[WHY] == "") & is_wording(made["prompt_id"])]
+    counting = scores[(scores[WHY] == "") & is_wording(scores["prompt_id"])]
     if counting.empty:
         return
     counts = counting.groupby([*group, *fields], sort=False).size().rename("n").reset_index()
@@ -107,70 +121,72 @@ def _mark_others(made: pd.DataFrame, group: list[str], fields: tuple[str, ...]) 
     order = [*group, "n", *(["later"] if "split" in fields else []), *fields]
     counts = counts.sort_values(order, ascending=[name != "n" for name in order], kind="stable")
     chosen = counts.drop_duplicates(group).set_index(group)[list(fields)]
-    if len(counts) == len(chosen) and (made.loc[made[WHY] == "", list(fields)].nunique() == 1).all():
+    if len(counts) == len(chosen) and (scores.loc[scores[WHY] == "", list(fields)].nunique() == 1).all():
         return
-    keys = pd.MultiIndex.from_frame(made[group]) if len(group) > 1 else pd.Index(made[group[0]])
+    keys = pd.MultiIndex.from_frame(scores[group]) if len(group) > 1 else pd.Index(scores[group[0]])
     wanted = chosen.reindex(keys)
-    known = wanted[fields[0]].notna().to_numpy() & (made["prompt_id"] != REPORTED).to_numpy()
+    stated = wanted[fields[0]].notna().to_numpy() & (scores["prompt_id"] != REPORTED).to_numpy()
     for name in fields:
         values = wanted[name].to_numpy()
-        own = made[name].to_numpy()
-        rows = known & (own != values) & (made[WHY] == "").to_numpy()
+        stated_values = scores[name].to_numpy()
+        rows = stated & (stated_values != values) & (scores[WHY] == "").to_numpy()
         if rows.any():
             called = _NAMES.get(name, name)
-            made.loc[rows, WHY] = [
-                f"{called} {mine if mine != '' else 'unknown'}, and the wordings that count are of {other or 'unknown'}"
-                for mine, other in zip(own[rows], values[rows], strict=True)
+            scores.loc[rows, WHY] = [
+                f"{called} {mine if mine != '' else 'unknown'}, and the wordings that count are of {most or 'unknown'}"
+                for mine, most in zip(stated_values[rows], values[rows], strict=True)
             ]
 
 
-def _mark_same_texts(made: pd.DataFrame) -> None:
+def _mark_same_texts(scores: pd.DataFrame) -> None:
     """Equal texts of one task are one wording: the first counts."""
-    texts = made.loc[is_wording(made["prompt_id"]) & (made["text"] != ""), ["task", "prompt_id", "text"]]
+    texts = scores.loc[is_wording(scores["prompt_id"]) & (scores["text"] != ""), ["task", "prompt_id", "text"]]
     once = texts.drop_duplicates(["task", "prompt_id"])
     twice = once[once.duplicated(["task", "text"])]
     if twice.empty:
         return
     original = once.drop_duplicates(["task", "text"])
     first = dict(zip(zip(original["task"], original["text"], strict=True), original["prompt_id"], strict=True))
-    said = {
+    differing = {
         (task, prompt_id): f"the same text as {first[task, text]}"
         for task, prompt_id, text in twice.itertuples(index=False, name=None)
     }
-    why = pd.Series([said.get(key, "") for key in zip(made["task"], made["prompt_id"], strict=True)], index=made.index)
-    _mark(made, why != "", why)
+    why = pd.Series(
+        [differing.get(key, "") for key in zip(scores["task"], scores["prompt_id"], strict=True)], index=scores.index
+    )
+    _mark(scores, why != "", why)
 
 
-def empty_prompts(made: pd.DataFrame) -> int:
+def empty_prompts(scores: pd.DataFrame) -> int:
     """Wordings without a text in a table that says the texts of others: they may be `none` under another name."""
-    worded = made[is_wording(made["prompt_id"])]
+    worded = scores[is_wording(scores["prompt_id"])]
     if not (worded["text"] != "").any():
         return 0
     return int(worded.loc[worded["text"] == "", ["task", "prompt_id"]].drop_duplicates().shape[0])
 
 
-def reasons(made: pd.DataFrame) -> pd.DataFrame:
+def reasons(scores: pd.DataFrame) -> pd.DataFrame:
     """Rows that stand aside: reason (without the values that differ), n, an example (model, task, prompt)."""
-    aside = made[made[WHY] != ""]
-    said = aside[WHY].str.replace(_DIFFERS, r"another \1 than that of the wordings that count", regex=True)
+    aside = scores[scores[WHY] != ""]
+    why = aside[WHY].str.replace(_DIFFERS, r"another \1 than that of the wordings that count", regex=True)
     example = aside["model"] + ", " + aside["task"] + ", " + aside["prompt_id"]
-    rows = pd.DataFrame({"reason": said, "example": example})
-    found = rows.groupby("reason", sort=False).agg(n=("example", "size"), example=("example", "first")).reset_index()
-    return found.sort_values("n", ascending=False, kind="stable", ignore_index=True)
+    rows = pd.DataFrame({"reason": why, "example": example})
+    counts = rows.groupby("reason", sort=False).agg(n=("example", "size"), example=("example", "first")).reset_index()
+    return counts.sort_values("n", ascending=False, kind="stable", ignore_index=True)
 
 
-def sharing_folders(made: pd.DataFrame) -> list[tuple[str, str]]:
+def sharing_folders(scores: pd.DataFrame) -> list[tuple[str, str]]:
     """Pairs of texts that mteb's names of experiments do not tell apart, and whose scores are all the same.
 
     mteb would have answered for the second with the first one's scores.
     """
-    rows = made[(made[WHY] == "") & is_wording(made["prompt_id"]) & (made["text"] != "")]
+    rows = scores[(scores[WHY] == "") & is_wording(scores["prompt_id"]) & (scores["text"] != "")]
     texts = pd.Series(rows["text"].unique())
-    found = []
-    for _, own in texts.groupby(texts.map(folder_name)):
-        for first, second in itertools.combinations(own, 2):
+    groups = []
+    for _, of_folder in texts.groupby(texts.map(folder_name)):
+        for first, second in itertools.combinations(of_folder, 2):
             sides = [rows[rows["text"] == text].set_index(["model", "task"])["score"] for text in (first, second)]
             both = sides[0].to_frame("one").join(sides[1].rename("other"), how="inner")
             if len(both) and (both["one"] == both["other"]).all():
-                found.append((str(first), str(second)))
-    return found
+                groups.append((str(first), str(second)))
+    return groups

@@ -27,18 +27,19 @@ _OWN_TABLES = (
 _SHARED = "Tasks of one type may share wordings: intervals over tasks take tasks for independent"
 
 
-def all_exhibits(one: Analysis) -> dict[str, Exhibit]:
+def all_exhibits(analysis: Analysis) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those without rows are left away."""
-    made = [
-        recommended(one), inflation(one), published(one), distribution(one), variation(one), boards(one), drawn(one),
-        best_worst(one), halves(one), origins(one), contexts(one), gate(one), coverage(one), aside(one),
-    ]  # fmt: skip
-    return {table.name: table for table in made if len(table.frame)}
+    tables = (
+        recommended, inflation, published, distribution, variation, boards, drawn,
+        best_worst, halves, origins, contexts, gate, coverage, aside,
+    )  # fmt: skip
+    exhibits = (table(analysis) for table in tables)
+    return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
 
 
-def recommended(one: Analysis) -> Exhibit:
+def recommended(analysis: Analysis) -> Exhibit:
     """The board by means over wordings, beside the defaults'."""
-    frame = one.recommended
+    frame = analysis.recommended
     rows = []
     for row in frame.to_dict(orient="records"):
         limits = "–" if pd.isna(row.get("rank_low")) else f"{row['rank_low']:.0f} to {row['rank_high']:.0f}"
@@ -51,14 +52,14 @@ def recommended(one: Analysis) -> Exhibit:
         "Recommended: the mean over accepted wordings, then over tasks. Its interval is over wordings, tasks held fixed"
         " (Student's, Satterthwaite's degrees of freedom); limits of ranks are over tasks",
         f"Kendall's tau-b with the defaults' board: {shown(float(frame.attrs['tau']), 2)}",
-        f"Defaults are missing; in their ranks {HOLES[one.settings.holes]}" if one.holes else "",
+        f"Defaults are missing; in their ranks {HOLES[analysis.settings.holes]}" if analysis.holes else "",
         _SHARED,
     ]
     caption = "Models by the mean over accepted wordings, scores times 100, beside their defaults"
-    return _exhibit(one, "recommended", caption, frame, rows, notes)
+    return _exhibit(analysis, "recommended", caption, frame, rows, notes)
 
 
-def inflation(one: Analysis) -> Exhibit:
+def inflation(analysis: Analysis) -> Exhibit:
     """How often defaults are above the median wording."""
     rows = [
         {"Model": row["model"], "Tasks": str(row["n_tasks"])}
@@ -66,22 +67,22 @@ def inflation(one: Analysis) -> Exhibit:
         | {"Median of its ECDF [95%]": _share(row["figure5"], row["figure5_low"], row["figure5_high"])}
         | {"Points above median": points(row["points"]), "In SDs": points(row["in_sds"])}
         | {"Above all wordings": str(row["above_all"])}
-        for row in one.inflation.to_dict(orient="records")
+        for row in analysis.inflation.to_dict(orient="records")
     ]
     notes = [
         "Default above median: the share of tasks whose default scores more than the median wording. Median of its"
         " ECDF: what the paper's Figure 5 shows as P(reported > median), the default counted among the wordings",
         "Intervals are percentile bootstraps over tasks (10,000 resamples); points are means over tasks, SDs medians",
-        *reasons(one.inflation["model"], one.inflation["reason"]),
+        *reasons(analysis.inflation["model"], analysis.inflation["reason"]),
     ]
     return _exhibit(
-        one, "inflation", "Where defaults lie among wordings, in percent of tasks", one.inflation, rows, notes
+        analysis, "inflation", "Where defaults lie among wordings, in percent of tasks", analysis.inflation, rows, notes
     )
 
 
-def distribution(one: Analysis) -> Exhibit:
+def distribution(analysis: Analysis) -> Exhibit:
     """Each model and task."""
-    bare = bool(one.distribution["none"].notna().any())
+    bare = bool(analysis.distribution["none"].notna().any())
     rows = [
         {"Model": row["model"], "Task": row["task"], "n": str(row["n"]), "Median": hundred(row["median"])}
         | {"Min": hundred(row["min"]), "Max": hundred(row["max"]), "SD": shown(100 * row["sd"], 2)}
@@ -89,154 +90,158 @@ def distribution(one: Analysis) -> Exhibit:
         | ({"No prompt": hundred(row["none"])} if bare else {})
         | {"ECDF": f"{_percent(row['ecdf'])} ({_percent(row['ecdf_with_default'])})"}
         | {"Points": points(row["difference"]), "SDs": points(row["in_sds"]), "Is": row["verdict"] or "–"}
-        for row in one.distribution.to_dict(orient="records")
+        for row in analysis.distribution.to_dict(orient="records")
     ]
-    where = one.distribution["model"] + ", " + one.distribution["task"]
+    where = analysis.distribution["model"] + ", " + analysis.distribution["task"]
     notes = [
         f"Is: {tables.RULE}. ECDF: the share of wordings that score at most as it does, in brackets with"
         " the default as one of them; Points, SDs: default less median",
-        *reasons(where, one.distribution["reason"]),
+        *reasons(where, analysis.distribution["reason"]),
     ]
-    frame = one.distribution
-    return _exhibit(one, "distribution", "Scores times 100 over distinct wordings", frame, rows, notes)
+    frame = analysis.distribution
+    return _exhibit(analysis, "distribution", "Scores times 100 over distinct wordings", frame, rows, notes)
 
 
-def variation(one: Analysis) -> Exhibit:
+def variation(analysis: Analysis) -> Exhibit:
     """Coefficients of variation by model."""
     rows = [
         {"Model": row["model"], "Tasks": str(row["n_tasks"]), "Median CV": _percent(row["cv_median"])}
         | {"Largest CV": _percent(row["cv_max"]), "On": row["task"] or "–"}
         | {"Median SD": shown(row["sd_median"], 2), "Median range": shown(row["range_median"], 2)}
-        for row in one.variation.to_dict(orient="records")
+        for row in analysis.variation.to_dict(orient="records")
     ]
     notes = [
         "CV: the population's standard deviation over wordings as a share of their mean, the default not among them. It"
         " hangs on where the metric has its zero: SD and range (points) do not",
-        *reasons(one.variation["model"], one.variation["reason"]),
+        *reasons(analysis.variation["model"], analysis.variation["reason"]),
     ]
-    return _exhibit(one, "variation", "How far scores move with the wording (Figure 3)", one.variation, rows, notes)
+    return _exhibit(
+        analysis, "variation", "How far scores move with the wording (Figure 3)", analysis.variation, rows, notes
+    )
 
 
-def boards(one: Analysis) -> Exhibit:
+def boards(analysis: Analysis) -> Exhibit:
     """Ranks on each board."""
-    models = list(one.grid.models)
+    models = list(analysis.grid.models)
     rows = []
-    for (scenario, chosen), own in one.boards.groupby(["scenario", "chosen"], sort=False):
-        ranks = dict(zip(own["model"], own["rank"], strict=True))
+    for (scenario, chosen), board in analysis.boards.groupby(["scenario", "chosen"], sort=False):
+        ranks = dict(zip(board["model"], board["rank"], strict=True))
         rows.append({"Board": _SCENARIOS[str(scenario)].format(chosen), **{name: str(ranks[name]) for name in models}})
     notes = [
-        f"Borda ranks, 1 the best; {HOLES[one.settings.holes]}",
+        f"Borda ranks, 1 the best; {HOLES[analysis.settings.holes]}",
         "A default counts as one of its model's wordings",
         _OWN_TABLES,
     ]
-    return _exhibit(one, "boards", "Ranks when one model chooses its wordings (Figure 4)", one.boards, rows, notes)
+    return _exhibit(
+        analysis, "boards", "Ranks when one model chooses its wordings (Figure 4)", analysis.boards, rows, notes
+    )
 
 
-def drawn(one: Analysis) -> Exhibit:
+def drawn(analysis: Analysis) -> Exhibit:
     """Ranks under random wordings."""
     rows = [
         {"Model": row["model"], "Default's rank": shown(row["rank"], 0), "Expected rank": shown(row["mean_rank"], 2)}
         | {"Rank in 95%": f"{row['rank_low']} to {row['rank_high']}", "First in": _percent(row["first"])}
-        for row in one.drawn.to_dict(orient="records")
+        for row in analysis.drawn.to_dict(orient="records")
     ]
-    tau, low, high = one.drawn.attrs["tau"]
+    tau, low, high = analysis.drawn.attrs["tau"]
     notes = [
         f"Each model takes a random accepted wording on each task, independently, {N_DRAWS} times (seed"
-        f" {one.settings.seed}); {HOLES[one.settings.holes]}",
+        f" {analysis.settings.seed}); {HOLES[analysis.settings.holes]}",
         f"Kendall's tau-b with the defaults' board: mean {shown(tau, 2)}, 95% {shown(low, 2)} to {shown(high, 2)}",
     ]
-    return _exhibit(one, "random_wordings", "Ranks under random wordings", one.drawn, rows, notes)
+    return _exhibit(analysis, "random_wordings", "Ranks under random wordings", analysis.drawn, rows, notes)
 
 
-def best_worst(one: Analysis) -> Exhibit:
+def best_worst(analysis: Analysis) -> Exhibit:
     """Best and worst wordings."""
-    frame = tables.best_worst_table(one.grid)
+    frame = tables.best_worst_table(analysis.grid)
     rows = [
         {"Task": row["task"], "Model": row["model"], "Best": shown(row["best"], 3)}
         | {"Best wording": row["best_text"] or row["best_prompt"], "Worst": shown(row["worst"], 3)}
         | {"Worst wording": row["worst_text"] or row["worst_prompt"], "Gap": shown(row["gap"], 1)}
         for row in frame.to_dict(orient="records")
     ]
-    return _exhibit(one, "best_worst", "Best and worst wordings (Tables 5 to 15)", frame, rows, [_OWN_TABLES])
+    return _exhibit(analysis, "best_worst", "Best and worst wordings (Tables 5 to 15)", frame, rows, [_OWN_TABLES])
 
 
-def halves(one: Analysis) -> Exhibit:
+def halves(analysis: Analysis) -> Exhibit:
     """Split-half choice."""
     rows = [
         {"Model": row["model"], "Task": row["task"], "Wordings": str(row["n_wordings"]), "Items": str(row["n_items"])}
         | {"Default": hundred(row["default"]), "Best, same items": hundred(row["naive"])}
         | {"Best, other half [95%]": _ends(row["other_half"], row["low"], row["high"])}
         | {"Lost": points(-row["lost"]), "Gain on default": points(row["gain"])}
-        for row in one.halves.to_dict(orient="records")
+        for row in analysis.halves.to_dict(orient="records")
     ]
-    where = one.halves["model"] + ", " + one.halves["task"]
+    where = analysis.halves["model"] + ", " + analysis.halves["task"]
     notes = [
         "1,000 random halves, each choosing and scoring in turn; 95% of splits",
-        *reasons(where, one.halves["reason"]),
+        *reasons(where, analysis.halves["reason"]),
     ]
     caption = "The best wording, chosen on one half of a task's items and scored on the other, times 100"
-    return _exhibit(one, "split_halves", caption, one.halves, rows, notes)
+    return _exhibit(analysis, "split_halves", caption, analysis.halves, rows, notes)
 
 
-def origins(one: Analysis) -> Exhibit:
+def origins(analysis: Analysis) -> Exhibit:
     """People's wordings against machines'."""
     rows = [
         {"Model": row["model"], "Task": row["task"], "Human": hundred(row["human"]), "Machine": hundred(row["machine"])}
         | {"n": f"{row['n_human']}, {row['n_machine']}", "Difference": points(row["difference"])}
         | {"p": _p(row["p"]), "p (Holm)": _p(row["p_holm"])}
-        for row in one.origins.to_dict(orient="records")
+        for row in analysis.origins.to_dict(orient="records")
     ]
-    where = one.origins["model"] + ", " + one.origins["task"]
+    where = analysis.origins["model"] + ", " + analysis.origins["task"]
     notes = [
         "Permutation test of the difference of medians, two-sided: exact up to 40 wordings, else"
         f" {N_RESAMPLES:,} resamples; Holm's correction over all rows",
-        *reasons(where, one.origins["reason"]),
+        *reasons(where, analysis.origins["reason"]),
     ]
     caption = "Wordings by people and by machines: medians times 100, difference in points (Figures 7 and 8)"
-    return _exhibit(one, "sources", caption, one.origins, rows, notes)
+    return _exhibit(analysis, "sources", caption, analysis.origins, rows, notes)
 
 
-def contexts(one: Analysis) -> Exhibit:
+def contexts(analysis: Analysis) -> Exhibit:
     """Kinds of wordings."""
-    frame = tables.context_table(one.whole)
+    frame = tables.context_table(analysis.whole)
     rows = [
         {"Of": row["kind"], "Is": row["value"], "Wordings": str(row["wordings"]), "Mean": points(row["mean"])}
         | {"95% of wordings": f"{points(row['low'])} to {points(row['high'])}"}
         for row in frame.to_dict(orient="records")
     ]
     caption = "Kinds of wordings against the mean of all wordings of the same model and task, in points"
-    return _exhibit(one, "contexts", caption, frame, rows, ["All wordings are in this table, accepted or not"])
+    return _exhibit(analysis, "contexts", caption, frame, rows, ["All wordings are in this table, accepted or not"])
 
 
-def gate(one: Analysis) -> Exhibit:
+def gate(analysis: Analysis) -> Exhibit:
     """What unacceptable wordings would have made of it."""
     rows = [
         {"Model": row["model"], "Wordings": f"{row['wordings']} of {row['all_wordings']}"}
         | {head: f"{form(row[name])} ({form(row[f'all_{name}'])})" for name, head, form in _GATED}
-        for row in one.gate.to_dict(orient="records")
+        for row in analysis.gate.to_dict(orient="records")
     ]
     caption = "Accepted wordings alone, and in brackets what all wordings would have made of it, scores times 100"
-    return _exhibit(one, "gate", caption, one.gate, rows, [])
+    return _exhibit(analysis, "gate", caption, analysis.gate, rows, [])
 
 
-def published(one: Analysis) -> Exhibit:
+def published(analysis: Analysis) -> Exhibit:
     """What the published defaults would have one conclude."""
     rows = [
         {"Model": row["model"]}
         | {head: f"{row[f'{name}_published']} → {row[f'{name}_matched']}" for name, head in _PUBLISHED}
-        for row in one.published.to_dict(orient="records")
+        for row in analysis.published.to_dict(orient="records")
     ]
     notes = [
         "Left of the arrow by published defaults, right of it by those of the same run, split and subset; points"
         " are averaged over the tasks that a model has, as the paper drew it"
     ]
     caption = "What becomes of conclusions when published defaults give way to matched ones"
-    return _exhibit(one, "published", caption, one.published, rows, notes)
+    return _exhibit(analysis, "published", caption, analysis.published, rows, notes)
 
 
-def coverage(one: Analysis) -> Exhibit:
+def coverage(analysis: Analysis) -> Exhibit:
     """What was scored."""
-    frame = tables.coverage_table(one.grid)
+    frame = tables.coverage_table(analysis.grid)
     yes = {True: "yes", False: "–"}
     rows = [
         {"Model": row["model"], "Task": row["task"], "Wordings": f"{row['wordings']} of {row['of']}"}
@@ -247,24 +252,24 @@ def coverage(one: Analysis) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     notes = ["Wordings: how many count, of all that the task has; refused ones, and another source's, do not count"]
-    return _exhibit(one, "coverage", "What was scored and counts", frame, rows, notes)
+    return _exhibit(analysis, "coverage", "What was scored and counts", frame, rows, notes)
 
 
-def aside(one: Analysis) -> Exhibit:
+def aside(analysis: Analysis) -> Exhibit:
     """Rows that do not count, by reason; the file has each of them."""
-    found = aside_reasons(one.marked)
+    reasons = aside_reasons(analysis.marked)
     rows = [
         {"Reason": row["reason"], "Scores": str(row["n"]), "Such as": row["example"]}
-        for row in found.to_dict("records")
+        for row in reasons.to_dict("records")
     ]
-    frame = one.marked[one.marked["why"] != ""].drop(columns=["text", "effective"])
-    return _exhibit(one, "aside", "Scores that stand aside, and why (the file has each)", frame, rows, [])
+    frame = analysis.marked[analysis.marked["why"] != ""].drop(columns=["text", "effective"])
+    return _exhibit(analysis, "aside", "Scores that stand aside, and why (the file has each)", frame, rows, [])
 
 
 def _exhibit(
-    one: Analysis, name: str, caption: str, frame: pd.DataFrame, rows: list[dict[str, str]], notes: Iterable[str]
+    analysis: Analysis, name: str, caption: str, frame: pd.DataFrame, rows: list[dict[str, str]], notes: Iterable[str]
 ) -> Exhibit:
-    simulated = [SIMULATED] if one.simulated else []
+    simulated = [SIMULATED] if analysis.simulated else []
     return Exhibit(name, caption, frame, pd.DataFrame(rows), (*simulated, *filter(None, notes)))
 
 

@@ -43,11 +43,11 @@ class Grid:
     @property
     def sources(self) -> tuple[str, ...]:
         """Who worded what there is."""
-        return tuple(sorted({str(one) for one in self.facts["source"][self.prompts != ""]}))
+        return tuple(sorted({str(source) for source in self.facts["source"][self.prompts != ""]}))
 
-    def only(self, kept: NDArray[np.bool_]) -> Grid:
+    def only(self, wanted: NDArray[np.bool_]) -> Grid:
         """With the scores of these wordings (tasks by wordings) alone."""
-        return replace(self, scores=np.where(kept[None], self.scores, np.nan))
+        return replace(self, scores=np.where(wanted[None], self.scores, np.nan))
 
     def accepted(self) -> Grid:
         """With the wordings alone that the gate lets in; all where nobody was asked."""
@@ -59,19 +59,19 @@ class Grid:
 
     def with_wordings(self) -> Grid:
         """Without models and tasks that have no wording left."""
-        known = ~np.isnan(self.scores)
-        models, tasks = known.any(axis=(1, 2)), known.any(axis=(0, 2))
+        scored = ~np.isnan(self.scores)
+        models, tasks = scored.any(axis=(1, 2)), scored.any(axis=(0, 2))
         if models.all() and tasks.all():
             return self
         rows, columns = np.ix_(models, tasks), np.flatnonzero(tasks)
-        kept = {name: getattr(self, name)[rows] for name in ("scores", "default", "none", "reported")}
+        arrays = {name: getattr(self, name)[rows] for name in ("scores", "default", "none", "reported")}
         return replace(
             self,
             models=tuple(np.array(self.models, object)[models]),
             tasks=tuple(np.array(self.tasks, object)[tasks]),
             prompts=self.prompts[columns],
             facts={name: values[columns] for name, values in self.facts.items()},
-            **kept,
+            **arrays,
         )
 
     def frame(self, values: Floats) -> pd.DataFrame:
@@ -79,17 +79,17 @@ class Grid:
         return pd.DataFrame(values, index=list(self.models), columns=list(self.tasks))
 
 
-def grid_of(made: pd.DataFrame, named: Callable[[str], str] = str) -> Grid:
+def grid_of(marked_scores: pd.DataFrame, named: Callable[[str], str] = str) -> Grid:
     """The grid of scores that count (`evaluation.instructions.comparable.marked`); `named` shortens models' names.
 
     Raises DataError where no task has two wordings.
     """
-    rows = made[made[WHY] == ""]
+    rows = marked_scores[marked_scores[WHY] == ""]
     worded = rows[is_wording(rows["prompt_id"])]
     models, tasks = list(dict.fromkeys(worded["model"])), list(dict.fromkeys(worded["task"]))
     once = worded.drop_duplicates(["task", "prompt_id"])
-    place = once.groupby("task", sort=False).cumcount()
-    width = int(place.max()) + 1 if len(once) else 0
+    number = once.groupby("task", sort=False).cumcount()
+    width = int(number.max()) + 1 if len(once) else 0
     if width < 2:
         raise DataError("no task has scores under 2 distinct wordings; prompt sensitivity needs at least 2")
     task_at, model_at = pd.Index(tasks), pd.Index(models)
@@ -97,18 +97,20 @@ def grid_of(made: pd.DataFrame, named: Callable[[str], str] = str) -> Grid:
     names = ("prompt_id", "source", "label", "context", "generator", "text")
     facts = {name: np.full((len(tasks), width), "", object) for name in names}
     for name in names:
-        facts[name][at, place] = once[name].to_numpy()
+        facts[name][at, number] = once[name].to_numpy()
     scores = np.full((len(models), len(tasks), width), np.nan)
     keys = ["task", "prompt_id"]
-    k = place.to_numpy()[pd.MultiIndex.from_frame(once[keys]).get_indexer(pd.MultiIndex.from_frame(worded[keys]))]
+    k = number.to_numpy()[pd.MultiIndex.from_frame(once[keys]).get_indexer(pd.MultiIndex.from_frame(worded[keys]))]
     scores[model_at.get_indexer(pd.Index(worded["model"])), task_at.get_indexer(pd.Index(worded["task"])), k] = worded[
         "score"
     ].to_numpy()
 
     def beside(prompt_id: str) -> Floats:
-        own = rows[(rows["prompt_id"] == prompt_id) & rows["model"].isin(models) & rows["task"].isin(tasks)]
+        of_prompt = rows[(rows["prompt_id"] == prompt_id) & rows["model"].isin(models) & rows["task"].isin(tasks)]
         filled = np.full((len(models), len(tasks)), np.nan)
-        filled[model_at.get_indexer(pd.Index(own["model"])), task_at.get_indexer(pd.Index(own["task"]))] = own["score"]
+        filled[model_at.get_indexer(pd.Index(of_prompt["model"])), task_at.get_indexer(pd.Index(of_prompt["task"]))] = (
+            of_prompt["score"]
+        )
         return filled
 
     return Grid(

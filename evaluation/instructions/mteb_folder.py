@@ -43,27 +43,27 @@ def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tu
     if not (home / "results").is_dir():
         raise DataError(f"{folder}: no folder 'results' in it, as mteb's cache has one (results/MODEL/REVISION)")
     files = sorted(path for path in (home / "results").glob("*/*/*.json") if path.name != "model_meta.json")
-    made = sorted((home / "results").glob(f"*/*/{EXPERIMENTS}/*/*.json"))
-    experiments = [path for path in made if path.name != "model_meta.json"]
+    runs = sorted((home / "results").glob(f"*/*/{EXPERIMENTS}/*/*.json"))
+    experiments = [path for path in runs if path.name != "model_meta.json"]
     if not experiments:
         raise DataError(
             f"{folder}: no result of an experiment in it (results/MODEL/REVISION/{EXPERIMENTS}/NAME/TASK.json)"
         )
     names = sorted({path.stem for path in (*files, *experiments)})
     about = {task.metadata.name: task.metadata for task in mteb_tasks(names)}
-    rows, left = list[dict[str, Any]](), list[str]()
+    rows, skipped = list[dict[str, Any]](), list[str]()
     for path in (*files, *experiments):
         is_default = path.parent.parent.name != EXPERIMENTS
         progress()
         meta = _meta(path.parent)
         prompt = "" if is_default else _prompt(meta.get("experiment_kwargs"), path.stem, _type(about, path.stem))
         if prompt is None:
-            left.append(str(path.relative_to(home / "results")))
+            skipped.append(str(path.relative_to(home / "results")))
             continue
         rows += _rows(path, meta, DEFAULT if is_default else prompt, is_default, about.get(path.stem))
     if not rows:
         raise DataError(f"{folder}: none of {len(experiments)} results of experiments sets a prompt for its task")
-    return checked_scores(pd.DataFrame(rows), folder), tuple(_notes(rows, left))
+    return checked_scores(pd.DataFrame(rows), folder), tuple(_notes(rows, skipped))
 
 
 def _rows(path: Path, meta: Mapping[str, Any], prompt: str, is_default: bool, about: Any) -> Iterator[dict[str, Any]]:
@@ -80,10 +80,10 @@ def _rows(path: Path, meta: Mapping[str, Any], prompt: str, is_default: bool, ab
     }  # fmt: skip
     try:
         for split, subsets in result["scores"].items():
-            for one in subsets:
-                version = str(one.get("mteb_version") or result.get("mteb_version") or "")
-                own = {"split": split, "subset": str(one["hf_subset"]), "score": one["main_score"]}
-                yield shared | own | {"mteb_version": version}
+            for subset in subsets:
+                version = str(subset.get("mteb_version") or result.get("mteb_version") or "")
+                row = {"split": split, "subset": str(subset["hf_subset"]), "score": subset["main_score"]}
+                yield shared | row | {"mteb_version": version}
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: no result of mteb's ({type(error).__name__}: {error}); run that task again") from None
 
@@ -98,10 +98,10 @@ def _prompt(kwargs: Any, task: str, task_type: str) -> str | None:
     if not isinstance(value, Mapping):
         return None
     for key in (f"{task}-query", task, f"{task_type}-query", task_type, "query"):
-        found = value.get(key)
-        found = found.get("query") if isinstance(found, Mapping) else found
-        if isinstance(found, str):
-            return found
+        prompt = value.get(key)
+        prompt = prompt.get("query") if isinstance(prompt, Mapping) else prompt
+        if isinstance(prompt, str):
+            return prompt
     return None
 
 
@@ -112,23 +112,23 @@ def _meta(folder: Path) -> dict[str, Any]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = read_json(path)
+        content = read_json(path)
     except FileNotFoundError:
         raise DataError(f"{path} is not there any more") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(f"{path}: no result of mteb's; run that task again")
-    return found
+    return content
 
 
 def _type(about: Mapping[str, Any], task: str) -> str:
     return str(about[task].type) if task in about else ""
 
 
-def _notes(rows: list[dict[str, Any]], left: list[str]) -> Iterator[str]:
-    if left:
+def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:
+    if skipped:
         yield (
-            f"left out: {len(left)} results of experiments that set no prompt for their task, or something else besides"
-            f" ({left[0]}{', ...' if len(left) > 1 else ''})"
+            f"left out: {len(skipped)} results of experiments that set no prompt for their task, or something else"
+            f" besides ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
         )
     texts = {row["text"] for row in rows if row.get("text")}
     if lost := sorted(text for text in texts if _LOST.search(text)):

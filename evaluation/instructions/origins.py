@@ -54,28 +54,28 @@ def median_permutation_test(
     >>> round(found.difference, 2), round(found.p, 3), found.method  # twice the 2 of 20 ways
     (0.6, 0.2, 'exact')
     """
-    one, other = (np.asarray(values, dtype=np.float64) for values in (first, second))
-    one, other = one[~np.isnan(one)], other[~np.isnan(other)]
-    sizes = len(one), len(other)
-    both = np.sort(np.concatenate([one, other]))
+    x, y = (np.asarray(values, dtype=np.float64) for values in (first, second))
+    x, y = x[~np.isnan(x)], y[~np.isnan(y)]
+    sizes = len(x), len(y)
+    both = np.sort(np.concatenate([x, y]))
     reason = ""
     if min(sizes) < 2:
         reason = f"a test needs at least 2 wordings on each side, there are {sizes[0]} and {sizes[1]}"
     elif np.ptp(both) == 0:
         reason = "all wordings score the same"
     if reason:
-        gap = float(np.median(one) - np.median(other)) if min(sizes) else math.nan
+        gap = float(np.median(x) - np.median(y)) if min(sizes) else math.nan
         return MedianTest(gap, math.nan, sizes, "", reason)
-    found = round(float(np.median(one) - np.median(other)), _DIGITS)
+    difference = round(float(np.median(x) - np.median(y)), _DIGITS)
     if len(both) <= _EXACT:
         places, counts = _median_places(*sizes)
         gaps = np.round(both[places[:, :2]].mean(axis=1) - both[places[:, 2:]].mean(axis=1), _DIGITS)
         total = counts.sum()
-        exact = float(min(counts[gaps >= found].sum(), counts[gaps <= found].sum()) / total)
-        return MedianTest(found, min(1.0, 2 * exact), sizes, "exact", "")
+        exact = float(min(counts[gaps >= difference].sum(), counts[gaps <= difference].sum()) / total)
+        return MedianTest(difference, min(1.0, 2 * exact), sizes, "exact", "")
     gaps = _drawn_gaps(both, sizes[0], rng)
-    tail = (1 + min(np.count_nonzero(gaps >= found), np.count_nonzero(gaps <= found))) / (1 + N_RESAMPLES)
-    return MedianTest(found, min(1.0, 2 * tail), sizes, f"{N_RESAMPLES:,} resamples", "")
+    tail = (1 + min(np.count_nonzero(gaps >= difference), np.count_nonzero(gaps <= difference))) / (1 + N_RESAMPLES)
+    return MedianTest(difference, min(1.0, 2 * tail), sizes, f"{N_RESAMPLES:,} resamples", "")
 
 
 def source_tests(grid: Grid, *, seed: int) -> pd.DataFrame:
@@ -86,9 +86,9 @@ def source_tests(grid: Grid, *, seed: int) -> pd.DataFrame:
     """
     human, machine = (grid.facts["source"] == name for name in ("human", "machine"))
     rows = []
-    for place, model in enumerate(grid.models):
+    for number, model in enumerate(grid.models):
         for at, task in enumerate(grid.tasks):
-            sides = [grid.scores[place, at, kind[at]] for kind in (human, machine)]
+            sides = [grid.scores[number, at, kind[at]] for kind in (human, machine)]
             sides = [side[~np.isnan(side)] for side in sides]
             if not min(map(len, sides)):
                 continue
@@ -124,14 +124,14 @@ def _median_places(n: int, m: int) -> tuple[NDArray[np.int64], Floats]:
     """
     of_first, of_second = {(n - 1) // 2, n // 2}, {(m - 1) // 2, m // 2}
     ways: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {(0, (), ()): 1}
-    for place in range(n + m):
+    for position in range(n + m):
         after: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
         for (taken, first, second), number in ways.items():
             if taken < n:
-                key = (taken + 1, (*first, place) if taken in of_first else first, second)
+                key = (taken + 1, (*first, position) if taken in of_first else first, second)
                 after[key] = after.get(key, 0) + number
-            if place - taken < m:
-                key = (taken, first, (*second, place) if place - taken in of_second else second)
+            if position - taken < m:
+                key = (taken, first, (*second, position) if position - taken in of_second else second)
                 after[key] = after.get(key, 0) + number
         ways = after
     places = [[first[0], first[-1], second[0], second[-1]] for _, first, second in ways]
@@ -173,16 +173,16 @@ def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random
     >>> found.naive > 0.52, abs(found.other_half - 0.5) < 0.02
     (True, True)
     """
-    given = np.asarray(items, dtype=np.float64)
-    if given.ndim != 2:
-        raise ValueError(f"wordings by items are needed, not an array of shape {given.shape}")
-    n_wordings, n_items = given.shape
+    scores = np.asarray(items, dtype=np.float64)
+    if scores.ndim != 2:
+        raise ValueError(f"wordings by items are needed, not an array of shape {scores.shape}")
+    n_wordings, n_items = scores.shape
     reason = ""
     if n_wordings < 2:
         reason = "a choice needs at least 2 wordings"
     elif n_items < 2 * _LEAST:
         reason = f"halves need at least {2 * _LEAST} items, there are {n_items}"
-    elif not np.isfinite(given).all():
+    elif not np.isfinite(scores).all():
         reason = "not every wording has every item"
     if reason:
         return HalfSplitScore(math.nan, math.nan, math.nan, math.nan, n_items, n_wordings, reason)
@@ -190,12 +190,12 @@ def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random
     order = rng.random((n_splits, n_items)).argsort(axis=1)
     sizes = n_items // 2 + (rng.integers(0, 2, n_splits) if n_items % 2 else np.zeros(n_splits, np.int64))
     np.put_along_axis(first, order, (np.arange(n_items) < sizes[:, None]).astype(np.float64), axis=1)
-    sums, total = first @ given.T, given.sum(axis=1)  # splits by wordings
-    one, other = sums / sizes[:, None], (total - sums) / (n_items - sizes)[:, None]
+    sums, total = first @ scores.T, scores.sum(axis=1)  # splits by wordings
+    first_mean, second_mean = sums / sizes[:, None], (total - sums) / (n_items - sizes)[:, None]
     rows = np.arange(n_splits)
-    scored = (other[rows, one.argmax(axis=1)] + one[rows, other.argmax(axis=1)]) / 2
+    scored = (second_mean[rows, first_mean.argmax(axis=1)] + first_mean[rows, second_mean.argmax(axis=1)]) / 2
     low, high = np.percentile(scored, [2.5, 97.5])
-    naive = float(given.mean(axis=1).max())
+    naive = float(scores.mean(axis=1).max())
     return HalfSplitScore(naive, float(scored.mean()), float(low), float(high), n_items, n_wordings, "")
 
 
@@ -207,27 +207,29 @@ def choice_table(grid: Grid, items: pd.DataFrame, *, seed: int, named: dict[str,
     score is not the mean over its items is not halved, and the reason says so. `named` gives models their names there.
     """
     rows = []
-    for (model, task), own in items.groupby([items["model"].map(lambda one: named.get(one, one)), "task"], sort=False):
+    for (model, task), of_task in items.groupby(
+        [items["model"].map(lambda name: named.get(name, name)), "task"], sort=False
+    ):
         if model not in grid.models or task not in grid.tasks:
             continue
         m, t = grid.models.index(str(model)), grid.tasks.index(str(task))
-        wide = own.pivot(index="prompt_id", columns="item", values="score")
+        wide = of_task.pivot(index="prompt_id", columns="item", values="score")
         counting = [p for k, p in enumerate(grid.prompts[t]) if p in wide.index and not np.isnan(grid.scores[m, t, k])]
         values = wide.loc[counting].to_numpy(np.float64)
         scores = [grid.scores[m, t, list(grid.prompts[t]).index(name)] for name in counting]
         default = float(grid.default[m, t])
         if counting and np.abs(values.mean(axis=1) - scores).max() > _SAME:
             nothing = (math.nan,) * 4
-            found = HalfSplitScore(*nothing, values.shape[1], len(counting), "its score is not the mean over its items")
+            score = HalfSplitScore(*nothing, values.shape[1], len(counting), "its score is not the mean over its items")
         else:
-            found = split_half_choice(values, rng=stream(seed, "split-half choice", str(model), str(task)))
-        if DEFAULT in wide.index and not found.reason:
+            score = split_half_choice(values, rng=stream(seed, "split-half choice", str(model), str(task)))
+        if DEFAULT in wide.index and not score.reason:
             default = float(wide.loc[DEFAULT].to_numpy(np.float64).mean())
         rows.append(
-            {"model": model, "task": task, "n_wordings": found.n_wordings, "n_items": found.n_items}
-            | {"default": default, "naive": found.naive, "other_half": found.other_half, "low": found.low}
-            | {"high": found.high, "lost": 100 * (found.naive - found.other_half)}
-            | {"gain": 100 * (found.other_half - default), "reason": found.reason}
+            {"model": model, "task": task, "n_wordings": score.n_wordings, "n_items": score.n_items}
+            | {"default": default, "naive": score.naive, "other_half": score.other_half, "low": score.low}
+            | {"high": score.high, "lost": 100 * (score.naive - score.other_half)}
+            | {"gain": 100 * (score.other_half - default), "reason": score.reason}
         )
     names = ["model", "task", "n_wordings", "n_items", "default", "naive", "other_half", "low", "high", "lost", "gain"]
     return pd.DataFrame(rows, columns=[*names, "reason"])

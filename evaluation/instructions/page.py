@@ -21,13 +21,13 @@ from evaluation.report.folder import PageWords, write_outlined
 _FEW_WORDINGS, _FEW_TASKS = 10, 5
 
 
-def headline(one: Analysis) -> tuple[str, ...]:
+def headline(analysis: Analysis) -> tuple[str, ...]:
     """How far scores move, where the defaults lie, and what ranks are worth."""
-    return _moves(one), _defaults(one), _ranks(one)
+    return _moves(analysis), _defaults(analysis), _ranks(analysis)
 
 
-def _moves(one: Analysis) -> str:
-    grid, table = one.grid, one.distribution
+def _moves(analysis: Analysis) -> str:
+    grid, table = analysis.grid, analysis.distribution
     n = table.loc[table["n"] > 0, "n"]
     each = f"{n.min()}" if n.min() == n.max() else f"{n.min()} to {n.max()}"
     of = f"{count(len(grid.models), 'model')} on {count(len(grid.tasks), 'task')}"
@@ -43,59 +43,61 @@ def _moves(one: Analysis) -> str:
     )
 
 
-def _defaults(one: Analysis) -> str:
-    known = one.distribution[one.distribution["difference"].notna() & (one.distribution["n"] > 1)]
-    if known.empty:
+def _defaults(analysis: Analysis) -> str:
+    compared = analysis.distribution[analysis.distribution["difference"].notna() & (analysis.distribution["n"] > 1)]
+    if compared.empty:
         return "Where the defaults lie is not known: none was scored in the same run on the same part of a task."
-    whose = "published default" if one.settings.defaults == PUBLISHED else "default"
-    above = int(np.nansum(above_median(one.grid.scores, compared_default(one.grid))))
-    counts = known["verdict"].value_counts()
-    told = ", ".join(f"{counts[name]} {name}" for name in ("inflated", "typical", "deflated") if name in counts)
+    whose = "published default" if analysis.settings.defaults == PUBLISHED else "default"
+    above = int(np.nansum(above_median(analysis.grid.scores, compared_default(analysis.grid))))
+    counts = compared["verdict"].value_counts()
+    counted = ", ".join(f"{counts[name]} {name}" for name in ("inflated", "typical", "deflated") if name in counts)
     return (
-        f"The {whose} scores above the median wording in {above} of {len(known)} cases (model and task), by"
-        f" {points(float(known['difference'].mean()))} points on average: {told}."
+        f"The {whose} scores above the median wording in {above} of {len(compared)} cases (model and task), by"
+        f" {points(float(compared['difference'].mean()))} points on average: {counted}."
     )
 
 
-def _ranks(one: Analysis) -> str:
-    board = one.recommended
+def _ranks(analysis: Analysis) -> str:
+    board = analysis.recommended
     best = board.iloc[0]
     mean, low, high = (hundred(best[f"wordings_{name}"]) for name in ("mean", "low", "high"))
     ends = "" if math.isnan(best["wordings_low"]) else f" [{low}, {high}]"
-    accepted = "accepted wordings" if one.whole.gated else "all wordings"
-    told = f"By the recommended score, the mean over {accepted}, {best['model']} has {mean}{ends}"
+    accepted = "accepted wordings" if analysis.whole.gated else "all wordings"
+    sentence = f"By the recommended score, the mean over {accepted}, {best['model']} has {mean}{ends}"
     if len(board) < 2:
-        return f"{told}; of one model there is no rank."
-    own = one.boards[(one.boards["scenario"] == AGAINST_WORST) & (one.boards["chosen"] == one.boards["model"])]
-    first = int((own["rank"] == 1).sum())
-    tau = one.drawn.attrs["tau"][0]
+        return f"{sentence}; of one model there is no rank."
+    of_model = analysis.boards[
+        (analysis.boards["scenario"] == AGAINST_WORST) & (analysis.boards["chosen"] == analysis.boards["model"])
+    ]
+    first = int((of_model["rank"] == 1).sum())
+    tau = analysis.drawn.attrs["tau"][0]
     level = int((board["rank"] == best["rank"]).sum()) - 1
     shared = f", as {count(level, 'other model')} {'is' if level == 1 else 'are'}" if level else ""
-    known = board[board["default_rank"].notna()]
-    moved = int((known["rank"] != known["default_rank"]).sum())
-    differ = f"{moved} of {len(known)} ranks differ from the defaults', " if len(known) else ""
+    ranked = board[board["default_rank"].notna()]
+    moved = int((ranked["rank"] != ranked["default_rank"]).sum())
+    differ = f"{moved} of {len(ranked)} ranks differ from the defaults', " if len(ranked) else ""
     same = "" if math.isnan(tau) else f", and random wordings keep the defaults' order with tau {tau:.2f} on average"
     return (
-        f"{told} and is first of {len(board)}{shared}; {differ}{count(first, 'model')} can be first with the"
+        f"{sentence} and is first of {len(board)}{shared}; {differ}{count(first, 'model')} can be first with the"
         f" best wordings against the others' worst{same}."
     )
 
 
-def doubts(one: Analysis) -> list[str]:
+def doubts(analysis: Analysis) -> list[str]:
     """A line for each thing that is doubtful."""
-    found = [SIMULATED.rstrip(".")] if one.simulated else []
-    found += list(one.said)
-    n = one.distribution["n"]
+    lines = [SIMULATED.rstrip(".")] if analysis.simulated else []
+    lines += list(analysis.notes)
+    n = analysis.distribution["n"]
     if n[n > 0].min() < _FEW_WORDINGS:
-        found.append(f"some models' tasks have only {n[n > 0].min()} wordings: their spread is uncertain")
-    if len(one.grid.tasks) < _FEW_TASKS:
-        found.append(
-            f"with {count(len(one.grid.tasks), 'task')} no interval over tasks says much; ranks have none below"
+        lines.append(f"some models' tasks have only {n[n > 0].min()} wordings: their spread is uncertain")
+    if len(analysis.grid.tasks) < _FEW_TASKS:
+        lines.append(
+            f"with {count(len(analysis.grid.tasks), 'task')} no interval over tasks says much; ranks have none below"
             f" {_FEW_TASKS} tasks"
         )
-    if not one.gate.empty:
-        found.append("wordings that were not accepted count only in the tables of the gate and of kinds of wordings")
-    return found + fallen(one.published)
+    if not analysis.gate.empty:
+        lines.append("wordings that were not accepted count only in the tables of the gate and of kinds of wordings")
+    return lines + fallen(analysis.published)
 
 
 def fallen(table: pd.DataFrame) -> list[str]:
@@ -104,7 +106,7 @@ def fallen(table: pd.DataFrame) -> list[str]:
         return []
     above = {name: int(table[f"above_{name}"].sum()) for name in ("published", "matched")}
     n = {name: int(table[f"n_{name}"].sum()) for name in ("published", "matched")}
-    said = [
+    lines = [
         f"the published defaults are above the median wording in {above['published']} of {n['published']} cases, those"
         f" of the same run, split and subset in {above['matched']} of {n['matched']}"
     ]
@@ -115,15 +117,15 @@ def fallen(table: pd.DataFrame) -> list[str]:
             f"{row['model']} {row[f'rank_{name}']} to {row[f'best_{name}']}" for row in moved.to_dict(orient="records")
         )
     if moves["published"] != moves["matched"]:
-        said.append(
+        lines.append(
             "with its best wordings against the others' defaults a model moves in rank by published defaults"
             f" ({moves['published'] or 'none'}) otherwise than by matched ones ({moves['matched'] or 'none'})"
         )
     fewer = np.flatnonzero(table["n_published"] < table["n_matched"])
     if len(fewer):
         names = ", ".join(table["model"].iloc[fewer])
-        said.append(f"published defaults are missing on some tasks of {names}: ranks by them rest on fewer tasks")
-    return said
+        lines.append(f"published defaults are missing on some tasks of {names}: ranks by them rest on fewer tasks")
+    return lines
 
 
 FOLDER = "report_instructions"
@@ -147,7 +149,7 @@ _ABOUT = (
 )
 
 
-def write_report(folder: Path, one: Analysis, title: str) -> Path:
+def write_report(folder: Path, analysis: Analysis, title: str) -> Path:
     """Write the report into a folder, each file atomically; returns its page. Those of the report before go."""
-    told = PageWords(title, SIMULATED if one.simulated else "", headline(one), doubts(one), _ABOUT)
-    return write_outlined(folder, told, OUTLINE, all_exhibits(one), all_figures(one))
+    words = PageWords(title, SIMULATED if analysis.simulated else "", headline(analysis), doubts(analysis), _ABOUT)
+    return write_outlined(folder, words, OUTLINE, all_exhibits(analysis), all_figures(analysis))

@@ -96,8 +96,10 @@ def _settings(options: argparse.Namespace, seed: int) -> Settings:
     from evaluation.instructions.analysis import Settings  # noqa: PLC0415 (what takes long to import comes after --help)
     from evaluation.instructions.comparable import Choice  # noqa: PLC0415
 
-    own = options.seed if options.seed is not None else seed
-    return Settings(Choice(options.tasks, dict(options.part)), options.source, options.defaults, options.holes, own)
+    chosen_seed = options.seed if options.seed is not None else seed
+    return Settings(
+        Choice(options.tasks, dict(options.part)), options.source, options.defaults, options.holes, chosen_seed
+    )
 
 
 def _of_study(options: argparse.Namespace) -> int:
@@ -110,33 +112,33 @@ def _of_study(options: argparse.Namespace) -> int:
     folder = place(options.out, "--out") if options.out else study.folder / "report_instructions"
     inputs = [study.folder / name for name in (SCORES, ITEMS) if (study.folder / name).exists()]
     with stage(study, "evaluation instructions report", inputs, [folder]):
-        one = analyse(scores, items, _settings(options, study.sample.seed), where=study.folder / SCORES)
-        return _write(one, folder, f"Prompt sensitivity: study {study.name}")
+        analysis = analyse(scores, items, _settings(options, study.sample.seed), where=study.folder / SCORES)
+        return _write(analysis, folder, f"Prompt sensitivity: study {study.name}")
 
 
 def _of_scores(options: argparse.Namespace) -> int:
     from evaluation.benchmarks.task_facts import read_table  # noqa: PLC0415
     from evaluation.instructions.analysis import analyse  # noqa: PLC0415
 
-    path, said = Path(options.scores), tuple[str, ...]()
+    path, notes = Path(options.scores), tuple[str, ...]()
     if path.is_dir():
         from tqdm import tqdm  # noqa: PLC0415
 
         from evaluation.instructions.mteb_folder import of_folder  # noqa: PLC0415
 
         with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
-            scores, said = of_folder(path, bar.update)
+            scores, notes = of_folder(path, bar.update)
     else:
         scores = read_scores(path)
     items = checked_items(read_table(Path(options.items)), Path(options.items)) if options.items else no_items()
     folder = place(options.out or "report_instructions", "--out")
     if folder.exists() and not folder.is_dir():
         raise StudyError(f"--out {folder}: a file is there; name a folder")
-    one = analyse(scores, items, _settings(options, 1337), said, path)
-    return _write(one, folder, f"Prompt sensitivity: {path.name}")
+    analysis = analyse(scores, items, _settings(options, 1337), notes, path)
+    return _write(analysis, folder, f"Prompt sensitivity: {path.name}")
 
 
-def _write(one: Analysis, folder: Path, title: str) -> int:
+def _write(analysis: Analysis, folder: Path, title: str) -> int:
     from evaluation.instructions.analysis import SIMULATED  # noqa: PLC0415
     from evaluation.instructions.page import (  # noqa: PLC0415
         headline,
@@ -144,24 +146,24 @@ def _write(one: Analysis, folder: Path, title: str) -> int:
     )
 
     try:
-        page = write_report(folder, one, title)
+        page = write_report(folder, analysis, title)
     except FileNotFoundError as error:
         raise StudyError(f"{folder}: no file can be written there ({error.filename}); name another folder") from None
-    print("\n".join([*([SIMULATED] if one.simulated else []), *headline(one)]))
+    print("\n".join([*([SIMULATED] if analysis.simulated else []), *headline(analysis)]))
     print(f"-> {page}")
     return 0
 
 
 def _names(value: str) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in value.split(",") if part.strip())
-    if not found:
+    names = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not names:
         raise argparse.ArgumentTypeError(f"{value!r} names no task, such as STS14,STS15")
-    return found
+    return names
 
 
 def _part(value: str) -> tuple[str, tuple[str, str]]:
-    task, _, place = value.partition("=")
-    split, _, subset = place.partition("/")
+    task, _, part = value.partition("=")
+    split, _, subset = part.partition("/")
     if not (task and split and subset):
         raise argparse.ArgumentTypeError(f"{value!r} is no TASK=SPLIT/SUBSET, such as STS22.v2=test/en")
     return task, (split, subset)

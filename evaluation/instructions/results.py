@@ -60,7 +60,7 @@ class PromptResults:
 
     def todo(self, model: Model) -> list[PromptUnit]:
         """The units that a model has left; those with a reason are none."""
-        return [one for one in self.units if not one.reason and one.unit_id(self.study, model) not in self._rows]
+        return [unit for unit in self.units if not unit.reason and unit.unit_id(self.study, model) not in self._rows]
 
     def save(self, model: Model, unit: PromptUnit, rows: Sequence[InstructionScore], items: Items) -> None:
         """Note what was made of a unit; it is on the disk when this returns."""
@@ -91,18 +91,18 @@ class PromptResults:
 
     def write_items(self) -> None:
         """Write the table of all items of the units that are scored, once all are there."""
-        there = [
+        parts = [
             self._items(unit_id, unit)
             for model in self.models
             for unit in self.units
             if not unit.reason and (unit_id := unit.unit_id(self.study, model)) in self._rows
         ]
-        made = self.study.command(COMMAND)
-        tables = [read_table(file, PromptItemScore, made) for file in there if file.exists()]
+        command = self.study.command(COMMAND)
+        tables = [read_table(file, PromptItemScore, command) for file in parts if file.exists()]
         write_kept_table(self.study, ITEMS, joined(tables, PromptItemScore), PromptItemScore)
 
-    def row(self, model: Model, unit: PromptUnit, **found: Any) -> InstructionScore:
-        """A row of a unit; `found` is what was measured."""
+    def row(self, model: Model, unit: PromptUnit, **fields: Any) -> InstructionScore:
+        """A row of a unit."""
         wanted = unit.wanted
         return InstructionScore.model_validate(
             {
@@ -110,7 +110,7 @@ class PromptResults:
                 "task_type": unit.dataset.task, "metric": METRICS[unit.dataset.task], "prompt_id": wanted.prompt_id,
                 "text": wanted.text or "", "source": wanted.source, "generator": wanted.generator,
                 "context": wanted.context, "label": wanted.label, "simulated": wanted.simulated,
-                "dataset_revision": unit.dataset.revision, "run": run_id(self.study), **found,
+                "dataset_revision": unit.dataset.revision, "run": run_id(self.study), **fields,
             }
         )  # fmt: skip
 
@@ -133,17 +133,17 @@ class PromptResults:
             yield from self.unscored(model, unit, reason)
 
     def _begun(self, model: Model) -> bool:
-        return model.name in self._failed or any(one.unit_id(self.study, model) in self._rows for one in self.units)
+        return model.name in self._failed or any(unit.unit_id(self.study, model) in self._rows for unit in self.units)
 
     def _kept(self) -> dict[str, list[InstructionScore]]:
-        found: dict[str, list[InstructionScore]] = {}
+        rows_by_unit: dict[str, list[InstructionScore]] = {}
         old = (row for row in stored(self.study, SCORES, InstructionScore, COMMAND) if row.unit_id)
         for unit_id, rows in itertools.groupby(old, key=lambda row: row.unit_id):
-            found[unit_id] = list(rows)
+            rows_by_unit[unit_id] = list(rows)
         for _, line in self._journal.lines(UnitRows):
-            one = UnitRows.model_validate(line)
-            found[one.unit_id] = list(one.rows)
-        return found
+            unit_rows = UnitRows.model_validate(line)
+            rows_by_unit[unit_rows.unit_id] = list(unit_rows.rows)
+        return rows_by_unit
 
     def _items(self, unit_id: str, unit: PromptUnit) -> Path:
         return self.study.folder / "instructions" / "items" / f"{unit_id}-{unit.wanted.prompt_id}.parquet"
@@ -151,8 +151,8 @@ class PromptResults:
 
 def _item_rows(model: Model, unit: PromptUnit, items: Items) -> Iterable[PromptItemScore]:
     for number, part in enumerate(items.parts):
-        for place, score in enumerate(np.asarray(part.made, dtype=np.float64).tolist()):
-            item = f"{number}/{place}" if len(items.parts) > 1 else str(place)
+        for k, score in enumerate(np.asarray(part.made, dtype=np.float64).tolist()):
+            item = f"{number}/{k}" if len(items.parts) > 1 else str(k)
             yield PromptItemScore(
                 model=model.name, task=unit.dataset.name, prompt_id=unit.wanted.prompt_id, item=item, score=score
             )

@@ -87,9 +87,9 @@ class PromptRunOutcome:
     """What a run did: units scored and kept, texts asked of models and encoded, what was not scored, what failed."""
 
     units: Sequence[PromptUnit]
-    made: int = 0
-    kept: int = 0
-    asked: int = 0
+    n_scored: int = 0
+    n_stored: int = 0
+    n_prompted: int = 0
     encoded: int = 0
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -98,7 +98,7 @@ class PromptRunOutcome:
 class UnitResult:
     """What a model made of a unit: mteb's result, the items, what really stood before texts; or why it refuses."""
 
-    place: tuple[str, str]
+    key: tuple[str, str]
     items: Items
     result: Any = None
     effective: str = ""
@@ -129,8 +129,8 @@ def evaluate_instructions(
         units = plan(study, include_unaccepted=include_unaccepted)
         results = PromptResults(study, units, [Model.of(study, spec) for spec in study.evaluation.models])
         todo = {model.name: results.todo(model) for model in chosen}
-        outcome = PromptRunOutcome(units, kept=sum(len(units) for _ in chosen) - sum(map(len, todo.values())))
-        outcome.kept -= len(chosen) * sum(bool(one.reason) for one in units)
+        outcome = PromptRunOutcome(units, n_stored=sum(len(units) for _ in chosen) - sum(map(len, todo.values())))
+        outcome.n_stored -= len(chosen) * sum(bool(unit.reason) for unit in units)
         jobs = [
             ModelJob(
                 model, [partial(_score, study, unit, model.spec.instruction_template) for unit in todo[model.name]]
@@ -154,22 +154,22 @@ def evaluate_instructions(
 def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcome: PromptRunOutcome, bar: Any) -> None:
     """Save what is made, in whatever order it comes."""
     units = {unit.place: unit for unit in results.units}
-    for job, made in stream:
+    for job, result in stream:
         model = job.model
-        if isinstance(made, ModelEnd):
-            outcome.asked, outcome.encoded = outcome.asked + made.asked, outcome.encoded + made.encoded
-            if made.failure:
-                outcome.failures[model.name] = made.failure
-                results.fail(model, made.failure)
-                tqdm.write(f"{model.name} failed: {made.failure}", file=sys.stderr)
+        if isinstance(result, ModelEnd):
+            outcome.n_prompted, outcome.encoded = outcome.n_prompted + result.asked, outcome.encoded + result.encoded
+            if result.failure:
+                outcome.failures[model.name] = result.failure
+                results.fail(model, result.failure)
+                tqdm.write(f"{model.name} failed: {result.failure}", file=sys.stderr)
             continue
-        unit = units[made.place]
-        if made.refused:
-            rows = results.unscored(model, unit, made.refused, unit_id=unit.unit_id(results.study, model))
+        unit = units[result.key]
+        if result.refused:
+            rows = results.unscored(model, unit, result.refused, unit_id=unit.unit_id(results.study, model))
         else:
-            rows = list(_rows(results, model, unit, made))
-        results.save(model, unit, rows, made.items)
-        outcome.made += 1
+            rows = list(_rows(results, model, unit, result))
+        results.save(model, unit, rows, result.items)
+        outcome.n_scored += 1
         bar.update()
 
 
@@ -183,24 +183,24 @@ def _score(study: Study, unit: PromptUnit, template: str, model: Encoder) -> Uni
     return UnitResult(unit.place, items, result, under.effective, model.revision, versions())
 
 
-def _rows(results: PromptResults, model: Model, unit: PromptUnit, made: UnitResult) -> Iterator[InstructionScore]:
+def _rows(results: PromptResults, model: Model, unit: PromptUnit, result: UnitResult) -> Iterator[InstructionScore]:
     """A row for each subset that mteb scored."""
-    ((split, subsets),) = made.result.scores.items()
-    for one in subsets:
-        value = one[METRICS[unit.dataset.task]]
+    ((split, subsets),) = result.result.scores.items()
+    for subset in subsets:
+        value = subset[METRICS[unit.dataset.task]]
         score = math.nan if value is None else float(value)
         yield results.row(
             model,
             unit,
-            revision=model.revision or made.revision or "unknown",
+            revision=model.revision or result.revision or "unknown",
             split=split,
-            subset=one["hf_subset"],
-            effective=made.effective,
+            subset=subset["hf_subset"],
+            effective=result.effective,
             score=score,
             reason=UNDEFINED if math.isnan(score) else "",
-            mteb_version=str(made.result.mteb_version or ""),
+            mteb_version=str(result.result.mteb_version or ""),
             unit_id=unit.unit_id(results.study, model),
-            versions=made.versions,
+            versions=result.versions,
         )
 
 
@@ -214,13 +214,13 @@ def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bo
     results = PromptResults(study, units, chosen)
     rows, totals = [], [0, 0, 0]
     for model in chosen:
-        left = results.todo(model)
+        todo = results.todo(model)
         for name in dict.fromkeys(unit.dataset.name for unit in units):
-            own = [unit for unit in left if unit.dataset.name == name]
+            of_dataset = [unit for unit in todo if unit.dataset.name == name]
             every = sum(unit.dataset.name == name and not unit.reason for unit in units)
-            texts, signs = _cost(own)
-            totals = [a + b for a, b in zip(totals, (len(own), texts, signs), strict=True)]
-            rows.append([model.name, name, str(every), str(len(own)), f"{texts:,}", f"{signs / 1e6:.2f}"])
+            texts, signs = _cost(of_dataset)
+            totals = [a + b for a, b in zip(totals, (len(of_dataset), texts, signs), strict=True)]
+            rows.append([model.name, name, str(every), str(len(of_dataset)), f"{texts:,}", f"{signs / 1e6:.2f}"])
     table = columns(["Model", "Data set", "Prompts", "Left", "Texts", "Million characters"], rows)
     scores, texts, signs = totals
     cost = f"{texts:,} texts, {signs / 1e6:.2f} million characters, to encode"
@@ -232,7 +232,7 @@ def _cost(units: Sequence[PromptUnit]) -> tuple[int, int]:
     if not units:
         return 0, 0
     dataset = units[0].dataset
-    prompted = {one.text for one in dataset.texts() if one.field != "passage"}
+    prompted = {text.text for text in dataset.texts() if text.field != "passage"}
     documents = _documents(dataset)
     signs = sum(map(len, prompted))
     prompts = sum(len(unit.wanted.text or "") for unit in units)
@@ -249,4 +249,4 @@ def _documents(dataset: Dataset) -> set[str]:
     if isinstance(dataset, MtebTask) and dataset.task in SEARCHES:
         parts = [parts[dataset.loaded.split]["corpus"] for parts in dataset.loaded.task.dataset.values()]
         return {text for part in parts for text in part["text"]}
-    return {text for one in dataset.passages_of() for text in (*one.relevant, *one.others)}
+    return {text for query in dataset.passages_of() for text in (*query.relevant, *query.others)}

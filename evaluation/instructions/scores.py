@@ -95,15 +95,15 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     """
     frame = _named(frame, where)
     fields = PromptScore.model_fields
-    made: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, field in fields.items():
         if name in ("score", "seed", "simulated"):
             continue
-        made[name] = _words(frame[name]) if name in frame else field.default
-    made["score"] = _on_scale(frame, where)
-    made["seed"] = _seeds(frame, where) if "seed" in frame else 0
-    made["simulated"] = _truths(frame, where)
-    checked = pd.DataFrame(made, index=frame.index)[list(fields)].reset_index(drop=True)
+        columns[name] = _words(frame[name]) if name in frame else field.default
+    columns["score"] = _on_scale(frame, where)
+    columns["seed"] = _seeds(frame, where) if "seed" in frame else 0
+    columns["simulated"] = _truths(frame, where)
+    checked = pd.DataFrame(columns, index=frame.index)[list(fields)].reset_index(drop=True)
     defaults = checked["source"].isin(NO_WORDINGS)  # so tables of others say that nobody worded it
     checked.loc[defaults & is_wording(checked["prompt_id"]), "prompt_id"] = DEFAULT
     checked.loc[defaults, "source"] = ""
@@ -123,8 +123,8 @@ def checked_items(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     names = list(PromptItemScore.model_fields)
     if missing := [name for name in names if name not in frame]:
         raise DataError(f"{where}: no column {missing[0]!r}; needed are {', '.join(names)}")
-    made = {name: _words(frame[name]) for name in names[:-1]} | {"score": numbers_of(frame, "score", where)}
-    checked = pd.DataFrame(made, index=frame.index).reset_index(drop=True)
+    columns = {name: _words(frame[name]) for name in names[:-1]} | {"score": numbers_of(frame, "score", where)}
+    checked = pd.DataFrame(columns, index=frame.index).reset_index(drop=True)
     twice = checked.duplicated(list(PromptItemScore.KEY))
     if twice.any():
         row = checked.loc[twice].iloc[0]
@@ -143,9 +143,9 @@ def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
         named = {text: text if text in NO_WORDINGS else identity("prompt-v1", text)[:12] for text in texts.unique()}
         frame = frame.assign(prompt_id=texts.map(named), text=texts.where(~texts.isin(NO_WORDINGS), ""))
     if missing := [name for name in PromptScore.NEEDED if name not in frame]:
-        there = ", ".join(map(str, frame.columns))[:300]
+        present = ", ".join(map(str, frame.columns))[:300]
         raise DataError(
-            f"{where}: no column {missing[0]!r}; needed are {', '.join(PromptScore.NEEDED)}, it has {there}"
+            f"{where}: no column {missing[0]!r}; needed are {', '.join(PromptScore.NEEDED)}, it has {present}"
         )
     if frame.empty:
         raise DataError(f"{where}: there is no row in it")
@@ -154,36 +154,36 @@ def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
 
 def _words(column: pd.Series) -> pd.Series:
     """A column of texts, the empty one where nothing stands."""
-    codes, known = pd.factorize(column)  # few texts stand in many rows; -1, the last, is a missing one
-    texts = np.array([*map(str, known), ""], dtype=object)
+    codes, words = pd.factorize(column)  # few texts stand in many rows; -1, the last, is a missing one
+    texts = np.array([*map(str, words), ""], dtype=object)
     return pd.Series(texts[codes], index=column.index, name=column.name, dtype=object)
 
 
 def _on_scale(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = numbers_of(frame, "score", where)
-    if (off := np.abs(found) > 1 + _ROUNDING).any():
+    scores = numbers_of(frame, "score", where)
+    if (off := np.abs(scores) > 1 + _ROUNDING).any():
         row = int(off.argmax())
         raise DataError(
-            f"{where}: row {row_number(row)}: {found[row]:g} is no score from -1 to 1; divide percentages by 100"
+            f"{where}: row {row_number(row)}: {scores[row]:g} is no score from -1 to 1; divide percentages by 100"
         )
-    return found
+    return scores
 
 
 def _truths(frame: pd.DataFrame, where: Path) -> Any:
     if "simulated" not in frame:
         return False
     words = _words(frame["simulated"]).str.strip().str.lower()
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
-    _refuse_others(words, tuple(known), where)
-    return words.map(known).astype(bool)
+    truths = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+    _refuse_others(words, tuple(truths), where)
+    return words.map(truths).astype(bool)
 
 
 def _seeds(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
-    found = np.nan_to_num(numbers_of(frame, "seed", where))
-    if (wrong := (found != np.floor(found)) | (np.abs(found) > _MOST_SEED)).any():
+    seeds = np.nan_to_num(numbers_of(frame, "seed", where))
+    if (wrong := (seeds != np.floor(seeds)) | (np.abs(seeds) > _MOST_SEED)).any():
         row = int(wrong.argmax())
-        raise DataError(f"{where}: row {row_number(row)}: seed {found[row]:g} is no whole number of at most 15 digits")
-    return found.astype(np.int64)
+        raise DataError(f"{where}: row {row_number(row)}: seed {seeds[row]:g} is no whole number of at most 15 digits")
+    return seeds.astype(np.int64)
 
 
 def _refuse_nearly_named(prompt_ids: pd.Series, where: Path) -> None:
@@ -194,10 +194,10 @@ def _refuse_nearly_named(prompt_ids: pd.Series, where: Path) -> None:
             raise DataError(f"{where}: row {row}: prompt_id {name!r}; write {meant!r}, or give a wording another id")
 
 
-def _refuse_others(column: pd.Series, known: tuple[str, ...], where: Path) -> None:
+def _refuse_others(column: pd.Series, allowed: tuple[str, ...], where: Path) -> None:
     for name in column.unique():
-        if name not in known:
-            hint = nearest(name, [one for one in known if one])
+        if name not in allowed:
+            hint = nearest(name, [choice for choice in allowed if choice])
             row = row_number((column == name).to_numpy().argmax())
             raise DataError(f"{where}: row {row}: {column.name} {name!r} is unknown; {hint}")
 
@@ -217,9 +217,9 @@ def _refuse_two_texts(frame: pd.DataFrame, where: Path) -> None:
     twice = once.duplicated(["task", "prompt_id"])
     if twice.any():
         row = once.loc[twice].iloc[0]
-        own = once[(once["task"] == row["task"]) & (once["prompt_id"] == row["prompt_id"])]
-        what = next(name for name in ("text", "source", "label") if own[name].nunique() > 1)
-        values = " and ".join(repr(one) for one in own[what].unique()[:2])
+        of_prompt = once[(once["task"] == row["task"]) & (once["prompt_id"] == row["prompt_id"])]
+        what = next(name for name in ("text", "source", "label") if of_prompt[name].nunique() > 1)
+        values = " and ".join(repr(text) for text in of_prompt[what].unique()[:2])
         raise DataError(
             f"{where}: prompt {row['prompt_id']!r} of task {row['task']} has two {what}s ({values}); give each its id"
         )

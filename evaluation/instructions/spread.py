@@ -32,18 +32,20 @@ def coefficient_of_variation(scores: Sequence[float] | Floats) -> Value:
     >>> round(found.value, 4), found.n
     (0.0233, 3)
     """
-    given = np.asarray(scores, dtype=np.float64)
-    known = given[~np.isnan(given)]
-    value = float(variation(known[None])[0]) if len(known) else math.nan
-    return Value(value, len(known), variation_reason(len(known), float(known.mean()) if len(known) else math.nan))
+    values = np.asarray(scores, dtype=np.float64)
+    defined = values[~np.isnan(values)]
+    value = float(variation(defined[None])[0]) if len(defined) else math.nan
+    return Value(
+        value, len(defined), variation_reason(len(defined), float(defined.mean()) if len(defined) else math.nan)
+    )
 
 
 def variation(scores: Floats) -> Floats:
     """`coefficient_of_variation` along the last axis; NaN where it is undefined."""
     n, mean, sd = moments(scores)
-    made = np.full(n.shape, np.nan)
-    np.divide(sd, mean, out=made, where=(n >= LEAST) & (mean > 0))
-    return made
+    cv = np.full(n.shape, np.nan)
+    np.divide(sd, mean, out=cv, where=(n >= LEAST) & (mean > 0))
+    return cv
 
 
 def variation_reason(n: int, mean: float) -> str:
@@ -55,11 +57,11 @@ def variation_reason(n: int, mean: float) -> str:
 
 def moments(scores: Floats) -> tuple[Floats, Floats, Floats]:
     """Number, mean and population standard deviation along the last axis."""
-    known = ~np.isnan(scores)
-    n = known.sum(axis=-1)
+    scored = ~np.isnan(scores)
+    n = scored.sum(axis=-1)
     some = np.maximum(n, 1)
-    mean = np.where(n > 0, np.where(known, scores, 0).sum(axis=-1) / some, np.nan)
-    squares = np.where(known, (scores - mean[..., None]) ** 2, 0).sum(axis=-1)
+    mean = np.where(n > 0, np.where(scored, scores, 0).sum(axis=-1) / some, np.nan)
+    squares = np.where(scored, (scores - mean[..., None]) ** 2, 0).sum(axis=-1)
     return n.astype(np.float64), mean, np.where(n > 0, np.sqrt(squares / some), np.nan)
 
 
@@ -76,11 +78,11 @@ def default_ecdf(scores: Sequence[float] | Floats, default: float | Floats, *, w
     >>> float(default_ecdf(wordings, 0.65)), float(default_ecdf(wordings, 0.65, with_itself=True))
     (0.5, 0.6)
     """
-    given, own = np.asarray(scores, dtype=np.float64), np.asarray(default, dtype=np.float64)
-    n = (~np.isnan(given)).sum(axis=-1)
-    below = (np.round(given, _DIGITS) <= np.round(own, _DIGITS)[..., None]).sum(axis=-1)
-    known = (n > 0) & ~np.isnan(own)
-    return np.where(known, (below + with_itself) / np.maximum(n + with_itself, 1), np.nan)
+    grid, defaults = np.asarray(scores, dtype=np.float64), np.asarray(default, dtype=np.float64)
+    n = (~np.isnan(grid)).sum(axis=-1)
+    below = (np.round(grid, _DIGITS) <= np.round(defaults, _DIGITS)[..., None]).sum(axis=-1)
+    defined = (n > 0) & ~np.isnan(defaults)
+    return np.where(defined, (below + with_itself) / np.maximum(n + with_itself, 1), np.nan)
 
 
 def above_median(scores: Floats, default: Floats) -> Floats:
@@ -99,13 +101,13 @@ def quantile(scores: Floats, share: float) -> Floats:
     """A quantile along the last axis, linear between scores, of those that are there."""
     ordered = np.sort(scores, axis=-1)  # NaN come last
     n = (~np.isnan(scores)).sum(axis=-1)
-    place = np.maximum(n - 1, 0) * share
-    low = np.floor(place).astype(np.int64)
+    position = np.maximum(n - 1, 0) * share
+    low = np.floor(position).astype(np.int64)
     high = np.minimum(low + 1, np.maximum(n - 1, 0))
     first = np.take_along_axis(ordered, low[..., None], axis=-1)[..., 0]
     second = np.take_along_axis(ordered, high[..., None], axis=-1)[..., 0]
-    made: Floats = first + (second - first) * (place - low)
-    return made
+    quantiles: Floats = first + (second - first) * (position - low)
+    return quantiles
 
 
 def share_above_median(
@@ -124,8 +126,8 @@ def share_above_median(
     (0.8, 5)
     """
     above = above_median(*_by_task(scores, default))
-    known = above[~np.isnan(above)]
-    return _over_tasks(known, np.mean, _means, n_resamples, rng)
+    defined = above[~np.isnan(above)]
+    return _over_tasks(defined, np.mean, _means, n_resamples, rng)
 
 
 def median_ecdf(scores: Floats, default: Floats, *, n_resamples: int = 10_000, rng: np.random.Generator) -> Estimate:
@@ -143,16 +145,18 @@ def median_ecdf(scores: Floats, default: Floats, *, n_resamples: int = 10_000, r
     >>> found.value, found.n  # 3/4, 4/4 and 1/4
     (0.75, 3)
     """
-    found = default_ecdf(*_by_task(scores, default), with_itself=True)
-    return _over_tasks(found[~np.isnan(found)], np.median, _medians, n_resamples, rng)
+    ecdf = default_ecdf(*_by_task(scores, default), with_itself=True)
+    return _over_tasks(ecdf[~np.isnan(ecdf)], np.median, _medians, n_resamples, rng)
 
 
 def _by_task(scores: Floats, default: Floats) -> tuple[Floats, Floats]:
     same_index(scores, default, "samples")
-    given, own = np.asarray(scores, dtype=np.float64), np.asarray(default, dtype=np.float64)
-    if given.ndim != 2 or own.shape != given.shape[:1]:
-        raise ValueError(f"tasks by wordings and a default a task are needed, not of shapes {given.shape}, {own.shape}")
-    return given, own
+    grid, defaults = np.asarray(scores, dtype=np.float64), np.asarray(default, dtype=np.float64)
+    if grid.ndim != 2 or defaults.shape != grid.shape[:1]:
+        raise ValueError(
+            f"tasks by wordings and a default a task are needed, not of shapes {grid.shape}, {defaults.shape}"
+        )
+    return grid, defaults
 
 
 def _over_tasks(
@@ -189,6 +193,6 @@ def _medians(values: Floats, number: int, rng: np.random.Generator) -> Floats:
     first = rng.beta(k, n - k + 1, number)
     second = first if n % 2 else 1 - (1 - first) * rng.random(number) ** (1 / (n - k))
     places = (np.minimum((middle * n).astype(np.int64), n - 1) for middle in (first, second))
-    low, high = (ordered[place] for place in places)
-    made: Floats = (low + high) / 2
-    return made
+    low, high = (ordered[index] for index in places)
+    medians: Floats = (low + high) / 2
+    return medians

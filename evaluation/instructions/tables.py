@@ -55,18 +55,21 @@ def variation_table(grid: Grid) -> pd.DataFrame:
     some = np.where(n >= spread.LEAST, 100.0, np.nan)
     reach = (spread.quantile(grid.scores, 1.0) - spread.quantile(grid.scores, 0.0)) * some
     rows = []
-    for place, model in enumerate(grid.models):
-        own = cv[place]
-        known = ~np.isnan(own)
-        most = int(np.nanargmax(own)) if known.any() else 0
+    for number, model in enumerate(grid.models):
+        of_model = cv[number]
+        defined = ~np.isnan(of_model)
+        most = int(np.nanargmax(of_model)) if defined.any() else 0
         rows.append(
-            {"model": model, "n_tasks": int(known.sum()), "cv_median": float(spread.median(own))}
-            | {"cv_max": float(own[most]) if known.any() else np.nan, "task": grid.tasks[most] if known.any() else ""}
+            {"model": model, "n_tasks": int(defined.sum()), "cv_median": float(spread.median(of_model))}
             | {
-                "sd_median": float(spread.median(sd[place] * some[place])),
-                "range_median": float(spread.median(reach[place])),
+                "cv_max": float(of_model[most]) if defined.any() else np.nan,
+                "task": grid.tasks[most] if defined.any() else "",
             }
-            | {"reason": "" if known.all() else f"undefined on {int((~known).sum())} of {len(own)} tasks"}
+            | {
+                "sd_median": float(spread.median(sd[number] * some[number])),
+                "range_median": float(spread.median(reach[number])),
+            }
+            | {"reason": "" if defined.all() else f"undefined on {int((~defined).sum())} of {len(of_model)} tasks"}
         )
     return pd.DataFrame(rows)
 
@@ -108,16 +111,19 @@ def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
     """
     table = distribution_table(grid)
     rows = []
-    for place, model in enumerate(grid.models):
-        scores, default = grid.scores[place], compared_default(grid)[place]
+    for number, model in enumerate(grid.models):
+        scores, default = grid.scores[number], compared_default(grid)[number]
         share = spread.share_above_median(scores, default, rng=stream(seed, "share above median", model))
         figure5 = spread.median_ecdf(scores, default, rng=stream(seed, "median of the default's ECDF", model))
-        own = table[(table["model"] == model) & table["difference"].notna() & (table["n"] >= spread.LEAST)]
+        of_model = table[(table["model"] == model) & table["difference"].notna() & (table["n"] >= spread.LEAST)]
         rows.append(
             {"model": model, "n_tasks": share.n, "share": share.value, "share_low": share.low, "share_high": share.high}
             | {"figure5": figure5.value, "figure5_low": figure5.low, "figure5_high": figure5.high}
-            | {"points": float(own["difference"].mean()), "in_sds": float(own["in_sds"].median())}
-            | {"above_all": int((own["default"] > own["max"]).sum()), "reason": _why(share.reason, figure5.reason)}
+            | {"points": float(of_model["difference"].mean()), "in_sds": float(of_model["in_sds"].median())}
+            | {
+                "above_all": int((of_model["default"] > of_model["max"]).sum()),
+                "reason": _why(share.reason, figure5.reason),
+            }
         )
     return pd.DataFrame(rows)
 
@@ -126,8 +132,8 @@ def _why(of_share: str, of_ecdf: str) -> str:
     """Why a share above the median, and a median of the ECDF, have no value or interval."""
     if of_share == of_ecdf:
         return of_share
-    told = {"default above median": of_share, "median of its ECDF": of_ecdf}
-    return "; ".join(f"{name}: {why}" for name, why in told.items() if why)
+    reason_of = {"default above median": of_share, "median of its ECDF": of_ecdf}
+    return "; ".join(f"{name}: {why}" for name, why in reason_of.items() if why)
 
 
 def gate_table(grid: Grid) -> pd.DataFrame:
@@ -137,20 +143,23 @@ def gate_table(grid: Grid) -> pd.DataFrame:
     default is above the median); `all_...` the same with every wording. Both rest on the same models' tasks, those
     with an accepted wording. Empty where nothing was refused on them.
     """
-    own = grid.accepted()
-    known = ~np.isnan(own.scores).all(axis=-1, keepdims=True)
-    own, grid = own.with_wordings(), replace(grid, scores=np.where(known, grid.scores, np.nan)).with_wordings()
-    if not grid.gated or (np.isnan(own.scores) == np.isnan(grid.scores)).all():
+    accepted = grid.accepted()
+    scored = ~np.isnan(accepted.scores).all(axis=-1, keepdims=True)
+    accepted, grid = (
+        accepted.with_wordings(),
+        replace(grid, scores=np.where(scored, grid.scores, np.nan)).with_wordings(),
+    )
+    if not grid.gated or (np.isnan(accepted.scores) == np.isnan(grid.scores)).all():
         return pd.DataFrame()
     parts = []
-    for prefix, one in (("", own), ("all_", grid)):
-        n, mean, _ = spread.moments(one.scores)
-        above = spread.above_median(one.scores, compared_default(own))
-        best = spread.quantile(one.scores, 1.0)
+    for prefix, grid_shown in (("", accepted), ("all_", grid)):
+        n, mean, _ = spread.moments(grid_shown.scores)
+        above = spread.above_median(grid_shown.scores, compared_default(accepted))
+        best = spread.quantile(grid_shown.scores, 1.0)
         columns = {
             "wordings": n.sum(axis=1),
             "mean": mean.mean(axis=1),
-            "cv_median": spread.median(spread.variation(one.scores)),
+            "cv_median": spread.median(spread.variation(grid_shown.scores)),
         }
         columns |= {"best": best.mean(axis=1), "share": _mean_of_known(above)}
         parts.append(pd.DataFrame({f"{prefix}{name}": values for name, values in columns.items()}))
@@ -170,13 +179,18 @@ def context_table(grid: Grid) -> pd.DataFrame:
     counted = (~np.isnan(off)).sum(axis=0)
     by_wording = np.full(counted.shape, np.nan)
     np.divide(np.nansum(off, axis=0), counted, out=by_wording, where=counted > 0)
-    known, rows = counted > 0, []
+    defined, rows = counted > 0, []
     for kind in ("source", "context", "generator", "label"):
-        values = sorted({str(one) for one in grid.facts[kind][known]})
+        values = sorted({str(value) for value in grid.facts[kind][defined]})
         for value in values if len(values) > 1 else []:
-            own = by_wording[known & (grid.facts[kind] == value)]
-            low, high = np.percentile(own, [2.5, 97.5])
-            row = {"kind": kind, "value": value or "not said", "wordings": len(own), "mean": float(own.mean())}
+            of_value = by_wording[defined & (grid.facts[kind] == value)]
+            low, high = np.percentile(of_value, [2.5, 97.5])
+            row = {
+                "kind": kind,
+                "value": value or "not said",
+                "wordings": len(of_value),
+                "mean": float(of_value.mean()),
+            }
             rows.append(row | {"low": float(low), "high": float(high)})
     return pd.DataFrame(rows, columns=["kind", "value", "wordings", "mean", "low", "high"])
 
@@ -192,9 +206,9 @@ def published_table(grid: Grid) -> pd.DataFrame:
     if np.isnan(grid.reported).all() or np.isnan(grid.default).all():
         return pd.DataFrame()
     columns = {}
-    for name, one in (("published", replace(grid, default=grid.reported)), ("matched", grid)):
-        above = spread.above_median(one.scores, compared_default(one))
-        drawn = boards.chosen_boards(one, "present")
+    for name, compared in (("published", replace(grid, default=grid.reported)), ("matched", grid)):
+        above = spread.above_median(compared.scores, compared_default(compared))
+        drawn = boards.chosen_boards(compared, "present")
         alone = drawn[(drawn["scenario"] == boards.AGAINST_DEFAULTS) & (drawn["chosen"] == drawn["model"])]
         columns[f"n_{name}"] = (~np.isnan(above)).sum(axis=1)
         columns[f"above_{name}"] = np.nansum(above, axis=1).astype(np.int64)
@@ -217,7 +231,7 @@ def coverage_table(grid: Grid) -> pd.DataFrame:
 
 
 def _mean_of_known(values: Floats) -> Floats:
-    known = (~np.isnan(values)).sum(axis=1)
-    made = np.full(len(values), np.nan)
-    np.divide(np.nansum(values, axis=1), known, out=made, where=known > 0)
-    return made
+    defined = (~np.isnan(values)).sum(axis=1)
+    means = np.full(len(values), np.nan)
+    np.divide(np.nansum(values, axis=1), defined, out=means, where=defined > 0)
+    return means

@@ -62,8 +62,8 @@ def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
         )
     for label in LABELS:
         if 2 * answers.count(label) > n:
-            said = "" if label == ACCEPTABLE else f"{label}, say {answers.count(label)} of {n} raters"
-            return WordingLabel(label, n, said)
+            why = "" if label == ACCEPTABLE else f"{label}, say {answers.count(label)} of {n} raters"
+            return WordingLabel(label, n, why)
     return WordingLabel(n_raters=n, reason=f"no label has more than half of its {n} raters")
 
 
@@ -79,15 +79,15 @@ def labelled(study: Study, wordings: Sequence[Instruction]) -> Mapping[str, Word
     refuse_edited(study, verdicts, evidence)
     question = _question(study, evidence.rubric)
     counting = counting_ratings(evidence.collected.sample_ratings, study.raters.per_pair)
-    own = counting[counting["question"] == question]
-    answers: pd.Series = own.groupby("pair_id")["answer"].agg(list)
-    simulated: pd.Series = own.groupby("pair_id")["simulated"].any()
-    found = {}
-    for one, pair_id in zip(wordings, _pair_ids(study, evidence.rubric), strict=True):
-        made = decide(list(answers.get(pair_id, [])), study.acceptance.min_raters)
+    of_question = counting[counting["question"] == question]
+    answers: pd.Series = of_question.groupby("pair_id")["answer"].agg(list)
+    simulated: pd.Series = of_question.groupby("pair_id")["simulated"].any()
+    decisions = {}
+    for wording, pair_id in zip(wordings, _pair_ids(study, evidence.rubric), strict=True):
+        decision = decide(list(answers.get(pair_id, [])), study.acceptance.min_raters)
         by_program = bool(simulated.get(pair_id, False))
-        found[one.prompt_id] = WordingLabel(made.label, made.n_raters, made.reason, by_program)
-    return found
+        decisions[wording.prompt_id] = WordingLabel(decision.label, decision.n_raters, decision.reason, by_program)
+    return decisions
 
 
 def unlabelled(study: Study) -> bool:
@@ -102,9 +102,9 @@ def _pair_ids(study: Study, rubric: Rubric) -> list[str]:
 
 
 def _question(study: Study, rubric: Rubric) -> str:
-    for one in rubric.asked():
-        if one.kind == "label" and set(LABELS) <= set(one.labels):
-            return one.name
+    for question in rubric.asked():
+        if question.kind == "label" and set(LABELS) <= set(question.labels):
+            return question.name
     raise StudyError(
         f"{study.file}: rubric {study.rubric!r} has no question with the labels {', '.join(LABELS)}; write"
         " `rubric: instructions`"
@@ -173,11 +173,11 @@ def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
     if not study.evaluation.models:
         raise StudyError(f"{study.file}: the study has no `evaluation`, so that nothing is scored; add its `models`")
     wordings = read_wordings(study)
-    said = {} if include_unaccepted and unlabelled(study) else labelled(study, wordings)
+    decisions = {} if include_unaccepted and unlabelled(study) else labelled(study, wordings)
     return [
         unit
         for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True)
-        for unit in _units(study, dataset, content_id(spec, dataset), wordings, said, include_unaccepted)
+        for unit in _units(study, dataset, content_id(spec, dataset), wordings, decisions, include_unaccepted)
     ]
 
 
@@ -186,17 +186,23 @@ def _units(
     dataset: Dataset,
     content: str,
     wordings: Sequence[Instruction],
-    said: Mapping[str, WordingLabel],
+    decisions: Mapping[str, WordingLabel],
     include_unaccepted: bool,
 ) -> Iterator[PromptUnit]:
     unusable = scoring.unusable(dataset, study.evaluation.protocol)
-    for own in (OWN, NOTHING):
-        yield PromptUnit(dataset, content, own, unusable)
-    for one in wordings:
-        if one.serves(dataset.name, dataset.task):
-            decided = said.get(one.prompt_id, WordingLabel())
+    for choice in (OWN, NOTHING):
+        yield PromptUnit(dataset, content, choice, unusable)
+    for wording in wordings:
+        if wording.serves(dataset.name, dataset.task):
+            decided = decisions.get(wording.prompt_id, WordingLabel())
             wanted = PromptChoice(
-                one.prompt_id, one.text, one.source, one.generator, one.context, decided.label, decided.simulated
+                wording.prompt_id,
+                wording.text,
+                wording.source,
+                wording.generator,
+                wording.context,
+                decided.label,
+                decided.simulated,
             )
             refused = "" if decided.accepted or include_unaccepted else decided.reason
             yield PromptUnit(dataset, content, wanted, unusable or (f"not accepted: {refused}" if refused else ""))
@@ -205,4 +211,4 @@ def _units(
 @functools.cache
 def _versions() -> str:
     """The libraries that make scores, without our own version: what of it counts is in the identities."""
-    return ", ".join(one for one in versions().split(", ") if not one.startswith("plumbline "))
+    return ", ".join(part for part in versions().split(", ") if not part.startswith("plumbline "))

@@ -101,27 +101,27 @@ class Abstaining:
         """Curves and thresholds of the unit's queries beside those of their originals."""
         before = self._originals(unit, encoder)
         after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
-        made: dict[str, object] = {}
+        fields: dict[str, object] = {}
         reasons = []
-        for place, name in enumerate(CONFIDENCES):
-            found, original = (_mean(parts, place) for parts in (after, before))
-            thresholds = _together(before, place).thresholds
-            answered, kept = _at(thresholds, after, place)
-            made |= {
-                f"nauc_{name}": found.nauc,
-                f"nauc_error_{name}": _error(after, place, stream(self._study.sample.seed, "nauc", unit.name)),
+        for number, name in enumerate(CONFIDENCES):
+            curve, original = (_mean(parts, number) for parts in (after, before))
+            thresholds = _together(before, number).thresholds
+            answered, kept_score = _at(thresholds, after, number)
+            fields |= {
+                f"nauc_{name}": curve.nauc,
+                f"nauc_error_{name}": _error(after, number, stream(self._study.sample.seed, "nauc", unit.name)),
                 f"nauc_original_{name}": original.nauc,
-                f"curve_{name}": found.curve,
+                f"curve_{name}": curve.curve,
                 f"curve_original_{name}": original.curve,
                 f"threshold_{name}": thresholds,
                 f"answered_{name}": answered,
-                f"kept_{name}": kept,
-                "oracle": found.oracle,
+                f"kept_{name}": kept_score,
+                "oracle": curve.oracle,
                 "oracle_original": original.oracle,
             }
-            reasons.append(found.reason or original.reason)
+            reasons.append(curve.reason or original.reason)
         n = sum(len(part.metric) for part in after)
-        return self._fields(unit.task, n, made, next(filter(None, reasons), ""))
+        return self._fields(unit.task, n, fields, next(filter(None, reasons), ""))
 
     def _originals(self, unit: ScoreUnit, encoder: Encoder) -> list[QueryScores]:
         name, lost = unit.name, unit.lost
@@ -135,50 +135,50 @@ class Abstaining:
         scoring.evaluate_task(dataset, encoder, evaluation.protocol, evaluation.batch_size, prepare=watch.on)
         return watch.parts
 
-    def _fields(self, task: TaskType, n: int, made: Fields, reason: str) -> Fields:
+    def _fields(self, task: TaskType, n: int, measured: Fields, reason: str) -> Fields:
         nothing = {
             name: () if field.annotation == Curve else math.nan
             for name, field in AbstentionRow.model_fields.items()
             if name not in MeasureRow.model_fields and (field.annotation == Curve or _is_number(field.annotation))
         }
-        return {**nothing, **made, "metric": METRICS[task], "n": n, "reason": reason}
+        return {**nothing, **measured, "metric": METRICS[task], "n": n, "reason": reason}
 
 
 def _is_number(annotation: object) -> bool:
     return annotation is float or float in get_args(annotation)
 
 
-def _together(parts: Sequence[QueryScores], place: int) -> Abstention:
+def _together(parts: Sequence[QueryScores], number: int) -> Abstention:
     """One confidence (by its place) over the queries of all subsets."""
-    sure = [own[place] for part in parts for own in part.sure]
+    sure = [confidence[number] for part in parts for confidence in part.sure]
     return abstention(sure, [value for part in parts for value in part.metric])
 
 
-def _mean(parts: Sequence[QueryScores], place: int) -> Abstention:
+def _mean(parts: Sequence[QueryScores], number: int) -> Abstention:
     """The mean over subsets, as mteb averages what it measures of them."""
-    found = [abstention([own[place] for own in part.sure], part.metric) for part in parts]
+    curves = [abstention([confidence[number] for confidence in part.sure], part.metric) for part in parts]
     curve, oracle, thresholds = (
-        tuple(np.mean([getattr(one, name) for one in found], axis=0).tolist())
+        tuple(np.mean([getattr(part, name) for part in curves], axis=0).tolist())
         for name in ("curve", "oracle", "thresholds")
     )
-    value = float(np.mean([one.nauc for one in found]))
-    reason = next((one.reason for one in found if one.reason), "")
-    return Abstention(curve, oracle, thresholds, value, sum(one.n for one in found), reason)
+    value = float(np.mean([part.nauc for part in curves]))
+    reason = next((part.reason for part in curves if part.reason), "")
+    return Abstention(curve, oracle, thresholds, value, sum(part.n for part in curves), reason)
 
 
-def _error(parts: Sequence[QueryScores], place: int, rng: np.random.Generator) -> float:
+def _error(parts: Sequence[QueryScores], number: int, rng: np.random.Generator) -> float:
     """The standard error of `_mean`'s nAUC: subsets' queries are drawn each by themselves."""
-    errors = [nauc_error([own[place] for own in part.sure], part.metric, rng=rng) for part in parts]
+    errors = [nauc_error([confidence[number] for confidence in part.sure], part.metric, rng=rng) for part in parts]
     return math.sqrt(sum(error**2 for error in errors)) / max(len(errors), 1)
 
 
-def _at(thresholds: Curve, parts: Sequence[QueryScores], place: int) -> tuple[Curve, Curve]:
+def _at(thresholds: Curve, parts: Sequence[QueryScores], number: int) -> tuple[Curve, Curve]:
     """Share of queries that reach each threshold, and their mean metric."""
-    sure = np.array([own[place] for part in parts for own in part.sure])
+    sure = np.array([confidence[number] for part in parts for confidence in part.sure])
     metric = np.array([value for part in parts for value in part.metric])
     reached = [sure >= threshold for threshold in thresholds]
-    kept = [float(metric[some].mean()) if some.any() else math.nan for some in reached]
-    return tuple(float(some.mean()) for some in reached), tuple(kept)
+    means = [float(metric[some].mean()) if some.any() else math.nan for some in reached]
+    return tuple(float(some.mean()) for some in reached), tuple(means)
 
 
 def read_abstention(study: Study) -> pd.DataFrame:

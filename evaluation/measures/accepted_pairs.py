@@ -83,7 +83,9 @@ class AcceptedPairs:
         """Both scores, on the same items."""
         evaluation, texts = self._study.evaluation, self._selection(unit).texts
         both = accepted_alone(unit.dataset, outputs_of(unit), texts)
-        before, after = (scoring.evaluate(one, encoder, evaluation.protocol, evaluation.batch_size) for one in both)
+        before, after = (
+            scoring.evaluate(dataset, encoder, evaluation.protocol, evaluation.batch_size) for dataset in both
+        )
         return self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")
 
     def _fields(self, unit: ScoreUnit, before: float, after: float, reason: str) -> Fields:
@@ -103,20 +105,20 @@ class AcceptedPairs:
         if (unit.transformation, unit.seed) not in self._seeds:
             return _Selection(frozenset(), 0, "no pair of this transformation and seed was rated and accepted")
         good = {text: pair for text, pair in unit.sampled.items() if pair.pair_id in self._good}
-        said = [[text, pair.pair_id, pair.transformed] for text, pair in sorted(good.items())]
+        rated = [[text, pair.pair_id, pair.transformed] for text, pair in sorted(good.items())]
         least, protocol = self._study.acceptance.min_pairs, self._study.evaluation.protocol
 
         def find() -> dict[str, Any]:
-            made = outputs_of(unit).made
-            texts = sorted(text for text, pair in good.items() if made.get(text) == pair.transformed)
-            left, _ = accepted_alone(unit.dataset, outputs_of(unit), frozenset(texts))
-            n = scoring.size(left)
+            outputs = outputs_of(unit).made
+            texts = sorted(text for text, pair in good.items() if outputs.get(text) == pair.transformed)
+            accepted, _ = accepted_alone(unit.dataset, outputs_of(unit), frozenset(texts))
+            n = scoring.size(accepted)
             few = f"{n} items consist of accepted pairs alone, of at least {least} that are needed"
-            return {"texts": texts, "n": n, "reason": few if n < least else scoring.unusable(left, protocol)}
+            return {"texts": texts, "n": n, "reason": few if n < least else scoring.unusable(accepted, protocol)}
 
         remembered = unit.texts.remembered
-        found = remembered.found(remembered.key("accepted", unit.state, said, least, protocol), find)
-        return _Selection(frozenset(found["texts"]), found["n"], found["reason"])
+        selection = remembered.found(remembered.key("accepted", unit.state, rated, least, protocol), find)
+        return _Selection(frozenset(selection["texts"]), selection["n"], selection["reason"])
 
 
 @dataclass(frozen=True)
@@ -187,15 +189,15 @@ class AllTexts:
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
         """Mean and quantiles. Raises DataError for embeddings that have no direction, or hold NaN."""
-        made, originals = outputs_of(unit).made, unit.texts.originals(unit.spec, unit.revision)
+        outputs, originals = outputs_of(unit).made, unit.texts.originals(unit.spec, unit.revision)
         both = zip(originals.ids, originals.texts, strict=True)
-        pairs = ((text, made[one]) for one, text in both if one in made)
+        pairs = ((text, outputs[text_id]) for text_id, text in both if text_id in outputs)
         moved = []
         while part := list(itertools.islice(pairs, _AT_ONCE)):
             moved.append(drift_of_texts(encoder, *zip(*part, strict=True)))
-        found = np.concatenate(moved)
-        quantiles = np.quantile(found, list(QUANTILES.values())).tolist()
-        return {"n": len(found), "mean": float(found.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}
+        drift = np.concatenate(moved)
+        quantiles = np.quantile(drift, list(QUANTILES.values())).tolist()
+        return {"n": len(drift), "mean": float(drift.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}
 
 
 def read_text_drift(study: Study) -> pd.DataFrame:

@@ -34,24 +34,24 @@ class Tables:
         self,
         study: Study,
         units: Sequence[ScoreUnit],
-        made: Sequence[RowMeasure[Any]],
+        measures: Sequence[RowMeasure[Any]],
         models: Sequence[Model],
         chosen: Sequence[Model],
     ) -> None:
-        """Read what there is; `made` are the tables' `measures`. Raises DataError for files that cannot be read."""
-        self._measures = made
-        self._tables = {one.file: MeasureTable(study, units, models, chosen, one) for one in self._measures}
+        """Read what there is; `measures` say how each table is made. Raises DataError for files that cannot be read."""
+        self._measures = measures
+        self._tables = {measure.file: MeasureTable(study, units, models, chosen, measure) for measure in self._measures}
         for texts in {unit.texts for unit in units}:
             texts.remembered.keep()
 
     def todo(self, model: Model) -> tuple[MeasureTodo, ...]:
         """What needs the model to be loaded."""
-        left = (MeasureTodo(one, self._tables[one.file].todo(model)) for one in self._measures)
-        return tuple(one for one in left if one.units)
+        todos = (MeasureTodo(measure, self._tables[measure.file].todo(model)) for measure in self._measures)
+        return tuple(todo for todo in todos if todo.units)
 
-    def save(self, model: Model, made: UnitMeasures) -> None:
+    def save(self, model: Model, measures: UnitMeasures) -> None:
         """Note what was measured; `write` puts it on disk."""
-        self._tables[made.file].save(model, made.place, made.fields)
+        self._tables[measures.file].save(model, measures.key, measures.fields)
 
     def write(self) -> None:
         """Write everything noted."""
@@ -61,13 +61,13 @@ class Tables:
 
 def measures(study: Study, pairs: Sequence[Pair]) -> tuple[RowMeasure[Any], ...]:
     """How each table is made; `pairs` are the sample's. Raises DataError for files that cannot be read."""
-    asked = (Abstaining(study),) if study.evaluation.abstention else ()
-    return AcceptedPairs(study, pairs), AllTexts(), *asked
+    wanted = (Abstaining(study),) if study.evaluation.abstention else ()
+    return AcceptedPairs(study, pairs), AllTexts(), *wanted
 
 
-def pieces(left: Sequence[MeasureTodo]) -> list[Callable[[Encoder], UnitMeasures]]:
+def pieces(todos: Sequence[MeasureTodo]) -> list[Callable[[Encoder], UnitMeasures]]:
     """What is left for a model, one by one; each raises what the encoder raises."""
-    return [partial(_measured, one.measure, unit) for one in left for unit in one.units]
+    return [partial(_measured, todo.measure, unit) for todo in todos for unit in todo.units]
 
 
 def _measured(measure: RowMeasure[Any], unit: ScoreUnit, encoder: Encoder) -> UnitMeasures:

@@ -74,7 +74,7 @@ class UnitMeasures:
     """What was measured of a unit, for the table of a file."""
 
     file: str
-    place: Place
+    key: Place
     fields: Fields
 
 
@@ -98,12 +98,14 @@ class MeasureTable(Generic[R]):
         wanted = [unit for unit in of if unit.decision.status != "left_out"]
         self._units = {unit.place: unit for unit in wanted}
         self._rows: dict[tuple[str, Place], R] = {}
-        kept = {(row.unit_id, row.transformation, row.seed): row for row in stored(study, measure.file, measure.record)}
+        stored_rows = {
+            (row.unit_id, row.transformation, row.seed): row for row in stored(study, measure.file, measure.record)
+        }
         for model, unit in self._wanted():
-            old = kept.get((measure.identity(unit, model), unit.transformation, unit.seed))
-            known = measure.blank(unit)
-            if known is not None and (old or model in chosen):
-                self.save(model, unit.place, known)
+            old = stored_rows.get((measure.identity(unit, model), unit.transformation, unit.seed))
+            blank = measure.blank(unit)
+            if blank is not None and (old or model in chosen):
+                self.save(model, unit.place, blank)
             elif old:
                 self._rows[model.name, unit.place] = old.model_copy(
                     update={"model": model.name, "status": unit.decision.status}
@@ -113,10 +115,10 @@ class MeasureTable(Generic[R]):
         """The units that a model is needed for."""
         return [unit for unit in self._units.values() if (model.name, unit.place) not in self._rows]
 
-    def save(self, model: Model, place: Place, fields: Fields) -> None:
+    def save(self, model: Model, key: Place, fields: Fields) -> None:
         """Note a row; `write` puts it on disk."""
-        unit = self._units[place]
-        self._rows[model.name, place] = self._measure.record.model_validate(
+        unit = self._units[key]
+        self._rows[model.name, key] = self._measure.record.model_validate(
             {
                 "model": model.name,
                 "dataset": unit.name,
@@ -133,7 +135,7 @@ class MeasureTable(Generic[R]):
     def write(self) -> None:
         """Write everything noted, in the study's order whatever order it was made in."""
         places = [(model.name, unit.place) for model, unit in self._wanted()]
-        rows = [self._rows[place] for place in places if place in self._rows]
+        rows = [self._rows[key] for key in places if key in self._rows]
         write_kept_table(self._study, self._measure.file, rows, self._measure.record)
 
     def _wanted(self) -> Iterator[tuple[Model, ScoreUnit]]:
@@ -156,6 +158,6 @@ def stored(study: Study, file: str, record: type[R_any], command: str = COMMAND)
 
 def read_rows(study: Study, file: str, record: type[MeasureRow]) -> pd.DataFrame:
     """The rows of a table; none where it is not there yet."""
-    there = (study.folder / file).exists()
+    written = (study.folder / file).exists()
     empty = pd.DataFrame(columns=list(record.model_fields))
-    return read_kept_frame(study, file, record, study.command(COMMAND)) if there else empty
+    return read_kept_frame(study, file, record, study.command(COMMAND)) if written else empty

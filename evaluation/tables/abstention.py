@@ -31,13 +31,13 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
     The interval is the mean -/+ 1.96 standard errors, 1 at most. Data sets' queries are drawn each by themselves; seeds
     share theirs, so that the error of their mean is taken as the mean of their errors, which is the most it can be.
     """
-    made = []
+    records = []
     for key, part in _searches(rows).groupby(_KEYS, sort=False):
         by_dataset = part.groupby("dataset", sort=False)[[*_NAUCS, *_ERRORS]].mean(skipna=False)
         means = by_dataset[_NAUCS].mean(skipna=False)
         errors = np.sqrt((by_dataset[_ERRORS] ** 2).sum(skipna=False)) / len(by_dataset)
         lost = part[part["reason"] != ""]
-        made.append(
+        records.append(
             {
                 **dict(zip(_KEYS, key, strict=True)),
                 "n_datasets": part["dataset"].nunique(),
@@ -47,18 +47,18 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
                 "reason": "; ".join(dict.fromkeys(lost["dataset"] + ": " + lost["reason"])),
             }
         )
-    table = pd.DataFrame(made, columns=[*_KEYS, "n_datasets", "n_queries", *_NAUCS, *_ENDS, "reason"])
+    table = pd.DataFrame(records, columns=[*_KEYS, "n_datasets", "n_queries", *_NAUCS, *_ENDS, "reason"])
     return _originals_first(table)
 
 
 def _ends(means: pd.Series[float], errors: pd.Series[float]) -> dict[str, float]:
     """The ends of each nAUC's interval."""
-    made = {}
+    ends = {}
     for name in CONFIDENCES:
         half = _NORMAL * float(errors[f"nauc_error_{name}"])
-        made[f"nauc_low_{name}"] = float(means[f"nauc_{name}"]) - half
-        made[f"nauc_high_{name}"] = min(float(means[f"nauc_{name}"]) + half, 1.0) if half >= 0 else math.nan
-    return made
+        ends[f"nauc_low_{name}"] = float(means[f"nauc_{name}"]) - half
+        ends[f"nauc_high_{name}"] = min(float(means[f"nauc_{name}"]) + half, 1.0) if half >= 0 else math.nan
+    return ends
 
 
 def threshold_shares(rows: pd.DataFrame) -> pd.DataFrame:
@@ -70,7 +70,7 @@ def threshold_shares(rows: pd.DataFrame) -> pd.DataFrame:
     share), n. Means over seeds.
     """
     keys = ["model", "dataset", "axis", "transformation"]
-    long = pd.DataFrame([one for row in _searches(rows).to_dict(orient="records") for one in _at_shares(row)])
+    long = pd.DataFrame([record for row in _searches(rows).to_dict(orient="records") for record in _at_shares(row)])
     columns = [*keys, "confidence", "share", "threshold", "answered", "score", "score_all", "original_score", "n"]
     if long.empty:
         return pd.DataFrame(columns=columns)
@@ -85,7 +85,7 @@ def abstention_curves(rows: pd.DataFrame) -> pd.DataFrame:
     Columns: model, series, confidence, share, score, oracle (of the queries that score best), flat (of all). Seeds are
     averaged first, then data sets, then the transformations of an axis.
     """
-    found = [
+    records = [
         {"confidence": name, "share": share, "score": score, "oracle": best, "flat": row[f"curve_{name}"][0]}
         | {"series": row["axis"], **{key: row[key] for key in ("model", "transformation", "dataset")}}
         for row in _searches(rows).to_dict(orient="records")
@@ -93,10 +93,10 @@ def abstention_curves(rows: pd.DataFrame) -> pd.DataFrame:
         for share, score, best in zip(SHARES, row[f"curve_{name}"], row["oracle"], strict=True)
     ]
     columns = ["model", "series", "confidence", "share", "score", "oracle", "flat"]
-    if not found:
+    if not records:
         return pd.DataFrame(columns=columns)
     keys, numbers = columns[:4], columns[4:]
-    means = pd.DataFrame(found).groupby([*keys, "transformation", "dataset"], sort=False)[numbers].mean()
+    means = pd.DataFrame(records).groupby([*keys, "transformation", "dataset"], sort=False)[numbers].mean()
     for level in ("dataset", "transformation"):
         means = means.groupby([name for name in means.index.names if name != level], sort=False).mean()
     return means.reset_index()[columns]
@@ -115,14 +115,14 @@ def _searches(rows: pd.DataFrame) -> pd.DataFrame:
 def _at_shares(row: Mapping[Hashable, Any]) -> Iterator[dict[str, Any]]:
     for name in CONFIDENCES:
         lists = (row[f"{kind}_{name}"] for kind in ("threshold", "answered", "kept", "curve_original"))
-        for share, threshold, answered, kept, original in zip(SHARES, *lists, strict=True):
+        for share, threshold, answered, score, original in zip(SHARES, *lists, strict=True):
             yield {
                 **{key: row[key] for key in ("model", "dataset", "axis", "transformation", "n")},
                 "confidence": name,
                 "share": share,
                 "threshold": threshold,
                 "answered": answered,
-                "score": kept,
+                "score": score,
                 "score_all": row[f"curve_{name}"][0],
                 "original_score": original,
             }
@@ -131,6 +131,6 @@ def _at_shares(row: Mapping[Hashable, Any]) -> Iterator[dict[str, Any]]:
 def _originals_first(table: pd.DataFrame) -> pd.DataFrame:
     """Rows by model as they came, originals before transformations in their order."""
     ordered = in_order(table)
-    models = {name: place for place, name in enumerate(ordered["model"].drop_duplicates())}
+    models = {name: number for number, name in enumerate(ordered["model"].drop_duplicates())}
     places = pd.DataFrame({"m": ordered["model"].map(models), "t": ordered["transformation"] != ORIGINAL})
     return ordered.loc[places.sort_values(["m", "t"], kind="stable").index].reset_index(drop=True)

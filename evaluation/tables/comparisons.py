@@ -119,11 +119,11 @@ def difference_table(
         both = cells[[first, second]].dropna()
         values = (both[name].to_numpy(float) for name in (first, second))
         rng = stream(seed, "difference", *sorted((first, second)))
-        found = paired_bootstrap(*values, n_resamples=n_resamples, rng=rng)
-        estimate = found.estimate
+        test = paired_bootstrap(*values, n_resamples=n_resamples, rng=rng)
+        estimate = test.estimate
         rows.append(
             {"first": first, "second": second, "difference": estimate.value, "low": estimate.low}
-            | {"high": estimate.high, "p": found.p, "n": estimate.n, "reason": estimate.reason}
+            | {"high": estimate.high, "p": test.p, "n": estimate.n, "reason": estimate.reason}
         )
     columns = ["first", "second", "difference", "low", "high", "p", "p_holm", "n", "reason"]
     table = pd.DataFrame(rows, columns=columns)
@@ -132,19 +132,19 @@ def difference_table(
 
 
 def _spread(part: pd.DataFrame) -> dict[str, object]:
-    found = median_absolute_difference(100 * part["score"].to_numpy(float), 100 * part["original"].to_numpy(float))
-    return {"median_absolute": found.value, "n": found.n, "reason": found.reason}
+    spread = median_absolute_difference(100 * part["score"].to_numpy(float), 100 * part["original"].to_numpy(float))
+    return {"median_absolute": spread.value, "n": spread.n, "reason": spread.reason}
 
 
 def _tested(first: np.ndarray, second: np.ndarray, estimate: Estimate, note: str) -> dict[str, object]:
     """A shift with its test; what either of them has to say."""
-    found = wilcoxon(first, second)
+    test = wilcoxon(first, second)
     return {
         "shift": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
-        "p": found.p,
-        "method": found.method,
+        "p": test.p,
+        "method": test.method,
         "n": estimate.n,
-        "reason": "; ".join(dict.fromkeys(filter(None, [estimate.reason, found.reason, note]))),
+        "reason": "; ".join(dict.fromkeys(filter(None, [estimate.reason, test.reason, note]))),
     }

@@ -52,11 +52,11 @@ def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str =
     table["sd"] = runs.agg(lambda totals: sample_sd(totals.to_numpy()).value)
     table["difference"] = 100 * (table["score"] - table["original_same"])
     table["n_runs"] = runs.size().reindex(table.index, fill_value=0)
-    there = cells["there"].reindex(table.index, fill_value=0)
+    n_cells = cells["there"].reindex(table.index, fill_value=0)
     undefined = cells["why"].reindex(table.index, fill_value="")
     table["reason"] = [
         why or _reason(bool(lacking), count, len(wanted))
-        for lacking, count, why in zip(table["score"].isna(), there, undefined, strict=True)
+        for lacking, count, why in zip(table["score"].isna(), n_cells, undefined, strict=True)
     ]
     table["included_rejected"] = cells["marked"].reindex(table.index, fill_value=False).astype(bool)
     return table.reset_index()
@@ -77,10 +77,10 @@ def dataset_averages(totals: pd.DataFrame) -> pd.DataFrame:
         n_datasets=("dataset", "nunique"),
     )
     table["difference"] = 100 * (table["score"] - table["original_same"])
-    there = totals.groupby("model", sort=False)["dataset"].nunique().reindex(table["model"]).to_numpy()
+    n_datasets = totals.groupby("model", sort=False)["dataset"].nunique().reindex(table["model"]).to_numpy()
     table["reason"] = [
         "" if count == total else f"rests on {count} of {total} data sets"
-        for count, total in zip(table["n_datasets"], there, strict=True)
+        for count, total in zip(table["n_datasets"], n_datasets, strict=True)
     ]
     return table[["model", "original", "score", "sd", "original_same", "difference", "n_datasets", "reason"]]
 
@@ -115,10 +115,10 @@ def size_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
     families of one model, are not in it. Columns: family, parameters (millions), model, original, the axes, the total.
     """
     table = axis_table(scores, include_rejected=include_rejected)
-    found = [_SIZE.search(name) for name in table["model"]]
+    matches = [_SIZE.search(name) for name in table["model"]]
     table["family"] = [_SIZE.sub("", name, count=1) for name in table["model"]]
     scale = {"m": 1.0, "b": 1000.0}
-    table["parameters"] = [float(m[1]) * scale[m[2].lower()] if m else float("nan") for m in found]
+    table["parameters"] = [float(m[1]) * scale[m[2].lower()] if m else float("nan") for m in matches]
     table = table[table["parameters"].notna()]
     table = table[table.groupby("family")["parameters"].transform("nunique") > 1]
     columns = ["family", "parameters", "model", "original", *Axes.of(scores).names]
@@ -139,10 +139,10 @@ def _whole(counted: pd.DataFrame) -> pd.DataFrame:
     return counted[of_run == counted.groupby(_CELL)["transformation"].transform("nunique")]
 
 
-def _reason(undefined: bool, there: int, wanted: int) -> str:
-    if not there:
+def _reason(undefined: bool, scored: int, wanted: int) -> str:
+    if not scored:
         return "no transformation of it was evaluated"
-    rests = f"rests on {there} of {wanted} transformations" if there < wanted else ""
+    rests = f"rests on {scored} of {wanted} transformations" if scored < wanted else ""
     return f"an axis has no score: {rests}" if undefined else rests
 
 
@@ -166,19 +166,19 @@ def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected
         difference=100 * (joined["score"] - joined["original"]),
         included_rejected=joined["status"] == "included_rejected",
     )
-    made = [
+    records = [
         _transformation(dict(zip(_KEYS, key, strict=True)), part) for key, part in joined.groupby(_KEYS, sort=False)
     ]
     columns = [*_KEYS, "n_datasets", "n_items", "original", "score", "difference", "difference_all", "reason"]
-    table = pd.DataFrame(made, columns=[*columns, "included_rejected"])
+    table = pd.DataFrame(records, columns=[*columns, "included_rejected"])
     return in_order(table).reset_index(drop=True)
 
 
 def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, object]:
     """One row, from those of its data sets and seeds."""
-    there = part[part["difference"].notna()]
+    scored = part[part["difference"].notna()]
     numbers = ["original", "score", "difference", "difference_all"]
-    means = there.groupby("dataset", sort=False)[numbers].mean(skipna=False).mean(skipna=False)
+    means = scored.groupby("dataset", sort=False)[numbers].mean(skipna=False).mean(skipna=False)
     lost = part[part["difference"].isna()]
     reasons = f"{len(lost)} of {len(part)} data sets and seeds have no score" if len(lost) else ""
     if len(lost):
@@ -187,8 +187,8 @@ def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, 
     return {
         **key,
         **{str(name): value for name, value in means.items()},
-        "n_datasets": there["dataset"].nunique(),
-        "n_items": int(there["n"].sum()),
+        "n_datasets": scored["dataset"].nunique(),
+        "n_items": int(scored["n"].sum()),
         "reason": reasons,
         "included_rejected": bool(part["included_rejected"].any()),
     }
@@ -233,7 +233,7 @@ def profile_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd
     orderings = long.groupby("model")["axis"].agg(" > ".join)
     long["ordering"] = long["model"].map(orderings)
     common = long["ordering"].map(orderings.value_counts())
-    place = long["model"].map({model: number for number, model in enumerate(differences.index)})
-    keys = pd.DataFrame({"common": -common, "ordering": long["ordering"], "place": place, "rank": long["rank"]})
-    order = keys.sort_values(["common", "ordering", "place", "rank"]).index
+    position = long["model"].map({model: number for number, model in enumerate(differences.index)})
+    keys = pd.DataFrame({"common": -common, "ordering": long["ordering"], "position": position, "rank": long["rank"]})
+    order = keys.sort_values(["common", "ordering", "position", "rank"]).index
     return long.loc[order, _COLUMNS].reset_index(drop=True)

@@ -57,8 +57,8 @@ def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The scores that both studies have, side by side, and how many of each that leaves out."""
     sources = ((first, False), (second, True))
-    found = [with_originals(counting_scores(scores, include), scores) for scores, include in sources]
-    defined = [rows[rows["why"] == ""] for rows in found]
+    paired = [with_originals(counting_scores(scores, include), scores) for scores, include in sources]
+    defined = [rows[rows["why"] == ""] for rows in paired]
     common = defined[0][_RUN].merge(defined[1][_RUN])
     pairs = [averaged(rows.merge(common, on=_RUN)) for rows in defined]
     added = pairs[1][[*_CELL, "score", "difference", "included_rejected"]]
@@ -66,7 +66,7 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     both = both.merge(added, on=_CELL, suffixes=("_1", "_2"))
     sides = {f"{old}_{number}": new for number, side in enumerate(_SIDES, 1) for old, new in _names_of(side).items()}
     both = both.rename(columns=sides)
-    lost = [len(rows) - len(common) for rows in found]
+    lost = [len(rows) - len(common) for rows in paired]
     failed = [int(pair["n_failed"].sum()) for pair in pairs]
     notes = [f"without {lost[0]} scores of the first study and {lost[1]} of the second that the other lacks"] * any(
         lost
@@ -124,12 +124,18 @@ def prompt_table(
     original (score of whole data sets), score, difference (to the originals of the same items, points), change
     (difference less the first's), n_datasets, n_models, included_rejected, reason.
     """
-    own = lengths[(lengths["name"] != lengths["axis"]) & (lengths["name"] != OVERALL)] if len(lengths) else lengths
-    edits = own.set_index(["name", "generator"])[_OF_LENGTHS] if len(lengths) else pd.DataFrame(columns=_OF_LENGTHS)
-    made = [_similarities(judgements), edits, _scores(scores)]
-    names = in_order({str(name) for part in made if len(part) for name in part.index.unique(0)})
+    of_transformations = (
+        lengths[(lengths["name"] != lengths["axis"]) & (lengths["name"] != OVERALL)] if len(lengths) else lengths
+    )
+    edits = (
+        of_transformations.set_index(["name", "generator"])[_OF_LENGTHS]
+        if len(lengths)
+        else pd.DataFrame(columns=_OF_LENGTHS)
+    )
+    parts = [_similarities(judgements), edits, _scores(scores)]
+    names = in_order({str(name) for part in parts if len(part) for name in part.index.unique(0)})
     places = pd.MultiIndex.from_product([names, scores], names=["name", "prompts"])
-    table = pd.concat([part.reindex(places) for part in made], axis=1)
+    table = pd.concat([part.reindex(places) for part in parts], axis=1)
     table["change"] = table["difference"] - table.xs(next(iter(scores)), level="prompts")["difference"]
     counts = ["n_judged", "n_judges", "n_datasets", "n_models"]
     table[counts] = table[counts].fillna(0).astype(int)
@@ -141,14 +147,14 @@ def prompt_table(
 
 def _scores(studies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Means over models and data sets of what all studies have, by transformation and prompts."""
-    found = {
-        name: with_originals(counting_scores(scores, include_rejected=place > 0), scores)
-        for place, (name, scores) in enumerate(studies.items())
+    paired = {
+        name: with_originals(counting_scores(scores, include_rejected=number > 0), scores)
+        for number, (name, scores) in enumerate(studies.items())
     }
-    defined = [rows.loc[rows["why"] == "", _PROMPT_RUN] for rows in found.values()]
-    common = functools.reduce(lambda one, other: one.merge(other, on=_PROMPT_RUN), defined)
+    defined = [rows.loc[rows["why"] == "", _PROMPT_RUN] for rows in paired.values()]
+    common = functools.reduce(lambda first, second: first.merge(second, on=_PROMPT_RUN), defined)
     parts = []
-    for name, rows in found.items():
+    for name, rows in paired.items():
         pairs = averaged(rows.merge(common, on=_PROMPT_RUN))
         pairs = pairs.drop(columns="original").rename(columns={"original_all": "original"})
         groups = pairs.groupby("transformation")
@@ -165,8 +171,8 @@ def _similarities(judgements: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Mean judgements of outputs that all studies' judges scored alike, by transformation and prompts."""
     rows = []
     every = pd.concat([frame.assign(prompts=name) for name, frame in judgements.items()], ignore_index=True)
-    for name, own in every.groupby("transformation") if len(every) else ():
-        wide = own.pivot_table("score", _PLACE, [*_JUDGE, "prompts"])
+    for name, judged in every.groupby("transformation") if len(every) else ():
+        wide = judged.pivot_table("score", _PLACE, [*_JUDGE, "prompts"])
         studies = pd.Series(1, wide.columns).groupby(level=_JUDGE).sum()
         alike = studies.index[studies == len(judgements)]
         wide = wide.loc[:, [column[:-1] in alike for column in wide.columns]].dropna()

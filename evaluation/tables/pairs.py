@@ -51,8 +51,8 @@ def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     rows["original"] = np.where(dropped, same.to_numpy(float), rows["original_all"].to_numpy(float))
     undefined = rows[["score", "original"]].isna().any(axis=1).to_numpy(bool)
     unsaid = np.where(rows["score"].isna(), NO_SCORE, np.where(dropped, EARLIER, NO_ORIGINAL))
-    said = np.where(rows["reason"].str.contains("undefined"), rows["reason"], unsaid)
-    return rows.assign(why=np.where(undefined, said, ""))
+    why = np.where(rows["reason"].str.contains("undefined"), rows["reason"], unsaid)
+    return rows.assign(why=np.where(undefined, why, ""))
 
 
 def paired_scores(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -75,9 +75,11 @@ def shared_scores(scores: pd.DataFrame, include_rejected: bool) -> tuple[pd.Data
     keys = ["dataset", "transformation", "seed"]
     models = defined.groupby(keys)["model"].transform("nunique")
     shared = defined[models == defined["model"].nunique()]
-    total, left = (len(some.drop_duplicates(keys)) for some in (rows, shared))
+    total, shared_n = (len(some.drop_duplicates(keys)) for some in (rows, shared))
     what = "data sets x transformations" + (" x seeds" if rows["seed"].nunique() > 1 else "")
-    return averaged(shared), f"without {total - left} of {total} {what} that not every model has" * (left < total)
+    return averaged(shared), f"without {total - shared_n} of {total} {what} that not every model has" * (
+        shared_n < total
+    )
 
 
 def whole_data_sets(counted: pd.DataFrame) -> pd.DataFrame:
@@ -87,8 +89,8 @@ def whole_data_sets(counted: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["dataset", "transformation", "seed"]
     wanted = counted.drop_duplicates(keys).groupby("dataset").size()
-    there = counted.groupby(["model", "dataset"])["seed"].transform("size")
-    return counted[there == counted["dataset"].map(wanted)]
+    runs = counted.groupby(["model", "dataset"])["seed"].transform("size")
+    return counted[runs == counted["dataset"].map(wanted)]
 
 
 def averaged(rows: pd.DataFrame) -> pd.DataFrame:

@@ -39,7 +39,9 @@ def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = No
     table["mean"] = grid.mean(axis=1, skipna=False).to_numpy()
     kinds = list(dict.fromkeys(types[str(task)] for task in grid))
     of = {kind: [task for task in grid if types[str(task)] == kind] for kind in kinds}
-    by_kind = pd.DataFrame({kind: grid[own].mean(axis=1, skipna=False) for kind, own in of.items()}, index=models)
+    by_kind = pd.DataFrame(
+        {kind: grid[tasks_of_kind].mean(axis=1, skipna=False) for kind, tasks_of_kind in of.items()}, index=models
+    )
     table["category_mean"] = by_kind.mean(axis=1, skipna=False).to_numpy()
     for name in ENDS:
         if name in counted:
@@ -93,10 +95,10 @@ def split_half_table(
         grid = mine.groupby(["model", "dataset"], sort=False)["score"].mean().unstack("dataset")
         tasks = mine.drop_duplicates("dataset").set_index("dataset")["task_type"].reindex(grid.columns)
         rng = stream(seed, "split_half", axis)
-        found = split_half(grid.to_numpy(), tasks.tolist(), n_splits=n_splits, rng=rng)
-        reason = "; ".join(filter(None, [found.reason, note]))
+        reliability = split_half(grid.to_numpy(), tasks.tolist(), n_splits=n_splits, rng=rng)
+        reason = "; ".join(filter(None, [reliability.reason, note]))
         rows.append(
-            {"axis": axis, "rho": found.value, "n_splits": found.n, "n_datasets": grid.shape[1]}
+            {"axis": axis, "rho": reliability.value, "n_splits": reliability.n, "n_datasets": grid.shape[1]}
             | {"n_models": grid.shape[0], "reason": reason}
         )
     return pd.DataFrame(rows, columns=["axis", "rho", "n_splits", "n_datasets", "n_models", "reason"])
@@ -125,10 +127,10 @@ def ranking_table(
     grid = scored.pivot(index="model", columns="dataset", values=value).reindex(models)
     task_of = scored.drop_duplicates("dataset").set_index("dataset")["task_type"]
     table = board(grid[list(task_of.index)], {str(name): str(kind) for name, kind in task_of.items()}, seed=seed)
-    there, known = grid.shape[1], totals["dataset"].nunique()
-    if there < known:
-        lacking = f"{there} of {known} data sets have scores"
-        table["reason"] = ["; ".join(filter(None, [lacking, own])) for own in table["reason"]]
+    n_scored, n_datasets = grid.shape[1], totals["dataset"].nunique()
+    if n_scored < n_datasets:
+        lacking = f"{n_scored} of {n_datasets} data sets have scores"
+        table["reason"] = ["; ".join(filter(None, [lacking, reason])) for reason in table["reason"]]
     return table
 
 
@@ -145,15 +147,15 @@ def _tau_of_total(shared: pd.DataFrame, note: str, axes: Axes) -> dict[str, obje
 def _tau(name: str, axis: str, part: pd.DataFrame, note: str) -> dict[str, object]:
     """A row of Table 4: tau on each data set, of the means over the transformations in `part`."""
     means = part.groupby(["dataset", "model"], sort=False, as_index=False)[["score", "original"]].mean()
-    found = [
+    estimates = [
         kendall(mine["original"].to_numpy(float), mine["score"].to_numpy(float))
         for _, mine in means.groupby("dataset", sort=False)
     ]
-    taus = [one.value for one in found if not one.reason]
-    reasons = list(dict.fromkeys(one.reason for one in found if one.reason))
+    taus = [tau.value for tau in estimates if not tau.reason]
+    reasons = list(dict.fromkeys(tau.reason for tau in estimates if tau.reason))
     if reasons:
-        reasons = [f"undefined on {len(found) - len(taus)} of {len(found)} data sets: {'; '.join(reasons)}"]
-    if not found:
+        reasons = [f"undefined on {len(estimates) - len(taus)} of {len(estimates)} data sets: {'; '.join(reasons)}"]
+    if not estimates:
         reasons = [NOTHING]
     return {
         "name": name,

@@ -54,7 +54,7 @@ def decision_at(verdict: Verdict, rule: AcceptanceSpec) -> str:
     The rules may differ in their threshold; means and intervals do not depend on it. Undecided without summaries, where
     its raters are to be looked at, and where judges decide with people and are refused.
     """
-    if verdict.decision_unchecked or not verdict.questions or any(one.reason for one in verdict.judged):
+    if verdict.decision_unchecked or not verdict.questions or any(mean.reason for mean in verdict.judged):
         return "undecided"
     if verdict.judged:
         return together(verdict, verdict.judged, rule)[0]
@@ -86,7 +86,7 @@ def needs(scores: pd.DataFrame, scopes: Collection[Scope]) -> pd.DataFrame:
             for code in first["language"].split(", ")
         ]
         if all(by_language):
-            needed = frozenset(scope for found in by_language for scope in found)
+            needed = frozenset(scope for scopes_of_language in by_language for scope in scopes_of_language)
             scored = bool((part["status"] != "left_out").all())
             rows.append({"dataset": dataset, "transformation": transformation, "scopes": needed, "scored": scored})
     return pd.DataFrame(rows, columns=["dataset", "transformation", "scopes", "scored"])
@@ -119,16 +119,16 @@ def resampled_acceptance(
     rated = ratings.drop(columns="language").merge(facts, left_on="pair_id", right_index=True)
     raters = pd.Index(sorted(ratings["rater_id"].unique()))
     drawn = stream(seed, "raters").integers(0, max(len(raters), 1), size=(n_resamples, len(raters)))
-    found = {}
+    accepted = {}
     for group in dict.fromkeys(map(_group, verdicts)):
-        one = next(verdict for verdict in verdicts if _group(verdict) == group)
-        own = rated[np.logical_and.reduce([rated[name] == value for name, value in group])]
+        first = next(verdict for verdict in verdicts if _group(verdict) == group)
+        of_group = rated[np.logical_and.reduce([rated[name] == value for name, value in group])]
         rng = stream(seed, "pairs", *(value for _, value in group))
-        found[group] = _accepted(own, one, design, _Raters(raters, drawn), rng)
+        accepted[group] = _accepted(of_group, first, design, _Raters(raters, drawn), rng)
     columns: dict[object, Bools] = {}
     for verdict in verdicts:  # of several on one scope the strictest holds
         scope = scope_of(verdict)
-        columns[scope] = columns.get(scope, np.ones(n_resamples, np.bool_)) & found[_group(verdict)]
+        columns[scope] = columns.get(scope, np.ones(n_resamples, np.bool_)) & accepted[_group(verdict)]
     table = pd.DataFrame(dict(enumerate(columns.values())))
     table.columns = pd.Index(list(columns), tupleize_cols=False)
     return table
@@ -152,22 +152,26 @@ def _group(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     return tuple(parts)
 
 
-def _accepted(own: pd.DataFrame, verdict: Verdict, design: Design, raters: _Raters, rng: np.random.Generator) -> Bools:
+def _accepted(
+    ratings: pd.DataFrame, verdict: Verdict, design: Design, raters: _Raters, rng: np.random.Generator
+) -> Bools:
     """Whether each resample of one group's ratings is accepted."""
     n_resamples = len(raters.drawn)
-    if own.empty or verdict.decision_unchecked or not verdict.questions or _lacks(verdict, design):
+    if ratings.empty or verdict.decision_unchecked or not verdict.questions or _lacks(verdict, design):
         return np.zeros(n_resamples, np.bool_)
-    asked = [own[own["question"] == one.question] for one in verdict.questions if one.kind == "rating"]
-    size = max(len(part) for part in asked)
+    by_question = [
+        ratings[ratings["question"] == summary.question] for summary in verdict.questions if summary.kind == "rating"
+    ]
+    size = max(len(part) for part in by_question)
     rows = max(1, _AT_ONCE // size)
-    made = []
+    parts = []
     for start in range(0, n_resamples, rows):
         drawn = _Raters(raters.names, raters.drawn[start : start + rows])
         # The same numbers for each question: where these have the same pairs, the same pairs are drawn.
-        where = rng.random((len(drawn.drawn), own["pair_id"].nunique()))
-        ends = (_ends(part, design, drawn, where) for part in asked)
-        made.append(np.logical_and.reduce([outcomes(*found, short("", design.rule)) == "accepted" for found in ends]))
-    return np.concatenate(made)
+        where = rng.random((len(drawn.drawn), ratings["pair_id"].nunique()))
+        ends = (_ends(part, design, drawn, where) for part in by_question)
+        parts.append(np.logical_and.reduce([outcomes(*end, short("", design.rule)) == "accepted" for end in ends]))
+    return np.concatenate(parts)
 
 
 def _lacks(verdict: Verdict, design: Design) -> bool:
@@ -182,44 +186,46 @@ def _with_mean(summary: Summary, mean: float) -> Summary:
     return summary.model_copy(update={"mean": mean, "low": mean, "high": mean})
 
 
-def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> _Ends:
+def _ends(ratings: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> _Ends:
     """Means of one question and the rule's intervals, in each resample."""
     from scipy import sparse  # noqa: PLC0415 (who only looks at pages goes without)
 
     if design.rule.stop == "anytime":
-        return _anytime(own, design, where)
-    pair, names = pd.factorize(own["pair_id"], sort=True)
-    scale = _scale_of(own, design)
-    order, value = _places(where, len(names)), own["value"].to_numpy(np.float64)
+        return _anytime(ratings, design, where)
+    pair, names = pd.factorize(ratings["pair_id"], sort=True)
+    scale = _scale_of(ratings, design)
+    order, value = _places(where, len(names)), ratings["value"].to_numpy(np.float64)
     if design.rule.interval == "pairs":
-        sums, counts = (np.bincount(pair, weights).astype(np.float64)[order] for weights in (value, np.ones(len(own))))
-        found = over_pairs(sums, counts)
-        found = bounded(found, sums, counts, scale) if design.bounded else found
-        return found.value, found.low, found.high
-    rater = raters.names.get_indexer(pd.Index(own["rater_id"]))
+        sums, counts = (
+            np.bincount(pair, weights).astype(np.float64)[order] for weights in (value, np.ones(len(ratings)))
+        )
+        mean = over_pairs(sums, counts)
+        mean = bounded(mean, sums, counts, scale) if design.bounded else mean
+        return mean.value, mean.low, mean.high
+    rater = raters.names.get_indexer(pd.Index(ratings["rater_id"]))
     shape = (len(raters.names), len(names))
-    tables = [sparse.csr_array((given, (rater, pair)), shape) for given in (value, np.ones(len(own)))]
+    tables = [sparse.csr_array((weights, (rater, pair)), shape) for weights in (value, np.ones(len(ratings)))]
     chosen, taken = _times(raters.drawn, shape[0]), _times(order, shape[1])
     by_pair = [np.take_along_axis(np.asarray(chosen @ table), order, axis=1) for table in tables]
     by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters.drawn, axis=1) for table in tables]
     with np.errstate(invalid="ignore", divide="ignore"):  # where none of the raters drawn rated any of these pairs
-        found = over_pairs_and_raters(*by_pair, *by_rater)
+        mean = over_pairs_and_raters(*by_pair, *by_rater)
         if design.bounded:
-            found = bounded(found, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
-        return found.value, found.low, found.high
+            mean = bounded(mean, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
+        return mean.value, mean.low, mean.high
 
 
-def _anytime(own: pd.DataFrame, design: Design, where: Floats) -> _Ends:
+def _anytime(ratings: pd.DataFrame, design: Design, where: Floats) -> _Ends:
     """The same by the confidence sequence, over the pairs in their order."""
-    done = own.groupby("turn")["value"].mean().to_numpy(np.float64)
+    done = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
     drawn = done[np.sort(_places(where, len(done)), axis=1)]  # a resample comes in the order of its pairs
     mean = drawn.mean(axis=1)
-    return mean, *holding(confidence_sequence(drawn, _scale_of(own, design)), mean)
+    return mean, *holding(confidence_sequence(drawn, _scale_of(ratings, design)), mean)
 
 
-def _scale_of(own: pd.DataFrame, design: Design) -> tuple[float, float]:
+def _scale_of(ratings: pd.DataFrame, design: Design) -> tuple[float, float]:
     """The ends of the scale of the one question that ratings answer."""
-    points = design.asked(str(own["question"].iat[0])).scale
+    points = design.asked(str(ratings["question"].iat[0])).scale
     return float(points[0]), float(points[-1])
 
 

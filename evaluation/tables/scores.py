@@ -42,7 +42,7 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
         _refuse_others(
             scores["transformation"], (ORIGINAL, *TRANSFORMATIONS), "transformation"
         )  # whose axis nobody said
-        axes = {name: one.axis for name, one in TRANSFORMATIONS.items()} | {ORIGINAL: ORIGINAL}
+        axes = {name: kind.axis for name, kind in TRANSFORMATIONS.items()} | {ORIGINAL: ORIGINAL}
         scores = scores.assign(axis=scores["transformation"].map(axes))
     htebs = scores["transformation"].isin([ORIGINAL, *TRANSFORMATIONS])
     _refuse_others(scores.loc[htebs, "axis"], (ORIGINAL, *AXES), "axis")
@@ -57,27 +57,27 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _said(scores: pd.DataFrame) -> dict[str, Any]:
     """What rows may leave unsaid, as a whole column or in some rows: a frame read from CSV has nothing for empty."""
-    said = {name: scores.get(name, value) for name, value in _UNSAID.items()}
+    columns = {name: scores.get(name, value) for name, value in _UNSAID.items()}
     for name in ("task_type", "reason", "failed_policy"):
         if name in scores:
-            said[name] = scores[name].astype(object).where(scores[name].notna(), "").astype(str)
+            columns[name] = scores[name].astype(object).where(scores[name].notna(), "").astype(str)
     if "n_failed" in scores:
-        said["n_failed"] = np.nan_to_num(numbers(scores["n_failed"], "scores")).astype(np.int64)
-    return said
+        columns["n_failed"] = np.nan_to_num(numbers(scores["n_failed"], "scores")).astype(np.int64)
+    return columns
 
 
 def _on_scale(column: pd.Series) -> Floats:
     """The scores as numbers, NaN where there is none."""
-    found = numbers(column, "scores")
-    if (off := np.abs(found) > 1 + _ROUNDING).any():
-        what = f"{found[off.argmax()]:g} is no score from -1 to 1 ({off.sum()} of {len(off)} are none)"
+    scores = numbers(column, "scores")
+    if (off := np.abs(scores) > 1 + _ROUNDING).any():
+        what = f"{scores[off.argmax()]:g} is no score from -1 to 1 ({off.sum()} of {len(off)} are none)"
         raise ValueError(f"scores: {what}; divide percentages by 100")
-    return found
+    return scores
 
 
-def _refuse_others(column: pd.Series, known: Iterable[str], what: str) -> None:
-    names = list(known)
-    if strange := [one for one in column.unique() if one not in names]:
+def _refuse_others(column: pd.Series, allowed: Iterable[str], what: str) -> None:
+    names = list(allowed)
+    if strange := [name for name in column.unique() if name not in names]:
         raise ValueError(f"scores: unknown {what} {strange[0]!r}; {nearest(str(strange[0]), names)}")
 
 
@@ -138,7 +138,7 @@ def axis_table(
     on_total = paired[paired["axis"].isin(axes.of_total)]
     counts = on_total if len(on_total) else paired
     first = counts.drop_duplicates(["model", "dataset"])  # each model and data set with the original's score
-    own = dict(iter(first.groupby("model", sort=False)["original_all"]))
+    whole_scores = dict(iter(first.groupby("model", sort=False)["original_all"]))
     models = scores["model"].drop_duplicates()
     values, *beside = (axis_means(paired, name, axes).reindex(models) for name in ("score", "original", "difference"))
     why = failures(scores)
@@ -147,12 +147,12 @@ def axis_table(
     rows = []
     for model in models:
         mine = parts.get(model, by_transformation.head(0))
-        whole = own.get(model, first["original_all"].head(0))
+        whole = whole_scores.get(model, first["original_all"].head(0))
         row: dict[str, object] = {"model": model, "n_datasets": len(whole), "n_failed": int(mine["n_failed"].sum())}
         row["original"] = mean(whole)
         for name in axes.names:
             row[name] = values.at[model, name]
-            row |= {f"{name}_{end}": one.at[model, name] for end, one in zip(_BESIDE, beside, strict=True)}
+            row |= {f"{name}_{end}": table.at[model, name] for end, table in zip(_BESIDE, beside, strict=True)}
         for axis in axes.shown:
             part = mine[mine["axis"] == axis]
             row[f"{axis}_reason"] = why.get(model) or _coverage(part, first["dataset"].nunique(), wanted[axis])
@@ -295,9 +295,9 @@ def _lacking(row: Mapping[str, Any], axes: Sequence[str]) -> str:
 
 def _incomplete(mine: pd.DataFrame, wanted: Mapping[str, Sequence[str]]) -> str:
     """How many of the study's transformations (`wanted`, by axis) a total rests on; empty if on all."""
-    there = mine.loc[mine["axis"].isin(list(wanted)), "transformation"].nunique()
+    n_scored = mine.loc[mine["axis"].isin(list(wanted)), "transformation"].nunique()
     number = sum(map(len, wanted.values()))
-    return f"rests on {there} of {number} transformations" if there < number else ""
+    return f"rests on {n_scored} of {number} transformations" if n_scored < number else ""
 
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:

@@ -61,13 +61,13 @@ def threshold_table(
     """
     ground = _ScoreBasis.of(scores, verdicts)
     marks: dict[str, Any] = marks_of(verdicts)
-    parts, known = [], {}
+    parts, totals = [], {}
     for threshold in thresholds:
         decisions = [decision_at(verdict, _at(rule, threshold)) for verdict in verdicts]
         accepted = accepted_scopes(verdicts, decisions)
-        if accepted not in known:  # neighbouring thresholds mostly let in the same
-            known[accepted] = ground.totals(accepted)
-        part = known[accepted].assign(threshold=threshold, n_scopes=len(accepted), **marks)
+        if accepted not in totals:  # neighbouring thresholds mostly let in the same
+            totals[accepted] = ground.totals(accepted)
+        part = totals[accepted].assign(threshold=threshold, n_scopes=len(accepted), **marks)
         parts.append(part.assign(accepted=", ".join(ground.counting(accepted))))
     axes = ground.axes
     columns = ["threshold", "model", "original", *axes.names, f"{axes.total}_difference"]
@@ -101,15 +101,15 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
     ground = _ScoreBasis.of(scores, verdicts)
     marks: dict[str, Any] = marks_of(verdicts)
     now = ground.totals(accepted_scopes(verdicts, [verdict.decision for verdict in verdicts])).set_index("model")
-    patterns, place, times = np.unique(accepted.to_numpy(bool), axis=0, return_inverse=True, return_counts=True)
-    found = [ground.totals(frozenset(accepted.columns[pattern])).set_index("model") for pattern in patterns]
+    patterns, pattern_of, times = np.unique(accepted.to_numpy(bool), axis=0, return_inverse=True, return_counts=True)
+    totals = [ground.totals(frozenset(accepted.columns[pattern])).set_index("model") for pattern in patterns]
     rows = []
     for model in now.index:
         for name in ground.axes.names:
-            values = np.array([one.at[model, name] for one in found], dtype=np.float64)
-            why = [str(one.at[model, _why(name)]) for one in found]
+            values = np.array([table.at[model, name] for table in totals], dtype=np.float64)
+            why = [str(table.at[model, _why(name)]) for table in totals]
             row = {"model": model, "name": name, "value": now.at[model, name], "n_resamples": len(accepted)}
-            row |= _interval(values[place.ravel()], _undefined(why, times, len(accepted)))
+            row |= _interval(values[pattern_of.ravel()], _undefined(why, times, len(accepted)))
             if bool(now[name].isna().loc[model]) and not row["reason"]:
                 row["reason"] = now.at[model, _why(name)]
             rows.append({**row, **marks})

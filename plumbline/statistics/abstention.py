@@ -73,7 +73,7 @@ def abstention(confidence: Sequence[float] | Floats, metric: Sequence[float] | F
     ranked = np.sort(sure)
     thresholds = ranked[[_gone(rate, len(sure)) for rate in RATES]]
     flat = oracle[0] * (RATES[-1] - RATES[0])
-    best, area = (float(np.trapezoid(one, RATES)) for one in (oracle, curve))
+    best, area = (float(np.trapezoid(scores, RATES)) for scores in (oracle, curve))
     reason = "all queries have the same score" if np.ptp(scored) == 0 else ""
     value = math.nan if reason or best == flat else float((area - flat) / (best - flat))
     return Abstention(
@@ -105,18 +105,18 @@ def nauc_error(
     sure, scored = np.asarray(confidence, dtype=np.float64), np.asarray(metric, dtype=np.float64)
     if math.isnan(abstention(sure, scored).nauc):
         return math.nan
-    n, rows, made = len(sure), max(1, _AT_ONCE // len(sure)), []
+    n, rows, parts = len(sure), max(1, _AT_ONCE // len(sure)), []
     for start in range(0, n_resamples, rows):
         size = min(rows, n_resamples - start)
         drawn = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)
         curve, oracle = _curves(sure, scored, drawn), _curves(scored, scored, drawn)
         flat = oracle[:, 0] * (RATES[-1] - RATES[0])
-        area, best = (np.trapezoid(one, RATES, axis=1) - flat for one in (curve, oracle))
+        area, best = (np.trapezoid(scores, RATES, axis=1) - flat for scores in (curve, oracle))
         varied = np.ptp(oracle, axis=1) > 0
-        made.append(np.divide(area, best, out=np.full(size, np.nan), where=varied & (best != 0)))
-    found = np.concatenate(made)
-    found = found[np.isfinite(found)]
-    return float(found.std(ddof=1)) if len(found) >= max(2, DEFINED_SHARE * n_resamples) else math.nan
+        parts.append(np.divide(area, best, out=np.full(size, np.nan), where=varied & (best != 0)))
+    naucs = np.concatenate(parts)
+    naucs = naucs[np.isfinite(naucs)]
+    return float(naucs.std(ddof=1)) if len(naucs) >= max(2, DEFINED_SHARE * n_resamples) else math.nan
 
 
 def _curves(confidence: Floats, metric: Floats, drawn: Floats) -> Floats:
@@ -126,12 +126,12 @@ def _curves(confidence: Floats, metric: Floats, drawn: Floats) -> Floats:
     sizes = np.add.reduceat(drawn[:, order], starts, axis=1)
     sums = np.add.reduceat(drawn[:, order] * metric[order], starts, axis=1)
     upto, lost, row = sizes.cumsum(axis=1), sums.cumsum(axis=1), np.arange(len(drawn))
-    made = []
+    columns = []
     for gone in (_gone(rate, n) for rate in RATES):
         at = (upto <= gone).sum(axis=1)  # the group of which some go: all before it do
         share = (gone - upto[row, at] + sizes[row, at]) / sizes[row, at]
-        made.append((lost[:, -1] - lost[row, at] + (1 - share) * sums[row, at]) / (n - gone))
-    return np.stack(made, axis=1)
+        columns.append((lost[:, -1] - lost[row, at] + (1 - share) * sums[row, at]) / (n - gone))
+    return np.stack(columns, axis=1)
 
 
 def _curve(confidence: Floats, metric: Floats) -> Floats:

@@ -73,20 +73,20 @@ class Mean:
         """
         from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
 
-        found = np.asarray(special.stdtr(self.freedom, (self.value - threshold) / self.error))
+        probability = np.asarray(special.stdtr(self.freedom, (self.value - threshold) / self.error))
         if np.isnan(self.units).all() or math.isnan(threshold):
-            return found
+            return probability
         bottom, top = self.scale
         above = self.value >= threshold
         room = np.where(above, self.value - bottom, top - self.value)
         with np.errstate(invalid="ignore", divide="ignore"):
             missed = np.clip(1 - np.abs(self.value - threshold) / room, 0, 1) ** self.units
         missed = np.where(self.value == threshold, 1.0, missed)
-        return np.where(above, np.fmin(found, 1 - missed), np.fmax(found, missed))
+        return np.where(above, np.fmin(probability, 1 - missed), np.fmax(probability, missed))
 
 
 def bounded(
-    found: Mean, sums: Floats, counts: Floats, scale: tuple[float, float], raters: Floats | float = math.inf
+    mean: Mean, sums: Floats, counts: Floats, scale: tuple[float, float], raters: Floats | float = math.inf
 ) -> Mean:
     """A mean over pairs whose interval reaches as far as what n pairs may not have shown.
 
@@ -103,15 +103,15 @@ def bounded(
     middle = np.sort(values, axis=-1)[..., n // 2]
     most = (2 * (values == middle[..., None]).sum(axis=-1) > n) & (n > 1)
     pairs = counts.sum(axis=-1) ** 2 / (counts**2).sum(axis=-1)
-    units = np.where(np.isnan(found.error), np.minimum(pairs, raters), pairs)
-    return replace(found, units=np.where(most, units, np.nan), scale=scale)
+    units = np.where(np.isnan(mean.error), np.minimum(pairs, raters), pairs)
+    return replace(mean, units=np.where(most, units, np.nan), scale=scale)
 
 
 def effective_raters(counts: Floats) -> Floats:
     """As many raters with equal shares of the work as would say as much of other raters; NaN where too few do."""
     effective = counts.sum(axis=-1) ** 2 / (counts**2).sum(axis=-1)
-    found: Floats = np.where(effective < _FEWEST_RATERS, np.nan, effective)
-    return found
+    raters: Floats = np.where(effective < _FEWEST_RATERS, np.nan, effective)
+    return raters
 
 
 def over_pairs(sums: Floats, counts: Floats) -> Mean:
@@ -180,8 +180,8 @@ def _effective(share: Mean, pairs: int) -> Floats:
     p, error = share.value, share.error
     unknown = np.isnan(error) | (p <= 0) | (p >= 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = np.where(unknown, float(pairs), np.minimum(p * (1 - p) / error**2, float(pairs)))
-    return found
+        answers: Floats = np.where(unknown, float(pairs), np.minimum(p * (1 - p) / error**2, float(pairs)))
+    return answers
 
 
 def of_median(values: Floats) -> tuple[float, float, float]:
@@ -235,8 +235,8 @@ def quantile(freedom: Floats, sure: float = (1 + CONFIDENCE) / 2) -> Floats:
 def _freedom(error_times: Floats) -> Floats:
     """The degrees of freedom whose t distribution has this upper quantile; the normal one's is at infinity."""
     with np.errstate(divide="ignore"):
-        found: Floats = 1 / np.interp(error_times, *_quantiles())
-    return found
+        freedom: Floats = 1 / np.interp(error_times, *_quantiles())
+    return freedom
 
 
 @functools.cache
@@ -332,9 +332,9 @@ def bca(
     n = int(counts.sum())
     whole = counts @ features
     estimate = float(statistic(whole[None])[0])
-    found = statistic(generator.multinomial(n, counts / n, size=RESAMPLES) @ features)
+    resampled = statistic(generator.multinomial(n, counts / n, size=RESAMPLES) @ features)
     left_out = statistic(whole - features)  # the jackknife, a row for each kind of pair
-    defined = found[~np.isnan(found)]
+    defined = resampled[~np.isnan(resampled)]
     if len(defined) < (1 - _UNDEFINED) * RESAMPLES or np.ptp(defined) < 1e-12 or np.isnan(left_out).any():
         return math.nan, math.nan
     from scipy import stats  # noqa: PLC0415

@@ -28,11 +28,11 @@ def average_ranks(rows: Floats) -> Floats:
     """
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
-    place = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)
+    position = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)
     edge = np.ones((len(rows), 1), dtype=bool)
     differs = ordered[:, 1:] != ordered[:, :-1]
-    first = np.maximum.accumulate(np.where(np.hstack([edge, differs]), place, 0), axis=1)
-    last = np.where(np.hstack([differs, edge]), place, rows.shape[1])[:, ::-1]
+    first = np.maximum.accumulate(np.where(np.hstack([edge, differs]), position, 0), axis=1)
+    last = np.where(np.hstack([differs, edge]), position, rows.shape[1])[:, ::-1]
     last = np.minimum.accumulate(last, axis=1)[:, ::-1]
     ranks = np.empty(rows.shape)
     np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
@@ -47,9 +47,9 @@ def ranks_of_drawn(values: Floats) -> Callable[[Places], Floats]:
     distinct, codes = np.unique(values, return_inverse=True)
 
     def ranks(drawn: Places) -> Floats:
-        found = codes[drawn]
-        counts = np.stack([np.bincount(row, minlength=len(distinct)) for row in found])
-        return np.take_along_axis(counts.cumsum(axis=1) - (counts - 1) / 2, found, axis=1)
+        drawn_codes = codes[drawn]
+        counts = np.stack([np.bincount(row, minlength=len(distinct)) for row in drawn_codes])
+        return np.take_along_axis(counts.cumsum(axis=1) - (counts - 1) / 2, drawn_codes, axis=1)
 
     return ranks
 
@@ -160,18 +160,18 @@ def wilcoxon(first: Values, second: Values) -> SignedRank:
     differences = np.round(np.subtract(*paired(first, second)), _DIGITS)
     if not np.isfinite(differences).all():
         return SignedRank(math.nan, math.nan, len(differences), 0, "", "the test needs finite values")
-    left = differences[differences != 0]
-    zeros = len(differences) - len(left)
-    if not len(left):
+    nonzero = differences[differences != 0]
+    zeros = len(differences) - len(nonzero)
+    if not len(nonzero):
         return SignedRank(math.nan, math.nan, 0, zeros, "", "the test is undefined: no difference is other than zero")
-    ties = len(np.unique(np.abs(left))) < len(left)
-    if len(left) > (_ENUMERATED if ties else _EXACT):
-        found = stats.wilcoxon(left, method="asymptotic")  # type: ignore[call-overload]  # the stubs know its old name
+    ties = len(np.unique(np.abs(nonzero))) < len(nonzero)
+    if len(nonzero) > (_ENUMERATED if ties else _EXACT):
+        test = stats.wilcoxon(nonzero, method="asymptotic")  # type: ignore[call-overload]  # the stubs know its old name
         method = "normal approximation"
     else:
-        found = stats.wilcoxon(left, method=stats.PermutationMethod(2**_ENUMERATED) if ties else "exact")
+        test = stats.wilcoxon(nonzero, method=stats.PermutationMethod(2**_ENUMERATED) if ties else "exact")
         method = "exact"
-    return SignedRank(float(found.statistic), float(found.pvalue), len(left), zeros, method, "")
+    return SignedRank(float(test.statistic), float(test.pvalue), len(nonzero), zeros, method, "")
 
 
 def holm(p_values: Values) -> Floats:
@@ -182,10 +182,10 @@ def holm(p_values: Values) -> Floats:
     Source: Holm (1979), Scandinavian Journal of Statistics 6; HTEB, 2.3.
     """
     # Not by statsmodels, whose function collects all garbage before it begins: 0.3 s in a report.
-    given = np.asarray(p_values, dtype=np.float64)
-    adjusted = np.full(given.shape, np.nan)
-    order = np.argsort(given)[: np.isfinite(given).sum()]  # NaN come last
-    adjusted[order] = np.minimum(np.maximum.accumulate(given[order] * np.arange(len(order), 0, -1)), 1)
+    p_array = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(p_array.shape, np.nan)
+    order = np.argsort(p_array)[: np.isfinite(p_array).sum()]  # NaN come last
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_array[order] * np.arange(len(order), 0, -1)), 1)
     return adjusted
 
 
@@ -271,9 +271,9 @@ def median_absolute_difference(first: Values, second: Values) -> Value:
 
 def sample_sd(values: Values) -> Value:
     """The sample standard deviation (divisor n - 1); undefined for fewer than 2 values (HTEB, Tables 17 to 21)."""
-    given = np.asarray(values, dtype=np.float64)
-    reason = _not_a_sample(given, "the standard deviation")
-    return Value(math.nan if reason else float(given.std(ddof=1)), len(given), reason)
+    array = np.asarray(values, dtype=np.float64)
+    reason = _not_a_sample(array, "the standard deviation")
+    return Value(math.nan if reason else float(array.std(ddof=1)), len(array), reason)
 
 
 def paired(x: Values, y: Values) -> tuple[Floats, Floats]:
@@ -344,11 +344,11 @@ def letter_display(names: Sequence[str], different: Collection[tuple[str, str]])
     {'a': 'a', 'b': 'ab', 'c': 'b'}
     """
     columns = [frozenset(names)]
-    for one, other in different:
+    for first, second in different:
         split: list[frozenset[str]] = []
         for column in columns:
-            together = one in column and other in column
-            split += [column - {one}, column - {other}] if together else [column]
+            together = first in column and second in column
+            split += [column - {first}, column - {second}] if together else [column]
         columns = _absorbed(split)
     columns.sort(key=lambda column: [name not in column for name in names])
     return {name: "".join(_letter(i) for i, column in enumerate(columns) if name in column) for name in names}
@@ -357,10 +357,10 @@ def letter_display(names: Sequence[str], different: Collection[tuple[str, str]])
 def _absorbed(columns: Sequence[frozenset[str]]) -> list[frozenset[str]]:
     """The columns that lie within no other, each once."""
     unique = list(dict.fromkeys(columns))
-    return [column for column in unique if not any(column < other for other in unique)]
+    return [column for column in unique if not any(column < wider for wider in unique)]
 
 
 def _letter(number: int) -> str:
     """A to z, then a1 to z1 and so on."""
-    round_, place = divmod(number, 26)
-    return string.ascii_lowercase[place] + (str(round_) if round_ else "")
+    round_, letter = divmod(number, 26)
+    return string.ascii_lowercase[letter] + (str(round_) if round_ else "")

@@ -109,29 +109,29 @@ def powered(
     if slope == 0 or n < 4:
         return PoweredMean(shown, shown, 0.0, rho, float(n) if before > 0 else math.nan)
     strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
-    here, there = (np.bincount(one.strata, minlength=strata) for one in (rated, pool))
-    share = (1.0 if published else SHARE) * there / np.maximum(here + there, 1)
-    means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(there, 1)
+    here, pool_n = (np.bincount(sample.strata, minlength=strata) for sample in (rated, pool))
+    share = (1.0 if published else SHARE) * pool_n / np.maximum(here + pool_n, 1)
+    means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(pool_n, 1)
     lam = share[rated.strata] * (slope if published else without)
     adjusted = rated.sums - rated.counts * (lam * (rated.scores - means[rated.strata]))
     of_pool = _spread_of_pool(rated, pool, slope * share, means, published=published)
     of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 3)
     value = over_pairs(adjusted, rated.counts).value
     spread = (of_rated + of_pool) * (1 if published else _CAUTIOUS)
-    found = known(value, np.array(spread), np.array(math.inf if published else n - 2.0))
+    powered_mean = known(value, np.array(spread), np.array(math.inf if published else n - 2.0))
     if raters:
-        found = adding_raters(found, np.array(spread), *raters)
+        powered_mean = adding_raters(powered_mean, np.array(spread), *raters)
     worth = n * before / spread if spread > 0 else math.nan
-    return PoweredMean(shown, found, slope, rho, worth)
+    return PoweredMean(shown, powered_mean, slope, rho, worth)
 
 
 def _spread_of_pool(rated: RatedPairs, pool: Pool, lam: Floats, means: Floats, *, published: bool) -> float:
     """The variance that comes of the pool: `lam` and `means` of its scores by stratum."""
-    there = np.bincount(pool.strata, minlength=len(means))
+    pool_n = np.bincount(pool.strata, minlength=len(means))
     shares = np.bincount(rated.strata, rated.counts, minlength=len(means)) / rated.counts.sum()
     within = float(((pool.scores - means[pool.strata]) ** 2).sum())
-    within /= max(len(pool.scores) - (0 if published else int((there > 0).sum())), 1)
-    return within * float((shares**2 * lam**2 / np.maximum(there, 1)).sum())
+    within /= max(len(pool.scores) - (0 if published else int((pool_n > 0).sum())), 1)
+    return within * float((shares**2 * lam**2 / np.maximum(pool_n, 1)).sum())
 
 
 def _slopes(rated: RatedPairs, pool: Pool) -> tuple[float, Floats]:
@@ -183,14 +183,14 @@ def filled(rated: RatedPairs, pool: Pool) -> tuple[RatedPairs, Pool]:
     """
     scores = np.concatenate([rated.scores, pool.scores])
     strata = np.concatenate([rated.strata, pool.strata])
-    there = ~np.isnan(scores)
-    if there.all():
+    scored = ~np.isnan(scores)
+    if scored.all():
         return rated, pool
-    overall = float(scores[there].mean()) if there.any() else 0.0
-    number = np.bincount(strata[there], minlength=int(strata.max()) + 1)
-    sums = np.bincount(strata[there], scores[there], minlength=len(number))
+    overall = float(scores[scored].mean()) if scored.any() else 0.0
+    number = np.bincount(strata[scored], minlength=int(strata.max()) + 1)
+    sums = np.bincount(strata[scored], scores[scored], minlength=len(number))
     means = np.where(number > 0, sums / np.maximum(number, 1), overall)
-    scores = np.where(there, scores, means[strata])
+    scores = np.where(scored, scores, means[strata])
     n = len(rated.scores)
     return RatedPairs(rated.sums, rated.counts, scores[:n], rated.strata), Pool(scores[n:], pool.strata)
 
@@ -261,14 +261,14 @@ def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Se
 def _helped(values: Floats, scores: Floats, partners: Floats) -> tuple[Floats, Floats]:
     """(values less what the judge says they are beyond their partners, how far below 0 or above 1 each could lie)."""
     before = np.arange(values.shape[-1])
-    there = ~np.isnan(partners).all(axis=-1) & ~np.isnan(scores)
-    own = np.where(there, scores, 0.5)[..., None]
-    beside = np.where(there[..., None], partners, np.where(np.arange(partners.shape[-1]) == 0, 0.5, np.nan))
-    centre = (0.5 + _past(own[..., 0])) / (before + 1)  # of the scores so far
+    scored = ~np.isnan(partners).all(axis=-1) & ~np.isnan(scores)
+    judged = np.where(scored, scores, 0.5)[..., None]
+    beside = np.where(scored[..., None], partners, np.where(np.arange(partners.shape[-1]) == 0, 0.5, np.nan))
+    centre = (0.5 + _past(judged[..., 0])) / (before + 1)  # of the scores so far
     low, high = np.maximum(centre - _CLIP, 0), np.minimum(centre + _CLIP, 1)
     beside = np.clip(beside, low[..., None], high[..., None])
-    away = np.clip(own[..., 0], low, high) - np.nanmean(beside, axis=-1)
-    away = np.where(there, away, 0.0)
+    away = np.clip(judged[..., 0], low, high) - np.nanmean(beside, axis=-1)
+    away = np.where(scored, away, 0.0)
     mean = (0.5 + _past(values)) / (before + 1)
     lam = np.clip((_past(values * away) - mean * _past(away)) / (_DOUBT + _past(away**2)), -1, 1)
     return values - lam * away, np.abs(lam) * (high - low)

@@ -57,34 +57,34 @@ def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, 
     there is no interval.
     """
     x, y = paired(first, second)
-    found = kendall(x, y)
-    if found.reason:
-        return Estimate(math.nan, math.nan, math.nan, found.n, found.reason)
+    tau = kendall(x, y)
+    if tau.reason:
+        return Estimate(math.nan, math.nan, math.nan, tau.n, tau.reason)
     drawn = rng.integers(0, len(x), size=(n_resamples, len(x)))
     resampled = kendall_rows(x[drawn], y[drawn])
     defined = resampled[np.isfinite(resampled)]
     if len(defined) < DEFINED_SHARE * n_resamples:
         why = f"no interval: tau is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
-        return Estimate(found.value, math.nan, math.nan, found.n, why)
+        return Estimate(tau.value, math.nan, math.nan, tau.n, why)
     low, high = np.percentile(defined, [2.5, 97.5])
-    return Estimate(found.value, float(low), float(high), found.n, "")
+    return Estimate(tau.value, float(low), float(high), tau.n, "")
 
 
 def kendall_rows(first: Floats, second: Floats) -> Floats:
     """Kendall's tau-b of each row of `first` with the same row of `second`; NaN where a row is constant."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if x.shape[1] > _FEW:
-        return np.array([kendall(one, other).value for one, other in zip(x, y, strict=True)])
+        return np.array([kendall(x_row, y_row).value for x_row, y_row in zip(x, y, strict=True)])
     before, after = np.triu_indices(x.shape[1], 1)
     rows = max(1, _AT_ONCE // max(1, len(before)))
-    found = [_tau_b(x[k : k + rows], y[k : k + rows], before, after) for k in range(0, len(x), rows)]
-    return np.concatenate([np.empty(0), *found])
+    taus = [_tau_b(x[k : k + rows], y[k : k + rows], before, after) for k in range(0, len(x), rows)]
+    return np.concatenate([np.empty(0), *taus])
 
 
 def _tau_b(x: Floats, y: Floats, before: NDArray[np.intp], after: NDArray[np.intp]) -> Floats:
     """Tau-b of each row: of all pairs of models those in the same order without those in the other, scaled for ties."""
     signs = [(side[:, before] > side[:, after]).astype(np.int8) - (side[:, before] < side[:, after]) for side in (x, y)]
-    apart = [np.abs(one).sum(axis=1, dtype=np.int64) for one in signs]
+    apart = [np.abs(side).sum(axis=1, dtype=np.int64) for side in signs]
     same_order = (signs[0] * signs[1]).sum(axis=1, dtype=np.int64)
     with np.errstate(invalid="ignore"):  # nought by nought, where a row is constant
         tau = np.clip(same_order / np.sqrt(apart[0]) / np.sqrt(apart[1]), -1, 1)
@@ -104,20 +104,20 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
     """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
-    given = np.asarray(scores, dtype=np.float64)
-    if given.ndim != 2 or given.shape[1] != len(tasks):
-        raise ValueError(f"models by data sets are needed, with a task for each: {given.shape}, {len(tasks)} tasks")
+    grid = np.asarray(scores, dtype=np.float64)
+    if grid.ndim != 2 or grid.shape[1] != len(tasks):
+        raise ValueError(f"models by data sets are needed, with a task for each: {grid.shape}, {len(tasks)} tasks")
     reason = ""
-    if given.shape[0] < 3:
-        reason = f"rho needs at least 3 models, there are {given.shape[0]}"
-    elif given.shape[1] < 2:
-        reason = f"halves need at least 2 data sets, there are {given.shape[1]}"
-    elif not np.isfinite(given).all():
+    if grid.shape[0] < 3:
+        reason = f"rho needs at least 3 models, there are {grid.shape[0]}"
+    elif grid.shape[1] < 2:
+        reason = f"halves need at least 2 data sets, there are {grid.shape[1]}"
+    elif not np.isfinite(grid).all():
         reason = "rho needs finite scores"
     if reason:
         return Value(math.nan, 0, reason)
     first = stratified_halves(tasks, n_splits, rng)
-    means = [half @ given.T / half.sum(axis=1, keepdims=True) for half in (first, ~first)]
+    means = [half @ grid.T / half.sum(axis=1, keepdims=True) for half in (first, ~first)]
     correlations = row_correlations(*(stats.rankdata(half, axis=1) for half in means))
     defined = correlations[np.isfinite(correlations)]
     if len(defined) < DEFINED_SHARE * n_splits:
@@ -156,10 +156,10 @@ def borda_points(scores: pd.DataFrame) -> tuple[Floats, Floats]:
     Raises ValueError for a score that is no number.
     """
     need(scores, (), "scores")
-    given = np.empty(scores.shape)
-    for place in range(scores.shape[1]):
-        given[:, place] = numbers(scores.iloc[:, place], "scores")
-    return points_of(given), given
+    grid = np.empty(scores.shape)
+    for column in range(scores.shape[1]):
+        grid[:, column] = numbers(scores.iloc[:, column], "scores")
+    return points_of(grid), grid
 
 
 def points_of(scores: Floats) -> Floats:
@@ -188,9 +188,9 @@ def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Genera
     first = np.zeros((n_splits, len(names)), dtype=np.bool_)
     for kind in kinds:
         members = np.flatnonzero(names == kind)
-        place = rng.random((n_splits, len(members))).argsort(axis=1).argsort(axis=1)
+        order = rng.random((n_splits, len(members))).argsort(axis=1).argsort(axis=1)
         turn = turns[:, [odd.index(kind)]] if kind in odd else 0
-        first[:, members] = (place + turn) % 2 == 0
+        first[:, members] = (order + turn) % 2 == 0
     return first
 
 
@@ -235,18 +235,18 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
     base    15.0       12.0        19.0     2       1.0        2.0     a
     small    0.0        NaN         NaN     3       3.0        3.0     b
     """
-    points, given = borda_points(scores)
-    n_models, n_tasks = given.shape
+    points, grid = borda_points(scores)
+    n_models, n_tasks = grid.shape
     count, ranks = points.sum(axis=1), ranks_of(points.sum(axis=1))
-    whole = np.isfinite(given).all(axis=1) & (n_tasks > 0)
-    known = whole & (n_tasks >= LEAST_TASKS)
-    mean = np.where(whole, given.sum(axis=1) / max(n_tasks, 1), np.nan)
-    resamples = _times_drawn(n_tasks, n_resamples, rng) if known.any() else np.zeros((0, n_tasks))
-    low, high = _ends(points, known, resamples)
-    mean_low, mean_high = (end / max(n_tasks, 1) for end in _ends(given, known, resamples))
-    apart = told_apart(np.where(known[:, None], points, np.nan))
-    shown = known & (n_models > 1)
-    made = {
+    whole = np.isfinite(grid).all(axis=1) & (n_tasks > 0)
+    ranked = whole & (n_tasks >= LEAST_TASKS)
+    mean = np.where(whole, grid.sum(axis=1) / max(n_tasks, 1), np.nan)
+    resamples = _times_drawn(n_tasks, n_resamples, rng) if ranked.any() else np.zeros((0, n_tasks))
+    low, high = _ends(points, ranked, resamples)
+    mean_low, mean_high = (end / max(n_tasks, 1) for end in _ends(grid, ranked, resamples))
+    apart = told_apart(np.where(ranked[:, None], points, np.nan))
+    shown = ranked & (n_models > 1)
+    columns = {
         "borda": count,
         "borda_low": low,
         "borda_high": high,
@@ -257,9 +257,9 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
         "mean_low": mean_low,
         "mean_high": mean_high,
         "group": _letters(apart, np.flatnonzero(shown)[np.argsort(ranks[shown], kind="stable")]),
-        "reason": _reasons(given, known & np.isnan(low)),
+        "reason": _reasons(grid, ranked & np.isnan(low)),
     }
-    return pd.DataFrame(made, index=scores.index)
+    return pd.DataFrame(columns, index=scores.index)
 
 
 def told_apart(points: Floats) -> Bools:
@@ -274,11 +274,11 @@ def told_apart(points: Floats) -> Bools:
     some = np.flatnonzero(np.isfinite(points).all(axis=1))
     if n_tasks < 2 or len(some) < 2:
         return apart
-    own = points[some]
-    covariance = np.cov(own)
+    whole_points = points[some]
+    covariance = np.cov(whole_points)
     variance = np.diag(covariance)
     error = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 0) / n_tasks)
-    difference = np.round(own.mean(axis=1)[:, None] - own.mean(axis=1)[None, :], _DIGITS)
+    difference = np.round(whole_points.mean(axis=1)[:, None] - whole_points.mean(axis=1)[None, :], _DIGITS)
     # Where all differences are the same the error is rounding, and t as large as can be.
     t = np.divide(np.abs(difference), np.maximum(error, 10**-_DIGITS))
     first, second = np.triu_indices(len(some), 1)
@@ -295,10 +295,10 @@ def _times_drawn(n_tasks: int, n_resamples: int, rng: np.random.Generator) -> Fl
     return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=n_resamples).astype(np.float64)
 
 
-def _ends(values: Floats, known: Bools, resamples: Floats) -> tuple[Floats, Floats]:
-    """The interval of each model's sum over tasks; NaN where nothing varies, or the model is not `known`."""
+def _ends(values: Floats, defined: Bools, resamples: Floats) -> tuple[Floats, Floats]:
+    """The interval of each model's sum over tasks; NaN where nothing varies, or the model is not `defined`."""
     low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
-    rows = np.flatnonzero(known)
+    rows = np.flatnonzero(defined)
     rows = rows[np.ptp(values[rows], axis=1) > 10**-_DIGITS] if len(rows) else rows
     width = max(1, _RESAMPLES_AT_ONCE // max(len(resamples), 1))
     for start in range(0, len(rows), width):
@@ -316,20 +316,20 @@ def _tail(n: int) -> float:
     return float(stats.norm.cdf(math.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1)))
 
 
-def _reasons(given: Floats, flat: Bools) -> list[str]:
+def _reasons(grid: Floats, flat: Bools) -> list[str]:
     """Why a model has no interval; empty where it has one."""
-    n_models, n_tasks = given.shape
-    said = []
-    for lacking, same in zip(n_tasks - np.isfinite(given).sum(axis=1), flat, strict=True):
+    n_models, n_tasks = grid.shape
+    reasons = []
+    for lacking, same in zip(n_tasks - np.isfinite(grid).sum(axis=1), flat, strict=True):
         if lacking:
-            said.append(f"lacks {lacking} of {n_tasks} scores: no points there, and no interval")
+            reasons.append(f"lacks {lacking} of {n_tasks} scores: no points there, and no interval")
         elif n_tasks < LEAST_TASKS:
-            said.append(f"no interval from {n_tasks} task{'s' * (n_tasks != 1)}: it takes {LEAST_TASKS}")
+            reasons.append(f"no interval from {n_tasks} task{'s' * (n_tasks != 1)}: it takes {LEAST_TASKS}")
         elif n_models == 1:
-            said.append("there is no other model to be ranked with")
+            reasons.append("there is no other model to be ranked with")
         else:
-            said.append("as many points on every task, whichever are drawn" if same else "")
-    return said
+            reasons.append("as many points on every task, whichever are drawn" if same else "")
+    return reasons
 
 
 def _letters(apart: Bools, order: NDArray[np.int64]) -> list[str]:
@@ -342,9 +342,9 @@ def _letters(apart: Bools, order: NDArray[np.int64]) -> list[str]:
         return letters
     names = [str(model) for model in order]
     pairs = itertools.combinations(order.tolist(), 2)
-    different = [(str(one), str(other)) for one, other in pairs if apart[one, other] or apart[other, one]]
+    different = [(str(first), str(second)) for first, second in pairs if apart[first, second] or apart[second, first]]
     shown = letter_display(names, different)
-    if any(not one.isalpha() for one in shown.values()):
+    if any(not letter.isalpha() for letter in shown.values()):
         return letters
     for model in order:
         letters[model] = shown[str(model)]

@@ -20,14 +20,14 @@ _CELLS = 1_000_000  # resamples by labels or items that are summed at once
 _NONE = 1e-9  # sums of squares of ranks, multiples of 1/4, that are nought but for rounding
 
 
-def mean(_: NDArray[Any], made: NDArray[Any]) -> Counted:
+def mean(_: NDArray[Any], values: NDArray[Any]) -> Counted:
     """The mean of what was made."""
-    return lambda counts: counts @ made / counts.sum(axis=1)
+    return lambda counts: counts @ values / counts.sum(axis=1)
 
 
-def rho(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+def rho(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
     """Spearman's rho: Pearson's r of ranks, ties with their average rank."""
-    first, second = _ranks(gold), _ranks(made)
+    first, second = _ranks(gold), _ranks(values)
 
     def of(counts: Floats) -> Floats:
         middle = (counts.sum(axis=1, keepdims=True) + 1) / 2
@@ -38,33 +38,33 @@ def rho(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
     return of
 
 
-def precision(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+def precision(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
     """Average precision for items whose gold is 1, equal values taken as one threshold (scikit-learn's).
 
     The sum over thresholds of precision by the recall that each adds.
     """
-    order = np.argsort(-made, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(made[order])), len(made) - 1)
+    order = np.argsort(-values, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
     right = (gold[order] == 1).astype(np.float64)
 
     def of(counts: Floats) -> Floats:
         sorted_counts = counts[:, order]
         hits = np.cumsum(sorted_counts * right, axis=1)[:, ends]
-        said = np.cumsum(sorted_counts, axis=1)[:, ends]
+        predicted = np.cumsum(sorted_counts, axis=1)[:, ends]
         added = np.diff(hits, axis=1, prepend=0)
-        return _ratio((added * hits / np.maximum(said, 1)).sum(axis=1), hits[:, -1])
+        return _ratio((added * hits / np.maximum(predicted, 1)).sum(axis=1), hits[:, -1])
 
     return of
 
 
-def v_measure(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+def v_measure(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
     """The V-measure: the harmonic mean of homogeneity and completeness (scikit-learn's); 1 where both are constant."""
     _, labels = np.unique(gold, return_inverse=True)
-    _, clusters = np.unique(made, return_inverse=True)
-    sums = [group_sums(one) for one in (labels, clusters, labels * (int(clusters.max(initial=0)) + 1) + clusters)]
+    _, clusters = np.unique(values, return_inverse=True)
+    sums = [group_sums(groups) for groups in (labels, clusters, labels * (int(clusters.max(initial=0)) + 1) + clusters)]
 
     def of(counts: Floats) -> Floats:
-        h_labels, h_clusters, h_joint = (entropies(one(counts)) for one in sums)
+        h_labels, h_clusters, h_joint = (entropies(sums_of(counts)) for sums_of in sums)
         shared = np.maximum(0, h_labels + h_clusters - h_joint)
         both = h_labels + h_clusters  # 2hc / (h + c), of h = shared / h_labels and c = shared / h_clusters
         return np.where(both > _NONE, 2 * shared / np.maximum(both, _NONE), 1.0)
@@ -79,30 +79,30 @@ def group_sums(group: NDArray[Any]) -> Counted:
     return lambda counts: np.add.reduceat(counts[:, order], starts, axis=1)
 
 
-def weighted_f1(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+def weighted_f1(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
     """F1 of each gold label, weighted by how often it stands there (scikit-learn's `weighted`)."""
-    return _f1(gold, made, lambda each, wanted, _: (wanted * each).sum(axis=1) / wanted.sum(axis=1))
+    return _f1(gold, values, lambda each, wanted, _: (wanted * each).sum(axis=1) / wanted.sum(axis=1))
 
 
-def macro_f1(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+def macro_f1(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
     """The mean F1 of the labels that stand in gold or in what was made (scikit-learn's `macro`)."""
-    return _f1(gold, made, lambda each, _, there: each.sum(axis=1) / there.sum(axis=1))
+    return _f1(gold, values, lambda each, _, present: each.sum(axis=1) / present.sum(axis=1))
 
 
-def _f1(gold: NDArray[Any], made: NDArray[Any], mean_of: Callable[[Floats, Floats, Floats], Floats]) -> Counted:
+def _f1(gold: NDArray[Any], values: NDArray[Any], mean_of: Callable[[Floats, Floats, Floats], Floats]) -> Counted:
     """A mean of labels' F1, of each F1, how often gold has the label, and whether it is there at all."""
-    gold, made = gold.astype(np.int64), made.astype(np.int64)
-    size = int(max(gold.max(), made.max())) + 1
+    gold, values = gold.astype(np.int64), values.astype(np.int64)
+    size = int(max(gold.max(), values.max())) + 1
     rows_at_once = max(1, _CELLS // max(size, len(gold)))
-    right = (gold == made).astype(np.float64)
+    right = (gold == values).astype(np.float64)
 
     def sums(labels: NDArray[np.int64], counts: Floats) -> Floats:
         cells = (np.arange(len(counts))[:, None] * size + labels).ravel()
-        found: Floats = np.bincount(cells, counts.ravel(), len(counts) * size).astype(np.float64).reshape(-1, size)
-        return found
+        cells_sum: Floats = np.bincount(cells, counts.ravel(), len(counts) * size).astype(np.float64).reshape(-1, size)
+        return cells_sum
 
     def some(counts: Floats) -> Floats:
-        wanted, both = sums(gold, counts), sums(gold, counts) + sums(made, counts)
+        wanted, both = sums(gold, counts), sums(gold, counts) + sums(values, counts)
         each = 2 * sums(gold, counts * right) / np.maximum(1, both)
         return mean_of(each, wanted, (both > 0).astype(np.float64))
 
@@ -130,11 +130,11 @@ def _ranks(values: NDArray[Any]) -> Counted:
 def entropies(counts: Floats) -> Floats:
     """The entropy of each row's shares."""
     shares = counts / counts.sum(axis=1, keepdims=True)
-    found: Floats = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
-    return found
+    entropy: Floats = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
+    return entropy
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
-    made = np.full(len(top), np.nan)
-    np.divide(top, bottom, out=made, where=bottom > _NONE)
-    return made
+    ratio = np.full(len(top), np.nan)
+    np.divide(top, bottom, out=ratio, where=bottom > _NONE)
+    return ratio
