@@ -82,8 +82,8 @@ def _sample(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     transformed = study.data_files() if study.subject else transformed
-    made = [*shown_files(study), study.folder / "sample.json"]
-    with stage(study, "sample", transformed, made, sample_settings(study)):
+    outputs = [*shown_files(study), study.folder / "sample.json"]
+    with stage(study, "sample", transformed, outputs, sample_settings(study)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
     item = study.called.item
@@ -124,11 +124,11 @@ def _simulate(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     read_pairs(study)  # no server is started to say that there are none
     with connect(home_of(options), existing=True) as argilla:
-        given = simulate(study, argilla)
-    drawn = "; what they think of an item was drawn by the seed" if study.subject and given else ""
+        answered = simulate(study, argilla)
+    drawn = "; what they think of an item was drawn by the seed" if study.subject and answered else ""
     if isinstance(study.subject, HumanSubject):
-        drawn = "; they know the gold, and err as the study says" if given else ""
-    print(f"{study.name}: {count(given, 'answer')} given by simulated raters{drawn}")
+        drawn = "; they know the gold, and err as the study says" if answered else ""
+    print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn}")
     return 0
 
 
@@ -164,8 +164,8 @@ def _collect(options: argparse.Namespace) -> int:
     number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
     print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
     if adjudicated:
-        given = len({(one.pair_id, one.adjudicator) for one in adjudicated})
-        print(f"  {count(given, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")
+        read = len({(adjudication.pair_id, adjudication.adjudicator) for adjudication in adjudicated})
+        print(f"  {count(read, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")
     return 0
 
 
@@ -190,8 +190,8 @@ def _accept(options: argparse.Namespace) -> int:
         judges, why_not = read_beside(done.evidence, done.verdicts)
         write_beside(study, done.verdicts, judges)
     status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
-    told = headline(status, done.verdicts)
-    print(as_called("\n".join([*told, *([SIMULATED] if status.simulated else [])])), end="\n\n")
+    lines = headline(status, done.verdicts)
+    print(as_called("\n".join([*lines, *([SIMULATED] if status.simulated else [])])), end="\n\n")
     table = "Answers and agreement" if study.subject else "Ratings and agreement (HTEB, Table 2)"
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
         print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
@@ -206,8 +206,8 @@ def _accept(options: argparse.Namespace) -> int:
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
     if study.raters.suggestions == "half":
-        found = anchoring_lines(read_anchoring(study, done.evidence.collected))
-        print("\n".join([f"\nAnchoring, study {study.name}\n", ABOUT, "", *found]))
+        effects = anchoring_lines(read_anchoring(study, done.evidence.collected))
+        print("\n".join([f"\nAnchoring, study {study.name}\n", ABOUT, "", *effects]))
     return 0
 
 

@@ -23,15 +23,17 @@ def addressed_lines(study: Study, rubric: Rubric, texts: Iterable[tuple[str, str
     line = unchecked_line([code for code in used if any(map(unchecked, files[code]))])
     foreign = sorted({output for (_, output), code in judged.items() if code == ENGLISH} - {ENGLISH})
     return [
-        line for line in (line, _english(study, [one for one in foreign if wording_file(file, one).exists()])) if line
+        line
+        for line in (line, _english(study, [code for code in foreign if wording_file(file, code).exists()]))
+        if line
     ]
 
 
-def _english(study: Study, there: list[str]) -> str:
+def _english(study: Study, codes_worded: list[str]) -> str:
     """That raters are addressed in English although there are words in their language."""
-    if not there:
+    if not codes_worded:
         return ""
-    codes = ", ".join(there)
+    codes = ", ".join(codes_worded)
     return (
         f"Raters of texts in {codes} are addressed in English; `wordings: [{codes}]` in the study, before it is"
         f" published, addresses them in their language, in the words that rubric {study.rubric!r} has there"

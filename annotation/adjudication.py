@@ -60,37 +60,37 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -
         transformation=("transformation", "first"), people=("value", "mean"), raters=("rater_id", "nunique")
     )
     scores = over_orders(judgements)
-    said = scores.dropna(subset=["score"]).groupby(["pair_id", "question"])["score"]
-    judges = pd.DataFrame({"judges": said.mean(), "spread": said.max() - said.min()})
+    by_question = scores.dropna(subset=["score"]).groupby(["pair_id", "question"])["score"]
+    judges = pd.DataFrame({"judges": by_question.mean(), "spread": by_question.max() - by_question.min()})
     both = rated[rated["raters"] >= least].astype({"people": float}).join(judges, how="inner")
     far = far_ratings(ratings, scores).groupby(["pair_id", "question"]).size()
     both = both.assign(apart=both["judges"] - both["people"], far=far.reindex(both.index, fill_value=0))
     doubtful, both = _doubtful(judgements), both.reset_index()
     keys = zip(both["pair_id"], both["question"], both["far"], strict=True)
     flags = [["far"] * (far > 0) + doubtful.get((pair_id, question), []) for pair_id, question, far in keys]
-    both["flags"] = [", ".join(one) for one in flags]
-    both["widest"] = both.groupby("pair_id")["apart"].transform(lambda one: one.abs().max())
+    both["flags"] = [", ".join(reasons) for reasons in flags]
+    both["widest"] = both.groupby("pair_id")["apart"].transform(lambda gaps: gaps.abs().max())
     both["varied"] = both.groupby("pair_id")["spread"].transform("max")
-    found: pd.DataFrame = both.sort_values(
+    ordered: pd.DataFrame = both.sort_values(
         ["widest", "varied", "pair_id", "question"], ascending=[False, False, True, True], ignore_index=True
     )
-    return found[COLUMNS]
+    return ordered[COLUMNS]
 
 
 def _doubtful(judgements: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
     """What is doubtful about the judges' own answers, by pair and question."""
-    found: dict[tuple[str, str], list[str]] = {}
+    reasons_by_key: dict[tuple[str, str], list[str]] = {}
     if "label_mass" in judgements:
         low = judgements[judgements["label_mass"] < LEAST_MASS]
         for key in dict.fromkeys(zip(low["pair_id"], low["question"], strict=True)):
-            found.setdefault(key, []).append("label mass")
+            reasons_by_key.setdefault(key, []).append("label mass")
     wide = judgements.pivot(index=["pair_id", "question", "judge"], columns="order", values="score")
     if {"up", "down"} <= set(wide.columns):
         moved = wide[np.abs(wide["up"] - wide["down"]) >= LARGE]
         for pair_id, question, _ in moved.index:
-            reasons = found.setdefault((pair_id, question), [])
+            reasons = reasons_by_key.setdefault((pair_id, question), [])
             reasons += ["order"] * ("order" not in reasons)
-    return found
+    return reasons_by_key
 
 
 Scales = Mapping[str, Sequence[int]]  # of the questions that judges answer
@@ -104,14 +104,14 @@ def suggestions_of(judgements: pd.DataFrame, scales: Scales) -> dict[str, tuple[
     """
     scores = over_orders(judgements).dropna(subset=["score"])
     sure = judgements[judgements["status"] == "ok"].groupby(["pair_id", "question"])["label_mass"].mean()
-    found: dict[str, tuple[Suggestion, ...]] = {}
-    for (pair, name), own in scores[scores["question"].isin(list(scales))].groupby(["pair_id", "question"]):
-        pair_id, question, names = str(pair), str(name), sorted(own["judge"])
-        value = rounded(np.array([own["score"].mean()]), scales[question])[0]
+    suggestions: dict[str, tuple[Suggestion, ...]] = {}
+    for (pair, name), group in scores[scores["question"].isin(list(scales))].groupby(["pair_id", "question"]):
+        pair_id, question, names = str(pair), str(name), sorted(group["judge"])
+        value = rounded(np.array([group["score"].mean()]), scales[question])[0]
         agent = f"mean of {' and '.join(names)}" if len(names) > 1 else names[0]
-        one = Suggestion(question, int(value), agent, float(sure.get((pair_id, question), np.nan)))
-        found[pair_id] = (*found.get(pair_id, ()), one)
-    return found
+        suggestion = Suggestion(question, int(value), agent, float(sure.get((pair_id, question), np.nan)))
+        suggestions[pair_id] = (*suggestions.get(pair_id, ()), suggestion)
+    return suggestions
 
 
 def said_of(pair_id: str, ratings: pd.DataFrame, judgements: pd.DataFrame, questions: Iterable[str]) -> str:
@@ -119,25 +119,25 @@ def said_of(pair_id: str, ratings: pd.DataFrame, judgements: pd.DataFrame, quest
 
     Nobody can be followed from pair to pair: who is Rater 1 is a hash's choice. Comments stay with the coordinator.
     """
-    own, lines, names = ratings[ratings["pair_id"] == pair_id], ["People"], list(questions)
-    raters = sorted(own["rater_id"].unique(), key=lambda rater: identity("adjudicated-v1", pair_id, rater))
+    ratings_of_pair, lines, names = ratings[ratings["pair_id"] == pair_id], ["People"], list(questions)
+    raters = sorted(ratings_of_pair["rater_id"].unique(), key=lambda rater: identity("adjudicated-v1", pair_id, rater))
     for number, rater in enumerate(raters, 1):
-        given = own[own["rater_id"] == rater]
-        made_up = " (simulated)" if given["simulated"].any() else ""
-        lines.append(f"Rater {number}{made_up}: {_listed(given.set_index('question')['value'], names)}")
+        group = ratings_of_pair[ratings_of_pair["rater_id"] == rater]
+        made_up = " (simulated)" if group["simulated"].any() else ""
+        lines.append(f"Rater {number}{made_up}: {_listed(group.set_index('question')['value'], names)}")
     judged = judgements[judgements["pair_id"] == pair_id]
     scores = over_orders(judged)
     recorded = set(judged.loc[judged["kind"] == "recorded", "judge"])
     lines += ["", "Judges: language models; their mean, rounded, is the suggestion"]
-    for judge, given in scores.groupby("judge"):
-        asked = " (recorded, nobody was asked)" if judge in recorded else ""
-        lines.append(f"{judge}{asked}: {_listed(given.set_index('question')['score'], names)}")
+    for judge, group in scores.groupby("judge"):
+        note = " (recorded, nobody was asked)" if judge in recorded else ""
+        lines.append(f"{judge}{note}: {_listed(group.set_index('question')['score'], names)}")
     return "\n".join(lines)
 
 
 def _listed(values: pd.Series, questions: Sequence[str]) -> str:
-    said = {name: values[name] for name in questions if name in values.index}
-    return ", ".join(f"{name} {'no score' if pd.isna(value) else f'{value:.3g}'}" for name, value in said.items())
+    answered = {name: values[name] for name in questions if name in values.index}
+    return ", ".join(f"{name} {'no score' if pd.isna(value) else f'{value:.3g}'}" for name, value in answered.items())
 
 
 @dataclass(frozen=True)
@@ -186,8 +186,8 @@ class DisputedPairs:
     @property
     def recorded(self) -> list[str]:
         """Judges whose answers come from a file."""
-        said = self.judgements
-        return sorted(said.loc[said["kind"] == "recorded", "judge"].unique())
+        judgements = self.judgements
+        return sorted(judgements.loc[judgements["kind"] == "recorded", "judge"].unique())
 
 
 REVIEW = "REVIEW"  # capitals, which no study's name has, and more of them than a code of a language
@@ -206,7 +206,7 @@ class Reviewing:
 
     pairs: Sequence[str]  #: ids of the pairs, those on which people and judges differ most first
     new: Mapping[str, int]  #: pairs that were not there before, by dataset
-    own: Mapping[str, int]  #: how many of the pairs an adjudicator has rated, by user name; only who has
+    rated: Mapping[str, int]  #: how many of the pairs an adjudicator has rated, by user name; only who has
     languages: frozenset[str]  #: of their texts (codes)
 
 
@@ -228,8 +228,8 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
     who can still rate a pair: nobody sees others' answers before giving their own.
     """
     with alone(study):
-        found = DisputedPairs.read(study)
-        chosen = found.worst(number)
+        disputed = DisputedPairs.read(study)
+        chosen = disputed.worst(number)
         if not chosen:
             raise StudyError(
                 f"{study.name}: no pair has both enough ratings and a judge's score; there is nothing to read"
@@ -237,13 +237,13 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
         people = _adjudicators(argilla, names)
         _refuse_open(study, argilla, people)
         called = {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
-        noted = Review(at=datetime.now(UTC), pairs=chosen, adjudicators=sorted(called), judges=found.judges)
+        noted = Review(at=datetime.now(UTC), pairs=chosen, adjudicators=sorted(called), judges=disputed.judges)
         write_kept(study, REVIEWS, [*read_reviews(study), noted])
-        new = _send(study, argilla, found, chosen, people)
-        rated = found.ratings[found.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
-        own = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
-        read = (found.pairs[pair_id] for pair_id in chosen)
-        return Reviewing(chosen, new, own, frozenset(code for pair in read for code in Queue.of(pair).languages))
+        new = _send(study, argilla, disputed, chosen, people)
+        rated = disputed.ratings[disputed.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
+        rated_too = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
+        read = (disputed.pairs[pair_id] for pair_id in chosen)
+        return Reviewing(chosen, new, rated_too, frozenset(code for pair in read for code in Queue.of(pair).languages))
 
 
 def _adjudicators(argilla: Argilla, names: Sequence[str]) -> list[ArgillaUser]:
@@ -256,7 +256,7 @@ def _adjudicators(argilla: Argilla, names: Sequence[str]) -> list[ArgillaUser]:
 
 def _refuse_open(study: Study, argilla: Argilla, people: Sequence[ArgillaUser]) -> None:
     """Raise StudyError where an adjudicator can still rate a pair of the campaign."""
-    names, listed, left = {user.id: user.username for user in people}, argilla.datasets(), Counter[str]()
+    names, listed, open_pairs = {user.id: user.username for user in people}, argilla.datasets(), Counter[str]()
     for queue in queues_of(read_pairs(study)):
         dataset = listed.get((queue.workspace(study), queue.dataset(study)))
         inside = set(argilla.members(dataset.workspace_id)) & set(names) if dataset else set()
@@ -264,9 +264,11 @@ def _refuse_open(study: Study, argilla: Argilla, people: Sequence[ArgillaUser]) 
             continue
         for record in argilla.records(dataset.id):
             if record["status"] != "completed":
-                done = {one["user_id"] for one in record.get("responses") or [] if one["status"] != "draft"}
-                left.update(names[one] for one in inside - done)
-    for name, pairs in left.items():
+                done = {
+                    response["user_id"] for response in record.get("responses") or [] if response["status"] != "draft"
+                }
+                open_pairs.update(names[user_id] for user_id in inside - done)
+    for name, pairs in open_pairs.items():
         raise StudyError(
             f"{name!r} can still rate {count(pairs, 'pair')} of {study.name} and would see what others said of pairs;"
             " name somebody else, or wait until all pairs have their ratings"
@@ -274,29 +276,29 @@ def _refuse_open(study: Study, argilla: Argilla, people: Sequence[ArgillaUser]) 
 
 
 def _send(
-    study: Study, argilla: Argilla, found: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
+    study: Study, argilla: Argilla, disputed: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
 ) -> dict[str, int]:
     """Make what is missing, workspace, datasets and pairs; returns how many pairs are new, by dataset."""
     workspaces, workspace = argilla.workspaces(), workspace_of(study)
     if workspace not in workspaces:
         workspaces[workspace] = argilla.request("POST", "/workspaces", json={"name": workspace})["id"]
     listed, new = argilla.datasets(), {}
-    suggestions = suggestions_of(found.judgements[found.judgements["pair_id"].isin(chosen)], found.scales)
-    for queue, pairs in queues_of(found.pairs[pair_id] for pair_id in chosen).items():
+    suggestions = suggestions_of(disputed.judgements[disputed.judgements["pair_id"].isin(chosen)], disputed.scales)
+    for queue, pairs in queues_of(disputed.pairs[pair_id] for pair_id in chosen).items():
         name = dataset_of(study, queue)
-        words, there = Words.of(found.rubric, queue, _NOTE), listed.get((workspace, name))
-        if there is not None and there.status == "draft":  # an earlier run was cut off while it made it
-            argilla.request("DELETE", f"/datasets/{there.id}")
-            there = None
-        dataset_id = _create(argilla, words, (workspace, name)) if there is None else there.id
+        words, dataset = Words.of(disputed.rubric, queue, _NOTE), listed.get((workspace, name))
+        if dataset is not None and dataset.status == "draft":  # an earlier run was cut off while it made it
+            argilla.request("DELETE", f"/datasets/{dataset.id}")
+            dataset = None
+        dataset_id = _create(argilla, words, (workspace, name)) if dataset is None else dataset.id
         present = {record["external_id"] for record in argilla.records(dataset_id)}
         beside, ids = placed(argilla, dataset_id, words.beside), question_ids(argilla, dataset_id)
         records = []
         for pair in pairs:
             if pair.pair_id not in present:
                 record = record_of(pair, beside)
-                record["fields"][SAID] = said_of(pair.pair_id, found.ratings, found.judgements, found.scales)
-                record["suggestions"] = [one.given(ids) for one in suggestions.get(pair.pair_id, ())]
+                record["fields"][SAID] = said_of(pair.pair_id, disputed.ratings, disputed.judgements, disputed.scales)
+                record["suggestions"] = [suggestion.given(ids) for suggestion in suggestions.get(pair.pair_id, ())]
                 records.append(record)
         if records:
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
@@ -318,11 +320,11 @@ def _with_said(settings: rg.Settings, client: Any) -> rg.Settings:
     """A dataset's settings with the field for what both said, below its texts."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
-    said = rg.TextField(name=SAID, title=_TITLE, use_markdown=False, required=False, client=client)
+    field = rg.TextField(name=SAID, title=_TITLE, use_markdown=False, required=False, client=client)
     *texts, keys = settings.fields
     return rg.Settings(
         guidelines=settings.guidelines,
-        fields=[*texts, said, keys],
+        fields=[*texts, field, keys],
         questions=list(settings.questions),
         metadata=list(settings.metadata),
         distribution=settings.distribution,
@@ -356,19 +358,21 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
     if not reviews:
         return []
     with alone(study):
-        reading = _AdjudicationReading.of(study, argilla, {one for review in reviews for one in review.adjudicators})
-        found = [row for dataset in reviewed(study, argilla).values() for row in reading.rows(dataset.id)]
-        found.sort(key=lambda one: (one.pair_id, one.adjudicator, one.question))
+        reading = _AdjudicationReading.of(
+            study, argilla, {pseudonym for review in reviews for pseudonym in review.adjudicators}
+        )
+        rows = [row for dataset in reviewed(study, argilla).values() for row in reading.rows(dataset.id)]
+        rows.sort(key=lambda row: (row.pair_id, row.adjudicator, row.question))
         before = read_adjudications(study)
-        lost = {(one.pair_id, one.adjudicator) for one in before} - {(one.pair_id, one.adjudicator) for one in found}
+        lost = {(row.pair_id, row.adjudicator) for row in before} - {(row.pair_id, row.adjudicator) for row in rows}
         if lost and not replace:
             raise DataError(
                 f"{len(lost)} adjudications that were collected before are no longer at {argilla.url}; is it the right"
                 " server? Add --replace to drop them"
             )
-        if found != before:
-            write_kept(study, FILE, found)
-        return found
+        if rows != before:
+            write_kept(study, FILE, rows)
+        return rows
 
 
 @dataclass(frozen=True)
@@ -386,45 +390,50 @@ class _AdjudicationReading:
         raters: dict[str, set[str]] = {}
         for pair_id, rater in zip(*(rated.loc[rated["status"] == "submitted", k] for k in _RATED), strict=True):
             raters.setdefault(pair_id, set()).add(rater)
-        people = {user_id: one for user_id, one in users.items() if one in adjudicators}
+        people = {user_id: pseudonym for user_id, pseudonym in users.items() if pseudonym in adjudicators}
         pairs = {pair.pair_id: pair for pair in read_pairs(study)}
         return cls(argilla, people, pairs, asked_rubric(study), raters)
 
     def rows(self, dataset_id: str) -> list[Adjudication]:
         """The adjudications of one dataset, a row a question."""
         questions = self.argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
-        names = {one["id"]: one["name"] for one in questions}
+        names = {question["id"]: question["name"] for question in questions}
         shown = self._suggested(dataset_id, names)
-        found = list[Adjudication]()
+        rows = list[Adjudication]()
         for record in self.argilla.records(dataset_id):
             for response in record.get("responses") or []:
                 if response["user_id"] in self.people and response["status"] != "draft":
-                    found += self._of(record["external_id"], response, shown.get(record["external_id"], {}))
-        return found
+                    rows += self._of(record["external_id"], response, shown.get(record["external_id"], {}))
+        return rows
 
     def _suggested(self, dataset_id: str, names: Mapping[str, str]) -> dict[str, dict[str, int]]:
         """What was suggested, by pair and question."""
-        found, offset = dict[str, dict[str, int]](), 0
+        suggested, offset = dict[str, dict[str, int]](), 0
         while True:
             params = {"include": "suggestions", "offset": offset, "limit": PAGE}
             page = self.argilla.request("GET", f"/datasets/{dataset_id}/records", params=params)["items"]
             for record in page:
-                given = record.get("suggestions") or []
-                found[record["external_id"]] = {names[one["question_id"]]: one["value"] for one in given}
+                suggestions = record.get("suggestions") or []
+                suggested[record["external_id"]] = {
+                    names[suggestion["question_id"]]: suggestion["value"] for suggestion in suggestions
+                }
             offset += PAGE
             if len(page) < PAGE:
-                return found
+                return suggested
 
     def _of(self, pair_id: str, response: Mapping[str, Any], shown: Mapping[str, int]) -> list[Adjudication]:
-        who, given = self.people[response["user_id"]], response.get("values") or {}
+        who, values = self.people[response["user_id"]], response.get("values") or {}
         if pair_id not in self.pairs:
             raise DataError(f"{self.argilla.url}: an adjudication of pair {pair_id!r}, which is not in pairs.parquet")
-        asked = self.rubric.asked(self.pairs[pair_id].pool)
+        questions = self.rubric.asked(self.pairs[pair_id].pool)
         answer = Answer(
             pair_id=pair_id,
             rater_id=who,
             status=response["status"],
-            values={one.name: one.kept(given.get(one.name, {}).get("value")) for one in asked},
+            values={
+                question_scale.name: question_scale.kept(values.get(question_scale.name, {}).get("value"))
+                for question_scale in questions
+            },
             submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
         )
         check(answer, f"adjudication of pair {pair_id}", self.rubric, self.pairs)
@@ -439,7 +448,7 @@ class _AdjudicationReading:
                     "suggested": shown.get(question),
                     "rated": who in self.raters.get(pair_id, set()),
                     "status": answer.status,
-                    "comment": given.get(COMMENT, {}).get("value") or "",
+                    "comment": values.get(COMMENT, {}).get("value") or "",
                     "submitted_at": answer.submitted_at,
                 }
             )
@@ -452,14 +461,18 @@ SHOWN = 20  # pairs in the printed list
 
 
 def judged_text(
-    study: Study, found: DisputedPairs, adjudications: Sequence[Adjudication], names: Mapping[str, str]
+    study: Study, disputed: DisputedPairs, adjudications: Sequence[Adjudication], names: Mapping[str, str]
 ) -> str:
     """The pairs to read, the farthest first, with adjudications beside them, which decide nothing."""
     decided: dict[tuple[str, str], list[str]] = {}
-    for one in adjudications:
-        said = "discarded" if one.status == "discarded" else str(one.answer if one.value is None else one.value)
-        decided.setdefault((one.pair_id, one.question), []).append(said)
-    worst = found.worst(SHOWN)
+    for adjudication in adjudications:
+        answer = (
+            "discarded"
+            if adjudication.status == "discarded"
+            else str(adjudication.answer if adjudication.value is None else adjudication.value)
+        )
+        decided.setdefault((adjudication.pair_id, adjudication.question), []).append(answer)
+    worst = disputed.worst(SHOWN)
     rows = [
         [
             row["pair_id"][:12],
@@ -471,22 +484,24 @@ def judged_text(
             row["flags"],
             ", ".join(decided.get((row["pair_id"], row["question"]), [])),
         ]
-        for row in found.rows[found.rows["pair_id"].isin(worst)].to_dict("records")
+        for row in disputed.rows[disputed.rows["pair_id"].isin(worst)].to_dict("records")
     ]
     header = [study.called.item.capitalize(), study.called.judged.capitalize(), "Question", "People", "Judges", "Apart"]
     parts = [f"Where people and judges differ most, study {study.name}; to be read, since either may be wrong"]
-    parts += [SIMULATED] if found.simulated else []
-    parts += [f"Recorded, nobody was asked: {', '.join(found.recorded)}"] if found.recorded else []
+    parts += [SIMULATED] if disputed.simulated else []
+    parts += [f"Recorded, nobody was asked: {', '.join(disputed.recorded)}"] if disputed.recorded else []
     parts.append(columns([*header, "Flags", "Adjudicated"], rows, empty="none: no pair has enough ratings and a score"))
-    left = found.rows["pair_id"].nunique() - len(worst)
-    parts += [f"... and {left} more"] if left > 0 else []
+    hidden = disputed.rows["pair_id"].nunique() - len(worst)
+    parts += [f"... and {hidden} more"] if hidden > 0 else []
     if adjudications:
-        by = Counter((one.pair_id, one.adjudicator, one.rated) for one in adjudications)
+        by = Counter(
+            (adjudication.pair_id, adjudication.adjudicator, adjudication.rated) for adjudication in adjudications
+        )
         whose = Counter(adjudicator for _, adjudicator, _ in by)
-        own = sum(rated for *_, rated in by)
-        told = ", ".join(f"{named(who, names)} {number}" for who, number in whose.items())
+        number_rated = sum(rated for *_, rated in by)
+        numbers = ", ".join(f"{named(who, names)} {number}" for who, number in whose.items())
         parts.append(
-            f"Adjudications: {told}; of a pair that the adjudicator had rated too: {own}. They are no ratings, were"
-            " given with judges' scores in sight, and enter no mean, no agreement and no verdict."
+            f"Adjudications: {numbers}; of a pair that the adjudicator had rated too: {number_rated}. They are no"
+            " ratings, were given with judges' scores in sight, and enter no mean, no agreement and no verdict."
         )
     return "\n\n".join(parts)

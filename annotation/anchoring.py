@@ -47,12 +47,12 @@ def suggestions_to_show(study: Study) -> Suggested:
         return {}
     with alone(study):
         noted = read_shown(study) or _note(study)
-    found: dict[str, tuple[Suggestion, ...]] = {}
-    for one in noted:
-        if one.shown:
-            made = Suggestion(one.question, one.value, one.agent, one.label_mass)
-            found[one.pair_id] = (*found.get(one.pair_id, ()), made)
-    return found
+    by_pair: dict[str, tuple[Suggestion, ...]] = {}
+    for score in noted:
+        if score.shown:
+            suggestion = Suggestion(score.question, score.value, score.agent, score.label_mass)
+            by_pair[score.pair_id] = (*by_pair.get(score.pair_id, ()), suggestion)
+    return by_pair
 
 
 def _note(study: Study) -> list[ShownScore]:
@@ -60,10 +60,10 @@ def _note(study: Study) -> list[ShownScore]:
     pairs = [*collected.sample_pairs, *collected.control_pairs]
     refuse_other_half(study, pairs)
     halves = {pair.pair_id: pair.control == SUGGESTED for pair in pairs if pair.drawn}
-    said, design = read_judging(study, collected).judgements, Design.of(study, rubric)
-    own = said[said["pair_id"].isin(list(halves))]
-    waiting = set(halves) - set(own["pair_id"]) | set(own.loc[own["status"] == "unanswered", "pair_id"])
-    if waiting or set(own["judge"]) != {one.name for one in study.judges}:
+    judgements, design = read_judging(study, collected).judgements, Design.of(study, rubric)
+    drawn = judgements[judgements["pair_id"].isin(list(halves))]
+    waiting = set(halves) - set(drawn["pair_id"]) | set(drawn.loc[drawn["status"] == "unanswered", "pair_id"])
+    if waiting or set(drawn["judge"]) != {judge.name for judge in study.judges}:
         raise DataError(
             f"{study.name}: judges have not rated all pairs of the experiment yet; run"
             f" `{study.command('annotation judge run')}` first"
@@ -73,13 +73,13 @@ def _note(study: Study) -> list[ShownScore]:
         ShownScore(
             pair_id=pair_id,
             shown=halves[pair_id],
-            question=one.question,
-            value=one.value,
-            agent=one.agent,
-            label_mass=one.score,
+            question=suggestion.question,
+            value=suggestion.value,
+            agent=suggestion.agent,
+            label_mass=suggestion.score,
         )
-        for pair_id, found in sorted(suggestions_of(own, scales).items())
-        for one in found
+        for pair_id, suggestions in sorted(suggestions_of(drawn, scales).items())
+        for suggestion in suggestions
     ]
     write_kept(study, FILE, noted)
     return noted
@@ -110,14 +110,14 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
     """
     parts, left_out = [], 0
     for stratum in np.unique(strata):
-        own = values[strata == stratum]
+        inside = values[strata == stratum]
         arm = first[strata == stratum]
-        one, other = own[arm], own[~arm]
-        if min(len(one), len(other)) < LEAST:
-            left_out += len(own)
+        arm_1, arm_0 = inside[arm], inside[~arm]
+        if min(len(arm_1), len(arm_0)) < LEAST:
+            left_out += len(inside)
         else:
-            errors = one.var(ddof=1) / len(one), other.var(ddof=1) / len(other)
-            parts.append((len(own), one.mean(), other.mean(), *errors, len(one), len(other)))
+            errors = arm_1.var(ddof=1) / len(arm_1), arm_0.var(ddof=1) / len(arm_0)
+            parts.append((len(inside), arm_1.mean(), arm_0.mean(), *errors, len(arm_1), len(arm_0)))
     if not parts:
         none = undefined(f"no stratum has {LEAST} of each group")
         return Arms(none, math.nan, math.nan, 0, 0, left_out)
@@ -125,12 +125,12 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
     weights = n / n.sum()
     mean_1, mean_0 = float(weights @ means_1), float(weights @ means_0)
     variance = float(weights**2 @ (error_1 + error_0))
-    found = Estimate(value=mean_1 - mean_0, low=math.nan, high=math.nan, reason="nothing varies within the groups")
+    estimate = Estimate(value=mean_1 - mean_0, low=math.nan, high=math.nan, reason="nothing varies within the groups")
     if variance > 0:
         freedom = variance**2 / float(weights**4 @ (error_1**2 / (n_1 - 1) + error_0**2 / (n_0 - 1)))
         reach = float(quantile(np.array([freedom]))[0]) * math.sqrt(variance)
-        found = Estimate(value=found.value, low=found.value - reach, high=found.value + reach)
-    return Arms(found, mean_1, mean_0, int(n_1.sum()), int(n_0.sum()), left_out)
+        estimate = Estimate(value=estimate.value, low=estimate.value - reach, high=estimate.value + reach)
+    return Arms(estimate, mean_1, mean_0, int(n_1.sum()), int(n_0.sum()), left_out)
 
 
 #: measure: what of a pair is compared
@@ -149,24 +149,24 @@ def anchoring(ratings: pd.DataFrame, scores: Iterable[ShownScore], strata: Mappi
     over pairs within strata, raters as they are), left_out (pairs of strata with fewer than two of a half), reason.
     """
     noted = pd.DataFrame(
-        [(one.pair_id, one.question, one.shown, one.value) for one in scores],
+        [(score.pair_id, score.question, score.shown, score.value) for score in scores],
         columns=["pair_id", "question", "is_shown", "score"],
     )
-    given = that_count(ratings)[["pair_id", "question", "value"]].merge(noted, on=["pair_id", "question"])
-    given = given.assign(value=given["value"].astype(float))
-    given["apart"] = (given["value"] - given["score"]).abs()
-    pairs = given.groupby(["question", "pair_id"], as_index=False).agg(
+    rated = that_count(ratings)[["pair_id", "question", "value"]].merge(noted, on=["pair_id", "question"])
+    rated = rated.assign(value=rated["value"].astype(float))
+    rated["apart"] = (rated["value"] - rated["score"]).abs()
+    pairs = rated.groupby(["question", "pair_id"], as_index=False).agg(
         rating=("value", "mean"), apart=("apart", "mean"), is_shown=("is_shown", "first")
     )
     rows = []
-    for question, own in pairs.groupby("question"):
-        arm = own["is_shown"].to_numpy(bool)
-        places = pd.factorize(own["pair_id"].map(strata))[0].astype(np.int64)
+    for question, group in pairs.groupby("question"):
+        arm = group["is_shown"].to_numpy(bool)
+        places = pd.factorize(group["pair_id"].map(strata))[0].astype(np.int64)
         for measure, column in ((RATING, "rating"), (DISTANCE, "apart")):
-            found = two_arms(own[column].to_numpy(np.float64), arm, places)
-            by = found.difference
-            numbers = (found.n_first, found.n_second, found.first, found.second, by.value, by.low, by.high)
-            rows.append((question, measure, *numbers, found.left_out, by.reason))
+            arms = two_arms(group[column].to_numpy(np.float64), arm, places)
+            by = arms.difference
+            numbers = (arms.n_first, arms.n_second, arms.first, arms.second, by.value, by.low, by.high)
+            rows.append((question, measure, *numbers, arms.left_out, by.reason))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -193,10 +193,10 @@ ANCHORING_INTERVALS = (
 )
 
 
-def anchoring_lines(found: pd.DataFrame) -> list[str]:
+def anchoring_lines(effects: pd.DataFrame) -> list[str]:
     """What the experiment found, a line for each question and measure, and what the intervals are."""
     lines = []
-    for row in found.to_dict("records"):
+    for row in effects.to_dict("records"):
         what = f"{row['question']}, {row['measure']}"
         if row["n_shown"] == 0:
             lines.append(f"{what}: no number ({row['reason']})")

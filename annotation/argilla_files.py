@@ -60,14 +60,14 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     if ratings.empty:
         raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
     if not words:
-        texts = [one.name for one in rubric.asked() if one.kind == "text"]
+        texts = [question.name for question in rubric.asked() if question.kind == "text"]
         ratings = ratings[~ratings["question"].isin(texts)].assign(comment="")
     accounts = {rater: _account(study, rater) for rater in sorted(ratings["rater_id"].unique())}
-    given = _responses(ratings, rubric, accounts)
+    responses = _responses(ratings, rubric, accounts)
     files: dict[str, bytes] = {}
     for queue, pairs in queues_of(read_shown(study)).items():
         name, worded = queue.dataset(study), Words.of(rubric, queue)
-        records = [_record(pair, worded.beside, given.get(pair.pair_id, {})) for pair in pairs]
+        records = [_record(pair, worded.beside, responses.get(pair.pair_id, {})) for pair in pairs]
         files |= {
             f"{name}/{SETTINGS}": _json(_settings(worded, study.raters_of(queue.pool), words=words)),
             f"{name}/{DATASET}": _json({"name": name}),
@@ -96,22 +96,22 @@ def _responses(
     ratings: pd.DataFrame, rubric: Rubric, accounts: Mapping[str, str]
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """The responses of each pair, by question, as Argilla's files have them."""
-    asked = {one.name: one for one in rubric.asked()}
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    scales = {question.name: question for question in rubric.asked()}
+    responses: dict[str, dict[str, list[dict[str, Any]]]] = {}
 
     def add(pair_id: str, question: str, rater: str, value: Any) -> None:
         response = {"value": value, "user_id": accounts[rater], "status": "submitted"}
-        found.setdefault(pair_id, {}).setdefault(question, []).append(response)
+        responses.setdefault(pair_id, {}).setdefault(question, []).append(response)
 
     columns = ["pair_id", "question", "rater_id", "value", "answer"]
     for pair_id, question, rater, value, answer in ratings[columns].itertuples(index=False, name=None):
-        add(pair_id, question, rater, asked[question].given(answer if pd.isna(value) else int(value)))
+        add(pair_id, question, rater, scales[question].given(answer if pd.isna(value) else int(value)))
     once = ratings.drop_duplicates(["pair_id", "rater_id"])
     for pair_id, rater, comment in once.loc[once["comment"] != "", ["pair_id", "rater_id", "comment"]].itertuples(
         index=False, name=None
     ):
         add(pair_id, COMMENT, rater, comment)
-    return found
+    return responses
 
 
 def _record(pair: Pair, beside: Mapping[str, str], responses: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,10 +129,10 @@ def _record(pair: Pair, beside: Mapping[str, str], responses: Mapping[str, Any])
 def _settings(worded: Words, raters: int, *, words: bool) -> dict[str, Any]:
     """The dataset's settings; answers in words that are left out cannot be required."""
     nowhere = SimpleNamespace(api=SimpleNamespace(fields=None, questions=None, metadata=None))  # no server is asked
-    found: dict[str, Any] = settings_of(worded, raters, nowhere).serialize()
-    for question in found["questions"]:
+    settings: dict[str, Any] = settings_of(worded, raters, nowhere).serialize()
+    for question in settings["questions"]:
         question["required"] &= words or question["type"] != "text"
-    return found
+    return settings
 
 
 def _codebook(study: Study, rubric: Rubric, ratings: pd.DataFrame, files: Mapping[str, bytes], licence: str) -> str:
@@ -152,9 +152,9 @@ def _codebook(study: Study, rubric: Rubric, ratings: pd.DataFrame, files: Mappin
         f'    for user_id, name in json.load(open("{BESIDE}"))["raters"].items():\n'
         "        rg.User(username=name, id=user_id, password=secrets.token_hex(16), client=client).create()\n"
         '    rg.Dataset.from_disk("FOLDER", workspace="WORKSPACE", client=client)',
-        questions_text(rubric, [one for one in rubric.question_names() if one in set(ratings["question"])]),
+        questions_text(rubric, [name for name in rubric.question_names() if name in set(ratings["question"])]),
         "## Files\n\n"
-        + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(one).hexdigest()}" for name, one in files.items()),
+        + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(content).hexdigest()}" for name, content in files.items()),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -182,19 +182,19 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
             raise DataError(f"{folder}: no answers in it; name a folder that `annotation export --argilla` wrote")
         state = hashlib.sha256(b"".join(file.read_bytes() for file in reading.files())).hexdigest()
         source = f"{folder.resolve().name}/{RECORDS}"
-        part = SourcePart(state, tuple(answers[place] for place in sorted(answers)))
+        part = SourcePart(state, tuple(answers[key] for key in sorted(answers)))
         return keep(study, source, {source: part}, replace=replace)
 
 
 def _beside(folder: Path) -> dict[str, Any]:
     """Pseudonyms and times, where they are there. Raises DataError for a file that is none of ours."""
     try:
-        found = read_json(folder / BESIDE)
+        content = read_json(folder / BESIDE)
     except FileNotFoundError:
         return {"raters": {}, "times": {}}
-    if not isinstance(found, dict) or not all(isinstance(found.get(name), dict) for name in ("raters", "times")):
+    if not isinstance(content, dict) or not all(isinstance(content.get(name), dict) for name in ("raters", "times")):
         raise DataError(f"{folder / BESIDE}: has no raters and times by id; bring it back as it was exported")
-    return found
+    return content
 
 
 @dataclass(frozen=True)
@@ -210,10 +210,10 @@ class _ExportReading:
 
     def files(self) -> list[Path]:
         """The records of each queue; of one, where the folder is a queue's. Raises DataError where there are none."""
-        found = sorted([*self.folder.glob(RECORDS), *self.folder.glob(f"*/{RECORDS}")])
-        if not found:
+        files = sorted([*self.folder.glob(RECORDS), *self.folder.glob(f"*/{RECORDS}")])
+        if not files:
             raise DataError(f"{self.folder}: has no {RECORDS} in it or in a folder of it; correct --argilla")
-        return found
+        return files
 
     def answers(self) -> Iterator[tuple[str, Answer]]:
         """Each answer with its place. Raises DataError for what cannot be one."""
@@ -228,26 +228,26 @@ class _ExportReading:
 
     def _by_account(self, record: Any, where: str) -> dict[str, dict[str, Any]]:
         """A record's values by account and question."""
-        found: dict[str, dict[str, Any]] = {}
+        by_account: dict[str, dict[str, Any]] = {}
         try:
             for question, responses in (record["responses"] or {}).items():
-                for one in responses:
-                    if one.get("status") != "submitted":
+                for response in responses:
+                    if response.get("status") != "submitted":
                         raise DataError(
                             f"{where}: a response without the status `submitted` (Argilla's own export has none, so"
                             " drafts cannot be told from answers); export with `annotation export --argilla`"
                         )
-                    found.setdefault(str(one["user_id"]), {})[question] = one["value"]
+                    by_account.setdefault(str(response["user_id"]), {})[question] = response["value"]
             str(record["id"])
         except (KeyError, TypeError, AttributeError):
             raise DataError(f"{where}: is no record of Argilla's (id, responses with value and user_id)") from None
-        return found
+        return by_account
 
     def _answer(self, pair_id: str, account: str, values: Mapping[str, Any], file: Path) -> Answer:
         pair = self.pairs.get(pair_id)
-        where, known = f"{file}, pair {pair_id}", {one.name: one for one in self.rubric.asked()}
-        asked = [one.name for one in self.rubric.asked(pair.pool if pair else None)]
-        named = dict.fromkeys([*asked, *(name for name in values if name != COMMENT)])
+        where, scales = f"{file}, pair {pair_id}", {question.name: question for question in self.rubric.asked()}
+        names = [question.name for question in self.rubric.asked(pair.pool if pair else None)]
+        named = dict.fromkeys([*names, *(name for name in values if name != COMMENT)])
         at = self.beside["times"].get(pair_id, {}).get(account)
         try:
             time = datetime.fromisoformat(at) if at else datetime.fromtimestamp(file.stat().st_mtime, UTC)
@@ -256,22 +256,24 @@ class _ExportReading:
         return Answer(
             pair_id=pair_id,
             rater_id=named_pseudonym(self.key, self.study.name, str(self.beside["raters"].get(account, account))),
-            values={name: _kept(known.get(name), values.get(name), where) for name in named},
+            values={name: _kept(scales.get(name), values.get(name), where) for name in named},
             comment=str(values.get(COMMENT) or ""),
             submitted_at=time.astimezone(UTC).isoformat(),
         )
 
 
-def _kept(asked: QuestionScale | None, value: Any, where: str) -> Any:
+def _kept(scale: QuestionScale | None, value: Any, where: str) -> Any:
     """A value in the form in which it is kept; what is no answer at all stays, and is refused."""
-    if asked is None or value is None:
+    if scale is None or value is None:
         return value if value is None else str(value)
-    fits = isinstance(value, _KINDS[asked.kind]) and not isinstance(value, bool)
+    fits = isinstance(value, _KINDS[scale.kind]) and not isinstance(value, bool)
     if not fits:
-        raise DataError(f"{where}, {asked.name}: {str(value)[:60]!r} is no {asked.kind.replace('_', '-')}")
-    if asked.kind == "ranking" and all(isinstance(one, str) for one in value):  # Argilla's own: in order, without ties
-        value = [{"value": one, "rank": rank} for rank, one in enumerate(value, 1)]
+        raise DataError(f"{where}, {scale.name}: {str(value)[:60]!r} is no {scale.kind.replace('_', '-')}")
+    if scale.kind == "ranking" and all(
+        isinstance(label, str) for label in value
+    ):  # Argilla's own: in order, without ties
+        value = [{"value": label, "rank": rank} for rank, label in enumerate(value, 1)]
     try:
-        return asked.kept(value)
+        return scale.kept(value)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise DataError(f"{where}, {asked.name}: {str(value)[:60]!r} is no ranking") from None
+        raise DataError(f"{where}, {scale.name}: {str(value)[:60]!r} is no ranking") from None

@@ -57,13 +57,13 @@ def say_flagged(study: Study) -> None:
         print(f"  {line}")
 
 
-def say_verdicts(study: Study, pairs: Sequence[Pair], *, asked: bool = False) -> None:
+def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False) -> None:
     """Say how many verdicts a sample is for and on what each can rest, and which of them no answers can decide.
 
-    `asked` is whether raters may have seen it.
+    `published` is whether raters may have seen it.
     """
     groups = ahead_of_sample(study, pairs)
-    for line in [size_line(study, groups), *never_lines(study, groups, asked=asked)]:
+    for line in [size_line(study, groups), *never_lines(study, groups, asked=published)]:
         print(f"  {line}")
 
 
@@ -78,12 +78,12 @@ def publish_pairs(options: argparse.Namespace) -> int:
     pairs = read_pairs(study)  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(study)[0])
     suggestions = suggestions_to_show(study)
-    asked: dict[str, int] = {}
-    with stage(study, "publish", shown_files(study), settings=asked), connect(home) as argilla:
+    settings: dict[str, int] = {}
+    with stage(study, "publish", shown_files(study), settings=settings), connect(home) as argilla:
         reads = accounts.languages_at(argilla, home)
         done = publish(study, argilla, reads, suggestions)
-        known = publish_training(study, argilla, rubric)
-        asked["annotators"] = done.admission.people
+        training = publish_training(study, argilla, rubric)
+        settings["annotators"] = done.admission.people
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     sent = count(new, f"new {study.called.item}")
     print(f"{study.name}: {sent} published in {count(datasets, 'dataset')}; workspaces: {workspaces}")
@@ -91,7 +91,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
         item = study.called.item
         print(f"  an experiment: {len(suggestions)} {item}s show judges' scores as suggestions and count in no verdict,"
               " since raters are drawn towards what they see (raters.suggestions)")  # fmt: skip
-    for line in [*done.corrections(), *done.withdrawals(), *done.replacements(), *training_lines(known)]:
+    for line in [*done.corrections(), *done.withdrawals(), *done.replacements(), *training_lines(training)]:
         print(f"  {line}")
     if done.admission.out:
         print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
@@ -99,10 +99,10 @@ def publish_pairs(options: argparse.Namespace) -> int:
     if not study.raters.simulated:
         warn_of_readers(study, done)
         say_unread(study, reads)
-    texts = {(one.language, one.output_language) for one in read_shown(study)}
+    texts = {(pair.language, pair.output_language) for pair in read_shown(study)}
     for line in [*addressed_lines(study, asked_rubric(study), texts), *reworded_lines(study)]:
         print(f"  {line}")
-    say_verdicts(study, pairs, asked=True)
+    say_verdicts(study, pairs, published=True)
     if (study.folder / "sample.json").exists():
         say_flagged(study)
     return 0
@@ -166,7 +166,7 @@ def review(options: argparse.Namespace) -> int:
 def _waiting(study: Study) -> list[Verdict]:
     """The verdicts reached last that wait for a look at their raters."""
     reached = read_verdicts(study) if (study.folder / "verdicts.json").exists() else []
-    return [one for one in reached if one.to_look_at]
+    return [verdict for verdict in reached if verdict.to_look_at]
 
 
 def _judged(study: Study, options: argparse.Namespace) -> int:
@@ -182,7 +182,7 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
     new, whom = sum(done.new.values()), ", ".join(people)
     print(f"{study.name}: {new} new of {len(done.pairs)} pairs for {whom} to adjudicate in {', '.join(done.new)}")
     print("  they see judges' scores as suggestions, and what people said without names; what they answer is no rating")
-    for name, number in done.own.items():
+    for name, number in done.rated.items():
         print(f"  {name} has rated {number} of these pairs too; their adjudications are marked so")
     for name in people:
         if strange := sorted(done.languages - set(reads.get(name, done.languages))):
@@ -270,16 +270,16 @@ def _withdraw(options: argparse.Namespace) -> int:
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     with alone(study):
-        made = withdraw(study, named, take_back=options.take_back, reason=options.reason)
-    given = evidence.collected.ratings
-    ids = {one.pair_id for one in made}
-    answers = given[given["pair_id"].isin(ids) & (given["status"] == "submitted")].drop_duplicates(
+        decisions = withdraw(study, named, take_back=options.take_back, reason=options.reason)
+    ratings = evidence.collected.ratings
+    ids = {decision.pair_id for decision in decisions}
+    answers = ratings[ratings["pair_id"].isin(ids) & (ratings["status"] == "submitted")].drop_duplicates(
         ["pair_id", "rater_id"]
     )
-    pairs, of_them = count(len(made), "pair"), count(len(answers), "answer")
+    pairs, of_them = count(len(decisions), "pair"), count(len(answers), "answer")
     done = "taken back" if options.take_back else "withdrawn"
     again = "counting again" if options.take_back else "kept, and not counted"
-    print(f"{study.name}: {pairs} {done} ({made[0].reason}); {of_them} {again}")
+    print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
     if (study.folder / "offered.json").exists():
         print(
             f"  in Argilla: run `{study.command('annotation publish')}`, which leaves what has answers or drafts there"
@@ -290,8 +290,8 @@ def _withdraw(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    other = load_study(options.other, options.other_exports or options.exports) if options.other else None
-    print(comparison_text(cli.study_of(options), other))
+    second = load_study(options.other, options.other_exports or options.exports) if options.other else None
+    print(comparison_text(cli.study_of(options), second))
     return 0
 
 

@@ -53,28 +53,28 @@ def compare_campaigns(first: pd.DataFrame, second: pd.DataFrame, scale: Sequence
     where the campaigns, and not only their raters, differ.
     """
     common = sorted(set(first["pair_id"]) & set(second["pair_id"]))
-    one, other = (frame[frame["pair_id"].isin(common)] for frame in (first, second))
+    mine, yours = (frame[frame["pair_id"].isin(common)] for frame in (first, second))
     rows = []
-    for place, own in _places(one):
-        theirs = dict(_places(other)).get(place)
+    for key, ours in _places(mine):
+        theirs = dict(_places(yours)).get(key)
         if theirs is None:
             continue
-        means = pd.concat([_means(own), _means(theirs)], axis=1, join="inner").to_numpy()
-        ids = set(own["pair_id"]) & set(theirs["pair_id"])
-        rows.append(_paired(place, means, [part[part["pair_id"].isin(ids)] for part in (own, theirs)], scale))
+        means = pd.concat([_means(ours), _means(theirs)], axis=1, join="inner").to_numpy()
+        ids = set(ours["pair_id"]) & set(theirs["pair_id"])
+        rows.append(_paired(key, means, [part[part["pair_id"].isin(ids)] for part in (ours, theirs)], scale))
     return rows
 
 
 def compare_parts(first: pd.DataFrame, second: pd.DataFrame) -> list[ComparisonRow]:
     """Two sets of ratings of different pairs, such as two waves: Welch's interval of the difference of means."""
     theirs = dict(_places(second))
-    return [_apart(place, _means(own), _means(theirs[place])) for place, own in _places(first) if place in theirs]
+    return [_apart(key, _means(group), _means(theirs[key])) for key, group in _places(first) if key in theirs]
 
 
 def _places(ratings: pd.DataFrame) -> list[tuple[tuple[str, str, str], pd.DataFrame]]:
     rated = that_count(ratings)
     rated = rated[rated["value"].notna()]
-    return [((str(a), str(b), str(c)), own) for (a, b, c), own in rated.groupby(_PLACE, observed=True, sort=False)]
+    return [((str(a), str(b), str(c)), group) for (a, b, c), group in rated.groupby(_PLACE, observed=True, sort=False)]
 
 
 def _means(ratings: pd.DataFrame) -> pd.Series:
@@ -82,42 +82,42 @@ def _means(ratings: pd.DataFrame) -> pd.Series:
 
 
 def _paired(
-    place: tuple[str, str, str], means: np.ndarray, parts: Sequence[pd.DataFrame], scale: Sequence[int]
+    key: tuple[str, str, str], means: np.ndarray, parts: Sequence[pd.DataFrame], scale: Sequence[int]
 ) -> ComparisonRow:
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     differences = means[:, 1] - means[:, 0]
-    found = over_pairs(differences, np.ones(len(differences)))
+    estimate = over_pairs(differences, np.ones(len(differences)))
     varied = len(means) > 1 and bool((np.ptp(means, axis=0) > 0).all())
-    own = [part[["pair_id", "rater_id", "value"]] for part in parts]
-    both = pd.concat([part.assign(rater_id=part["rater_id"].astype(str) + f" {n}") for n, part in enumerate(own)])
-    first, second, together = (gwet_ac2(Answers.of(part, scale)).value for part in (*own, both))
+    plain = [part[["pair_id", "rater_id", "value"]] for part in parts]
+    both = pd.concat([part.assign(rater_id=part["rater_id"].astype(str) + f" {n}") for n, part in enumerate(plain)])
+    first, second, together = (gwet_ac2(Answers.of(part, scale)).value for part in (*plain, both))
     return ComparisonRow(
-        *place,
+        *key,
         pairs=(len(means), len(means)),
         means=(float(means[:, 0].mean()), float(means[:, 1].mean())),
-        difference=float(found.value),
-        low=float(found.low),
-        high=float(found.high),
+        difference=float(estimate.value),
+        low=float(estimate.low),
+        high=float(estimate.high),
         rho=float(stats.spearmanr(means[:, 0], means[:, 1]).statistic) if varied else math.nan,
         ac2=(first, second, together),
-        reason=_why(float(found.low), len(means)),
+        reason=_why(float(estimate.low), len(means)),
     )
 
 
-def _apart(place: tuple[str, str, str], one: pd.Series, other: pd.Series) -> ComparisonRow:
+def _apart(key: tuple[str, str, str], first: pd.Series, second: pd.Series) -> ComparisonRow:
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     low = high = math.nan
-    fewest = min(len(one), len(other))
-    if fewest > 1 and one.std() + other.std() > 0:
-        ends = stats.ttest_ind(other, one, equal_var=False).confidence_interval()
+    fewest = min(len(first), len(second))
+    if fewest > 1 and first.std() + second.std() > 0:
+        ends = stats.ttest_ind(second, first, equal_var=False).confidence_interval()
         low, high = float(ends.low), float(ends.high)
     return ComparisonRow(
-        *place,
-        pairs=(len(one), len(other)),
-        means=(float(one.mean()), float(other.mean())),
-        difference=float(other.mean() - one.mean()),
+        *key,
+        pairs=(len(first), len(second)),
+        means=(float(first.mean()), float(second.mean())),
+        difference=float(second.mean() - first.mean()),
         low=low,
         high=high,
         rho=math.nan,
@@ -132,13 +132,13 @@ def _why(low: float, pairs: int) -> str:
     return "one pair is no sample" if pairs < 2 else "no spread to tell an interval by"
 
 
-def comparison_text(study: Study, other: Study | None = None) -> str:
+def comparison_text(study: Study, second: Study | None = None) -> str:
     """The comparison of a study's waves, or with another study's campaign on the same pairs, for a terminal.
 
     Raises StudyError where there is nothing to compare: no waves, no common pairs, another scale.
     """
-    if other is not None:
-        return campaigns_text(CampaignRatings.of(study), CampaignRatings.of(other))
+    if second is not None:
+        return campaigns_text(CampaignRatings.of(study), CampaignRatings.of(second))
     mine = CampaignRatings.of(study).ratings
     waves = read_waves(study)
     if not waves:
@@ -171,7 +171,9 @@ class CampaignRatings:
         Raises StudyError where nothing is rated on the scale, DataError without ratings.
         """
         collected, rubric = collected or CampaignData.read(study), rubric or load_rubric(study)
-        on_scale = [one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale]
+        on_scale = [
+            question.name for question in rubric.asked() if question.kind == "rating" and question.scale == rubric.scale
+        ]
         if not on_scale:
             raise StudyError(
                 f"{study.file}: rubric {study.rubric!r} rates nothing on its scale, and means are what is compared;"
@@ -189,17 +191,21 @@ class CampaignRatings:
 
 def campaigns_text(first: CampaignRatings, second: CampaignRatings) -> str:
     """Two campaigns on the same pairs, for a terminal. Raises StudyError for another scale, or without common pairs."""
-    study, other, mine, theirs = first.study, second.study, first.ratings, second.ratings
+    study, their_study, mine, theirs = first.study, second.study, first.ratings, second.ratings
     scale = first.rubric.scale
     if second.rubric.scale != scale:
-        raise StudyError(f"{other.file}: its scale is not that of {study.file}; their ratings cannot be compared")
+        raise StudyError(f"{their_study.file}: its scale is not that of {study.file}; their ratings cannot be compared")
     if not set(mine["pair_id"]) & set(theirs["pair_id"]):
         raise StudyError(
-            f"{other.file}: it rated none of the pairs that {study.file} did; pairs are the same where original,"
+            f"{their_study.file}: it rated none of the pairs that {study.file} did; pairs are the same where original,"
             " output, generator and prompts are"
         )
     rows = compare_campaigns(mine, theirs, scale)
-    names = (study.name, other.name) if study.name != other.name else (f"{study.name} (1)", f"{other.name} (2)")
+    names = (
+        (study.name, their_study.name)
+        if study.name != their_study.name
+        else (f"{study.name} (1)", f"{their_study.name} (2)")
+    )
     note = f"On the pairs that both rated. Difference: {names[1]} minus {names[0]}, with the t interval over pairs"
     return f"{_table(rows, *names, paired=True)}\n\n{_notes(pd.concat([mine, theirs]), note)}"
 
@@ -232,7 +238,7 @@ def _table(rows: Sequence[ComparisonRow], first: str, second: str, *, paired: bo
     return columns(header, cells, "no place has ratings of both")
 
 
-def _notes(rated: pd.DataFrame, said: str) -> str:
+def _notes(rated: pd.DataFrame, about: str) -> str:
     simulated = [SIMULATED] if rated["simulated"].any() else []
-    whole = f"{said}; each pair counts once, by the mean of its ratings that count, on the rubric's scale alone."
+    whole = f"{about}; each pair counts once, by the mean of its ratings that count, on the rubric's scale alone."
     return "\n".join([whole, *simulated])

@@ -59,21 +59,25 @@ def collect_csv(
             where = f"{path}, line {line}"
             answer = form.answer(row, where)
             check(answer, where, rubric, pairs, advice)
-            place = answer.pair_id, answer.rater_id
-            if place in answers:
-                raise DataError(f"{where}: the same rater and pair as in line {lines[place]}; keep one of the answers")
-            answers[place], lines[place] = answer, line
+            key = answer.pair_id, answer.rater_id
+            if key in answers:
+                raise DataError(f"{where}: the same rater and pair as in line {lines[key]}; keep one of the answers")
+            answers[key], lines[key] = answer, line
         if not answers:
             raise DataError(f"{path}: no answers in it, only a header; correct --csv")
         remember_names(home, study, form.names)
-        part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers[place] for place in sorted(answers)))
+        part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers[key] for key in sorted(answers)))
         return keep(study, source, {source: part}, replace=replace)
 
 
 def columns_of(study: Study, text: str) -> dict[str, str]:
     """`--columns` for the questions that raters are asked. Raises StudyError as `column_mapping`."""
-    asked = asked_rubric(study).asked()
-    return column_mapping(text, [one.name for one in asked], [one.name for one in asked if not one.required])
+    questions = asked_rubric(study).asked()
+    return column_mapping(
+        text,
+        [question.name for question in questions],
+        [question.name for question in questions if not question.required],
+    )
 
 
 def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:
@@ -81,22 +85,22 @@ def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] 
 
     Questions that are `optional` may be left out.
     """
-    known = ["pair", "rater", *questions, "time", "comment"]
-    needed = [name for name in known[:-2] if name not in optional]
-    found: dict[str, str] = {}
-    for part in re.split(rf",(?=\s*(?:{'|'.join(known)})=)", text):
+    names = ["pair", "rater", *questions, "time", "comment"]
+    needed = [name for name in names[:-2] if name not in optional]
+    mapping: dict[str, str] = {}
+    for part in re.split(rf",(?=\s*(?:{'|'.join(names)})=)", text):
         name, _, column = (word.strip() for word in part.partition("="))
-        if name not in known or not column:
-            raise StudyError(f"--columns: {part.strip()!r} is not like pair=NAME; {nearest(name, known)}")
-        if name in found:
+        if name not in names or not column:
+            raise StudyError(f"--columns: {part.strip()!r} is not like pair=NAME; {nearest(name, names)}")
+        if name in mapping:
             raise StudyError(f"--columns: {name!r} is given twice; name one column")
-        if column in found.values():
+        if column in mapping.values():
             raise StudyError(f"--columns: {column!r} is given for two things; each needs its own column")
-        found[name] = column
-    missing = [name for name in needed if name not in found]
+        mapping[name] = column
+    missing = [name for name in needed if name not in mapping]
     if missing:
         raise StudyError(f"--columns: no column is given for {missing[0]!r}; add {missing[0]}=NAME")
-    return found
+    return mapping
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ class _Form:
                     where = f"{self.path}, line {reader.line_num}: {len(row)} cells, the header has {len(header)}"
                     raise DataError(f'{where}; put cells that hold a comma into quotes ("3,5")')
                 cells = row + [""] * (len(header) - len(row))
-                yield reader.line_num, {name: trim(cells[place]) for name, place in places.items()}
+                yield reader.line_num, {name: trim(cells[index]) for name, index in places.items()}
         except FileNotFoundError:
             raise DataError(f"{self.path}: cannot be read as CSV (it is not there); correct --csv") from None
         except csv.Error as error:
@@ -145,7 +149,7 @@ class _Form:
         else:
             at = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
         pair = self.pairs.get(row["pair"])
-        asked = [one.name for one in self.rubric.asked(pair.pool if pair else None)]
+        needed = [question.name for question in self.rubric.asked(pair.pool if pair else None)]
         rater = named_pseudonym(self.key, self.study.name, row["rater"])
         if not is_pseudonym(row["rater"]):
             self.names.setdefault(rater, row["rater"])
@@ -154,9 +158,9 @@ class _Form:
             rater_id=rater,
             status="submitted",
             values={
-                one.name: _value(one, row.get(one.name, ""), f"{where}, {one.name}")
-                for one in self.rubric.questions
-                if row.get(one.name, "") or one.name in asked
+                question.name: _value(question, row.get(question.name, ""), f"{where}, {question.name}")
+                for question in self.rubric.questions
+                if row.get(question.name, "") or question.name in needed
             },
             comment=row.get("comment", ""),
             submitted_at=at.isoformat(),
@@ -178,14 +182,14 @@ def _value(question: Question, text: str, where: str) -> Value:
 
 def _labels(question: Question, text: str) -> str:
     """The labels that a cell names, in the form in which they are kept; what is none stays, and is refused."""
-    known = {name: name for name in question.labels}
+    labels = {name: name for name in question.labels}
     for name, words in question.labels.items():
-        known |= {trim(wording).casefold(): name for wording in words.values()}
+        labels |= {trim(wording).casefold(): name for wording in words.values()}
     if question.kind == "ranking":  # `b > a = c`, of names or of words
-        parts = (known.get(trim(part).casefold(), trim(part)) for part in re.split("([>=])", text))
+        parts = (labels.get(trim(part).casefold(), trim(part)) for part in re.split("([>=])", text))
         return str(question.asked(()).kept(" ".join(parts)))
-    whole = [text] if question.kind == "label" or text.casefold() in known else re.split("[,;]", text)
-    named = [known.get(trim(part).casefold(), trim(part).replace(" ", "-")) for part in whole]
+    whole = [text] if question.kind == "label" or text.casefold() in labels else re.split("[,;]", text)
+    named = [labels.get(trim(part).casefold(), trim(part).replace(" ", "-")) for part in whole]
     return str(question.asked(()).kept(named))
 
 

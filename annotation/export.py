@@ -55,11 +55,11 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     collected, rubric = CampaignData.read(study), asked_rubric(study)
     if collected.ratings.empty:
         raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
-    texts = [one.name for one in rubric.asked() if one.kind == "text"]
+    texts = [question.name for question in rubric.asked() if question.kind == "text"]
     ratings = _ratings(study, collected, [] if words else texts, words=words)
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
     pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
-    pairs["withdrawn"] = [collected.withdrawn.get(one, "") for one in pairs["pair_id"]]
+    pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
     tables = {
         "answers.csv": _answers(ratings, rubric.asked(), words=words),
         "ratings.csv": ratings,
@@ -77,20 +77,20 @@ def _ratings(study: Study, collected: CampaignData, left_out: Sequence[str], *, 
     counting = counting_ratings(collected.sample_ratings, study.raters.per_pair).index
     kinds = collected.pairs.astype({"control": str}).set_index("pair_id")["control"]
     sources = plain["source"].where(plain["source"].isin(_SOURCES), "file")
-    found = plain.assign(
+    table = plain.assign(
         source=sources, control=plain["pair_id"].map(kinds).fillna(""), counts=plain.index.isin(counting)
     )
-    found = found[~found["question"].isin(left_out)]
-    return found if words else found.drop(columns="comment")
+    table = table[~table["question"].isin(left_out)]
+    return table if words else table.drop(columns="comment")
 
 
-def _answers(ratings: pd.DataFrame, asked: Sequence[QuestionScale], *, words: bool) -> pd.DataFrame:
+def _answers(ratings: pd.DataFrame, questions: Sequence[QuestionScale], *, words: bool) -> pd.DataFrame:
     """Submitted answers, a row a rater and pair, with a column for each question that is in `ratings`."""
     submitted = ratings[ratings["status"] == "submitted"]
-    given = submitted["value"].astype("string").fillna("") + submitted["answer"].astype("string")
+    answer = submitted["value"].astype("string").fillna("") + submitted["answer"].astype("string")
     keys = ["pair_id", "rater_id"]
-    wide = submitted.assign(given=given).pivot(index=keys, columns="question", values="given").fillna("")
-    wide = wide[[one.name for one in asked if one.name in wide]]
+    wide = submitted.assign(given=answer).pivot(index=keys, columns="question", values="given").fillna("")
+    wide = wide[[question.name for question in questions if question.name in wide]]
     once = submitted.groupby(keys)
     wide["time"] = once["submitted_at"].max().map(lambda at: at.isoformat())
     if words:
@@ -102,12 +102,18 @@ def _codebook(
     study: Study, rubric: Rubric, tables: dict[str, pd.DataFrame], files: dict[str, bytes], licence: str
 ) -> str:
     answers, ratings = tables["answers.csv"], tables["ratings.csv"]
-    asked = [one for one in rubric.asked() if one.name in answers]
+    questions = [question for question in rubric.asked() if question.name in answers]
     dates = [f"{ratings['submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
     sample = tables["pairs.csv"]["control"] == ""
     out = int((sample & (tables["pairs.csv"]["withdrawn"] != "")).sum())
     withdrawn = f" ({out} of them withdrawn: their answers are here, and do not count)" if out else ""
-    names = ["pair", "rater", *(one.name for one in asked), "time", *(["comment"] if "comment" in answers else [])]
+    names = [
+        "pair",
+        "rater",
+        *(question.name for question in questions),
+        "time",
+        *(["comment"] if "comment" in answers else []),
+    ]
     columns = ",".join(f"{name}={name}" for name in names)
     command = f"{taken_in()} --csv answers.csv --columns {shlex.quote(columns)}"
     parts = [
@@ -119,7 +125,7 @@ def _codebook(
         f" {ratings['rater_id'].nunique()} raters, under pseudonyms; {len(answers)} submitted answers, {len(ratings)}"
         f" ratings, of which {int(ratings['counts'].sum())} count; {dates[0]} to {dates[1]}, UTC.",
         "A text that a spreadsheet would take for a formula has an apostrophe before it.",
-        questions_text(rubric, [one.name for one in asked]),
+        questions_text(rubric, [question.name for question in questions]),
         "## answers.csv",
         "A row for each rater and pair that was submitted, a column for each question.",
         f"{SAME_SAMPLE}\n\n    {command}",
@@ -128,7 +134,7 @@ def _codebook(
         "## pairs.csv",
         _columns(tables["pairs.csv"], Pair),
         "## Files\n\n"
-        + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(one).hexdigest()}" for name, one in files.items()),
+        + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(content).hexdigest()}" for name, content in files.items()),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -77,7 +77,7 @@ def invite(
     invited = list(dict.fromkeys(names)) or list(study.raters.people or ())
     if not invited:
         raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
-    if study.raters.people is not None and (others := [one for one in invited if one not in study.raters.people]):
+    if study.raters.people is not None and (others := [name for name in invited if name not in study.raters.people]):
         raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
     work = _work(study)  # refused before accounts are made
     drawn = accounts.add(connection, home, invited)
@@ -85,88 +85,96 @@ def invite(
     with attach(connection) as argilla:
         admit_annotators(study, argilla, reads)
         pseudonyms = {name: rater for rater, name in names_at(study, argilla).items()}
-    known = server.credentials(connection.home) if connection.home is not None else None
-    place = entrance(address or connection.url, own=connection.home is not None)
-    made = []
+    accounts_here = server.credentials(connection.home) if connection.home is not None else None
+    entry = entrance(address or connection.url, has_page=connection.home is not None)
+    letters = []
     for name in invited:
-        own = known.find(name) if known is not None else None
+        account_here = accounts_here.find(name) if accounts_here is not None else None
         codes = reads.get(name, ())
         queues = [own_work for queue, own_work in work.items() if not codes or queue.languages <= set(codes)]
         if not queues:
             continue  # `readers.idle_lines` says so
-        account = {"name": name, "password": own.password if own is not None else drawn[name] or ""}
-        made.append(Letter(name, pseudonyms[name], _text(study, place, account, codes, queues)))
-    return made
+        account = {"name": name, "password": account_here.password if account_here is not None else drawn[name] or ""}
+        letters.append(Letter(name, pseudonyms[name], _text(study, entry, account, codes, queues)))
+    return letters
 
 
-def entrance(address: str, *, own: bool) -> str:
+def entrance(address: str, *, has_page: bool) -> str:
     """Where annotators begin on a server: our own has a page for them."""
-    return f"{address.rstrip('/')}/work" if own and address else address
+    return f"{address.rstrip('/')}/work" if has_page and address else address
 
 
 def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
     """A file for each by its pseudonym, which only this user can read; a folder that is there stays as it is."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    paths = [folder / f"{one.rater_id}.txt" for one in letters]
-    for path, one in zip(paths, letters, strict=True):
-        write_private(path, one.text)
+    paths = [folder / f"{letter.rater_id}.txt" for letter in letters]
+    for path, letter in zip(paths, letters, strict=True):
+        write_private(path, letter.text)
     return paths
 
 
 def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -> list[AnnotatorProgress]:
     """How those annotators get on whose names are known, those with most left to do first."""
     rules = {(sign.rater_id, sign.rule): sign.evidence for sign in signs}
-    found = []
+    rows = []
     for row in status.raters[status.raters["rater_id"].isin(list(names))].to_dict("records"):
-        rater, left = row["rater_id"], None if pd.isna(row["open"]) else int(row["open"])
+        rater, number_open = row["rater_id"], None if pd.isna(row["open"]) else int(row["open"])
         remarks = {"behind": row["behind"], **{key: rules.get((rater, rule), "") for key, rule in _SIGNS.items()}}
-        remarks["done"] = "all is answered" if row["answers"] and left == 0 else ""
+        remarks["done"] = "all is answered" if row["answers"] and number_open == 0 else ""
         last = None if pd.isna(row["last"]) else row["last"]
-        said = {key: what for key, what in remarks.items() if what}
-        found.append(
-            AnnotatorProgress(names[rater], rater, row["answers"], left, last, row["excluded"], row["out"], said)
+        remarks_made = {key: what for key, what in remarks.items() if what}
+        rows.append(
+            AnnotatorProgress(
+                names[rater], rater, row["answers"], number_open, last, row["excluded"], row["out"], remarks_made
+            )
         )
-    return sorted(found, key=lambda one: (-(one.open or 0), one.name))
+    return sorted(rows, key=lambda annotator: (-(annotator.open or 0), annotator.name))
 
 
-def answered_since(found: Sequence[AnnotatorProgress], more: Mapping[str, int]) -> list[AnnotatorProgress]:
+def answered_since(annotators: Sequence[AnnotatorProgress], more: Mapping[str, int]) -> list[AnnotatorProgress]:
     """The same with who has `more` answers on the server than were collected, by name: nobody of these is behind.
 
     Who was never collected from is among them, without a word of what is open.
     """
     here = [
         replace(
-            one,
-            answers=more[one.name],
-            open=None if one.open is None else max(0, one.open - (more[one.name] - one.answers)),
-            remarks={key: what for key, what in one.remarks.items() if key not in ("behind", "done")},
+            annotator,
+            answers=more[annotator.name],
+            open=None
+            if annotator.open is None
+            else max(0, annotator.open - (more[annotator.name] - annotator.answers)),
+            remarks={key: what for key, what in annotator.remarks.items() if key not in ("behind", "done")},
         )
-        if one.name in more
-        else one
-        for one in found
+        if annotator.name in more
+        else annotator
+        for annotator in annotators
     ]
-    new = sorted(set(more) - {one.name for one in found})
+    new = sorted(set(more) - {annotator.name for annotator in annotators})
     return [*here, *(AnnotatorProgress(name, "", more[name], None, None, False, False, {}) for name in new)]
 
 
 def remind(
-    study: Study, found: Sequence[AnnotatorProgress], reads: Mapping[str, Sequence[str]], address: str
+    study: Study, annotators: Sequence[AnnotatorProgress], reads: Mapping[str, Sequence[str]], address: str
 ) -> list[Letter]:
     """A letter to each of whom there is something to say, in the person's language; none to who is excluded or out."""
     letters = []
-    for one in found:
-        if one.remarks and not (one.excluded or one.out):
-            words = _words_for(reads.get(one.name, ()))
-            parts = [words[key].format(open=one.open, address=address).strip() for key in one.remarks]
-            title = words["thanks" if "done" in one.remarks else "remind"].format(study=study.name)
-            head = [title, "", words["dear"].format(name=one.name), ""]
-            letters.append(Letter(one.name, one.rater_id, "\n".join([*head, *parts]) + "\n"))
+    for annotator in annotators:
+        if annotator.remarks and not (annotator.excluded or annotator.out):
+            words = _words_for(reads.get(annotator.name, ()))
+            parts = [words[key].format(open=annotator.open, address=address).strip() for key in annotator.remarks]
+            title = words["thanks" if "done" in annotator.remarks else "remind"].format(study=study.name)
+            head = [title, "", words["dear"].format(name=annotator.name), ""]
+            letters.append(Letter(annotator.name, annotator.rater_id, "\n".join([*head, *parts]) + "\n"))
     return letters
 
 
-def unwritten(found: Sequence[AnnotatorProgress]) -> str:
+def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
     """Who gets no letter although something is open for them, and why; empty where nobody is."""
-    names = [one.name for one in found if one.open and not (one.remarks or one.excluded or one.out)]
+    names = [
+        annotator.name
+        for annotator in annotators
+        if annotator.open and not (annotator.remarks or annotator.excluded or annotator.out)
+    ]
     if not names:
         return ""
     return (
@@ -182,8 +190,10 @@ def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
     """
     spec, queues = study.crowd.pay if study.crowd is not None else PaySpec(), queues_of(read_shown(study))
     read = {queue.languages for queue in queues}
-    known = by_queue(read_items(study, rubric_to_ask(study)[0]))
-    training = {queue: [one.pair for one in items] for queue, items in known.items() if queue.languages in read}
+    by_training_queue = by_queue(read_items(study, rubric_to_ask(study)[0]))
+    training = {
+        queue: [item.pair for item in items] for queue, items in by_training_queue.items() if queue.languages in read
+    }
     return {
         queue: (queue.dataset(study), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
         for queue, pairs in {**training, **queues}.items()
@@ -204,8 +214,8 @@ def _text(
         (words["password"], account["password"] or words["kept"]),
     ]
     if codes:
-        own = next((code for code in codes if code in _words()), ENGLISH)
-        names = [langcodes.Language.get(code).display_name(own) for code in codes]
+        code_of_words = next((code for code in codes if code in _words()), ENGLISH)
+        names = [langcodes.Language.get(code).display_name(code_of_words) for code in codes]
         rows.append((words["languages"], ", ".join(names)))
     lines = [words["title"].format(study=study.name), *([study.description] if study.description else []), ""]
     lines += [f"{what}: {value}" for what, value in rows]
@@ -217,13 +227,13 @@ def _text(
 
 def _words_for(codes: Sequence[str]) -> dict[str, str]:
     """The words in the first of some languages that has any, else in English."""
-    said = _words()
-    return next((said[code] for code in codes if code in said), said[ENGLISH])
+    words = _words()
+    return next((words[code] for code in codes if code in words), words[ENGLISH])
 
 
 @functools.cache
 def _words() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = yaml.safe_load(
+    words: dict[str, dict[str, str]] = yaml.safe_load(
         files("annotation").joinpath("letters.yaml").read_text(encoding="utf-8")
     )
-    return found
+    return words

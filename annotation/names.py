@@ -50,10 +50,10 @@ def pseudonym_of(rater: str, names: Mapping[str, str]) -> str:
 
     Raises StudyError where two have the name, as one who answers in Argilla and in a file.
     """
-    found = sorted(pseudonym for pseudonym, name in names.items() if name == rater)
-    if len(found) > 1:
-        raise StudyError(f"{rater!r} is {' and '.join(found)}; say which by the pseudonym")
-    return found[0] if found else rater
+    pseudonyms = sorted(pseudonym for pseudonym, name in names.items() if name == rater)
+    if len(pseudonyms) > 1:
+        raise StudyError(f"{rater!r} is {' and '.join(pseudonyms)}; say which by the pseudonym")
+    return pseudonyms[0] if pseudonyms else rater
 
 
 def named(rater: str, names: Mapping[str, str]) -> str:
@@ -68,7 +68,10 @@ def _read(home: Home) -> dict[str, dict[str, str]]:
     file = home.path / _FILE
     try:
         content = read_json(file)
-        return {str(study): {str(one): str(name) for one, name in own.items()} for study, own in content.items()}
+        return {
+            str(study): {str(rater): str(name) for rater, name in of_study.items()}
+            for study, of_study in content.items()
+        }
     except FileNotFoundError:
         return {}
     except (DataError, AttributeError) as error:

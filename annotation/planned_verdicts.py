@@ -64,22 +64,22 @@ def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
 
 def _read_texts(study: Study, rubric: Rubric) -> Texts:
     """By the data sets, or the file of texts."""
-    base, mteb = study.file.parent, any(isinstance(one, MtebDataset) for one in study.datasets)
+    base, mteb = study.file.parent, any(isinstance(dataset, MtebDataset) for dataset in study.datasets)
     if study.subject is None:
-        every = set[Text]().union(*(texts_in(one, base) for one in study.datasets))
+        every = set[Text]().union(*(texts_in(dataset, base) for dataset in study.datasets))
         return dict.fromkeys(study.kinds, tuple(every))
     if isinstance(study.subject, InstructionsSubject | HumanSubject) or mteb:
         return known_texts(study)
-    found: dict[str, set[Text]] = {}
+    by_group: dict[str, set[Text]] = {}
     for item in read_items(study, rubric)[0]:
-        found.setdefault(item.group, set()).add((item.language, item.task_type))
-    return found
+        by_group.setdefault(item.group, set()).add((item.language, item.task_type))
+    return by_group
 
 
 def least_pairs(study: Study, texts: Texts, pairs: int, rule: RuleSpec) -> int:
     """The pairs of the smallest verdict that a rule judges, where so many pairs of each transformation count."""
     sizes = verdict_sizes(study, texts, _drawn(study, pairs))
-    return min(one.pairs for one in sizes if not rule.pools or one.pool in rule.pools)
+    return min(size.pairs for size in sizes if not rule.pools or size.pool in rule.pools)
 
 
 def pay_of(study: Study) -> PaySpec:
@@ -115,38 +115,40 @@ def verdict_prices(study: Study, texts: Texts, size: tuple[int, int]) -> list[Ve
     The price is that of the pairs that count, by all their raters, without controls, repeats and fees.
     """
     alike: dict[tuple[int, float], list[VerdictSize]] = {}
-    for one in verdict_sizes(study, texts, _drawn(study, size[0])):
-        names = [name for name in one.members for _ in range(one.pairs // len(one.members))]
-        alike.setdefault((one.pairs, size[1] * platform.reward(names, pay_of(study)) / 100), []).append(one)
+    for verdict in verdict_sizes(study, texts, _drawn(study, size[0])):
+        names = [name for name in verdict.members for _ in range(verdict.pairs // len(verdict.members))]
+        alike.setdefault((verdict.pairs, size[1] * platform.reward(names, pay_of(study)) / 100), []).append(verdict)
     return [
         VerdictPrice(
             names=tuple(
-                dict.fromkeys(" and ".join(display(name, pooled=False) for name in one.members) for one in own)
+                dict.fromkeys(
+                    " and ".join(display(name, pooled=False) for name in verdict.members) for verdict in group
+                )
             ),
-            places=tuple(dict.fromkeys(_place(one) for one in own if one.place)),
-            verdicts=sum(len(one.members) for one in own),
+            places=tuple(dict.fromkeys(_place(verdict) for verdict in group if verdict.place)),
+            verdicts=sum(len(verdict.members) for verdict in group),
             pairs=pairs,
             dollars=dollars,
         )
-        for (pairs, dollars), own in alike.items()
+        for (pairs, dollars), group in alike.items()
     ]
 
 
 def verdict_lines(study: Study, texts: Texts, size: tuple[int, int]) -> list[str]:
     """What is judged apart, on how many pairs each, and for how much: a line for each kind of verdict."""
     item, rows = study.called.item, verdict_prices(study, texts, size)
-    number = sum(one.verdicts for one in rows)
+    number = sum(row.verdicts for row in rows)
     table = columns(
         ["Verdicts on", "in", "Number", f"{item}s each".capitalize(), "Dollars each"],
         [
             [
-                some(one.names),
-                some(one.places) or "all together",
-                str(one.verdicts),
-                str(one.pairs),
-                f"{one.dollars:,.0f}",
+                some(row.names),
+                some(row.places) or "all together",
+                str(row.verdicts),
+                str(row.pairs),
+                f"{row.dollars:,.0f}",
             ]
-            for one in rows
+            for row in rows
         ],
     )
     about = f"{number:,} verdicts by acceptance.scope {study.acceptance.scope}" if number > 1 else "One verdict"
@@ -163,6 +165,6 @@ def _drawn(study: Study, counting: int) -> int:
     return 2 * counting if study.raters.suggestions == "half" else counting
 
 
-def _place(one: VerdictSize) -> str:
-    language, *task = one.place
+def _place(size: VerdictSize) -> str:
+    language, *task = size.place
     return " ".join([language_name(language) if language else "one language", *task]).strip()

@@ -99,8 +99,8 @@ class Outlook:
         """
         if math.isnan(self.width) and self.undecided == 1:
             return math.nan
-        kept = self.mean >= rule.limit if rule.at_least is not None else self.mean <= rule.limit
-        return self.accepted if kept else 1 - self.accepted
+        keeps = self.mean >= rule.limit if rule.at_least is not None else self.mean <= rule.limit
+        return self.accepted if keeps else 1 - self.accepted
 
 
 def outlook(
@@ -125,8 +125,8 @@ def outlook(
     low, high, used = _ends(values, design, judged, scale, generator)
     decisions = outcomes(values.mean(axis=(1, 2)), low, high, judged)
     shares = [float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")]
-    known = ~np.isnan(high - low)
-    width = float((high - low)[known].mean()) if known.any() else math.nan
+    defined = ~np.isnan(high - low)
+    width = float((high - low)[defined].mean()) if defined.any() else math.nan
     accepted, rejected, undecided = shares
     return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(used.mean()))
 
@@ -157,12 +157,14 @@ def _ends(
         finished = generator.permuted(np.tile(np.arange(1.0, len(means.T) + 1), (len(means), 1)), axis=1)
         return low, high, np.maximum.accumulate(finished, axis=1)[np.arange(len(means)), needed - 1]
     if design.rule.interval == "pairs":
-        found = over_pairs(sums, counts)
+        estimate = over_pairs(sums, counts)
     else:
-        found = over_pairs_and_raters(sums, counts, values.sum(axis=1), counts.sum(axis=1)[:, None] / values.shape[2:])
+        estimate = over_pairs_and_raters(
+            sums, counts, values.sum(axis=1), counts.sum(axis=1)[:, None] / values.shape[2:]
+        )
     raters = math.inf if design.rule.interval == "pairs" else float(values.shape[2])
-    found = bounded(found, sums, counts, (scale[0], scale[-1]), raters if raters > 1 else math.nan)
-    return *(wilson(found, values.shape[1]) if rule.label else (found.low, found.high)), every
+    estimate = bounded(estimate, sums, counts, (scale[0], scale[-1]), raters if raters > 1 else math.nan)
+    return *(wilson(estimate, values.shape[1]) if rule.label else (estimate.low, estimate.high)), every
 
 
 def simulated(
@@ -245,23 +247,23 @@ def plan(
     rows = []
     for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
         cost, of_verdict = price(study, rubric, design, (pairs, raters)), least_pairs(study, texts, pairs, rule)
-        words, own = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
-        alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if own else design
+        words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
+        alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
         for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):
-            generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *own)
-            found = outlook(alone, assumed, (of_verdict, raters), mean, campaigns, generator)
+            generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
+            prospect = outlook(alone, assumed, (of_verdict, raters), mean, campaigns, generator)
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
             size = {"pairs": pairs, "verdict_pairs": of_verdict}
-            rows.append({"rule": words, **asdict(found), **size, "right": found.right(rule), **costs})
+            rows.append({"rule": words, **asdict(prospect), **size, "right": prospect.right(rule), **costs})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def planned_rules(study: Study, design: Design) -> list[RuleSpec]:
     """The rules that a plan is about: the study's on means and shares, or its one threshold; StudyError for none."""
-    found = [one for one in design.rule.rules or (_threshold(design),) if one.statistic != "median"]
-    if not found:
+    rules = [rule for rule in design.rule.rules or (_threshold(design),) if rule.statistic != "median"]
+    if not rules:
         raise StudyError(f"{study.file}: its rules are on medians alone, which go in steps of ratings; none is planned")
-    return found
+    return rules
 
 
 def _threshold(design: Design) -> RuleSpec:
@@ -271,17 +273,17 @@ def _threshold(design: Design) -> RuleSpec:
 
 def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The sizes. Raises ValueError for one that is not two whole numbers from 1 on."""
-    found = list(sizes)
-    for size in found:
-        if np.shape(size) != (2,) or not all(isinstance(one, int | np.integer) and one > 0 for one in size):
+    pairs_and_raters = list(sizes)
+    for size in pairs_and_raters:
+        if np.shape(size) != (2,) or not all(isinstance(number, int | np.integer) and number > 0 for number in size):
             raise ValueError(f"a size is (pairs of each transformation, raters of each pair), from 1 on, not {size!r}")
-    return [(int(pairs), int(raters)) for pairs, raters in found]
+    return [(int(pairs), int(raters)) for pairs, raters in pairs_and_raters]
 
 
 def _around(design: Design, rule: RuleSpec) -> list[float]:
     """True means or shares to try: around the rule's limit, on its scale."""
-    found = [round(rule.limit + away, 10) for away in (SHARES_AWAY if rule.label else AWAY)]
-    return [mean for mean in found if _on_scale(mean, design, rule)]
+    means = [round(rule.limit + away, 10) for away in (SHARES_AWAY if rule.label else AWAY)]
+    return [mean for mean in means if _on_scale(mean, design, rule)]
 
 
 def _on_scale(mean: float, design: Design, rule: RuleSpec) -> bool:

@@ -33,26 +33,34 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
     rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
-    own, item = own_size(study), study.called.item
+    size_of_study, item = own_size(study), study.called.item
     sizes = sizes_asked(study, options)
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(study, design)
     texts, why_not = judged_texts(study, rubric)
-    found = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
+    planned = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
     parts = [f"interval {rule.interval}", f"stop {rule.stop}"]
     if rule.rules:
-        said = f"rules combined by {rule.combine}, {', '.join(parts)}"
+        how = f"rules combined by {rule.combine}, {', '.join(parts)}"
     else:
-        said = f"rule {rule.rule}, {', '.join(parts)}, threshold {rule.threshold:g}"
-    tables = [_table(found[found["rule"] == in_words(one)], rule, one, item) for one in rules]
-    titled = (part for one, table in zip(rules, tables, strict=True) for part in (_title(one), table, ""))
+        how = f"rule {rule.rule}, {', '.join(parts)}, threshold {rule.threshold:g}"
+    tables = [
+        _table(planned[planned["rule"] == in_words(judged_rule)], rule, judged_rule, item) for judged_rule in rules
+    ]
+    titled = (
+        part for judged_rule, table in zip(rules, tables, strict=True) for part in (_title(judged_rule), table, "")
+    )
     return "\n".join(
         [
-            f"Plan of study {study.name}: {said}",
+            f"Plan of study {study.name}: {how}",
             f"{options.campaigns} simulated campaigns for each size and true mean, seed {seed}",
             f"Assumed standard deviations, in points: {item}s {assumed.spread:g}, raters' bias {assumed.bias:g},"
             f" noise {assumed.noise:g}",
-            *([f"First the study's own size: {own[0]:,} {item}s and {own[1]} raters."] if sizes[0] == own else []),
+            *(
+                [f"First the study's own size: {size_of_study[0]:,} {item}s and {size_of_study[1]} raters."]
+                if sizes[0] == size_of_study
+                else []
+            ),
             *_halved(study),
             *(
                 [f"The languages of the texts are not known ({why_not}): planned as the file has them."]
@@ -63,16 +71,16 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             *(titled if rule.rules else (tables[0], "")),
             *verdict_lines(study, texts, sizes[0]),
             "",
-            *_notes(rule, found, study),
+            *_notes(rule, planned, study),
         ]
     )
 
 
 def sizes_asked(study: Study, options: argparse.Namespace) -> list[tuple[int, int]]:
     """(pairs of a transformation, raters) to plan: those of the command line, or the study's own and usual ones."""
-    asked = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
-    own = own_size(study)
-    return asked if options.pairs or options.raters else list(dict.fromkeys([own, *asked]))
+    sizes = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
+    study_size = own_size(study)
+    return sizes if options.pairs or options.raters else list(dict.fromkeys([study_size, *sizes]))
 
 
 def own_size(study: Study) -> tuple[int, int]:
@@ -103,30 +111,30 @@ def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
         if rule.combine == "all"
         else "A verdict is accepted where any rule accepts: more often than by the one that accepts most."
     )
-    medians = [in_words(one) for one in rule.rules if one.statistic == "median"]
+    medians = [in_words(part) for part in rule.rules if part.statistic == "median"]
     return [
         "at M: share of right verdicts by the rule alone where the mean, or share, over all"
         f" {item}s and all raters is M:",
         "accepted where M keeps to the limit, not accepted where it does not. At the limit itself: the share accepted.",
         *([together] if len(rule.rules) > 1 else []),
-        *(f"Not planned, since a median of ratings goes in steps: {one}." for one in medians),
+        *(f"Not planned, since a median of ratings goes in steps: {part}." for part in medians),
     ]
 
 
-def _notes(rule: AcceptanceSpec, found: pd.DataFrame, study: Study) -> list[str]:
-    border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in found["mean"].tolist() else ""
+def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study) -> list[str]:
+    border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in planned["mean"].tolist() else ""
     paid, (judged, item) = pay_of(study), study.called
     items = f"{item}s".capitalize()
     extra = {name: share for name, share in paid.extra.items() if share and (name in study.kinds or not study.subject)}
     longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in extra.items())
     used = f"{items} used: complete when the rule decides, where raters have orders of their own, as here they have."
     fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
-    share = " or as a share" if any(one.label for one in rule.rules) else ""
+    share = " or as a share" if any(part.label for part in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
     together = not study.subject and {"translation", "cross_translation"} <= set(study.kinds)
     shared = " (the two translations share theirs, and so have twice as many)" if together else ""
-    never = bool(found["right"].isna().any())
-    by_interval = rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
+    never = bool(planned["right"].isna().any())
+    by_interval = rule.rule == "lower_bound" or any(part.by == "interval" for part in rule.rules)
     short = [
         f"at M: share of right verdicts on a question whose mean over all {item}s and all raters is M, accepted at",
         f"{rule.threshold:g} or above and not accepted below.{border}",
@@ -198,9 +206,9 @@ def _mean(value: str) -> float:
 
 
 def _correlation(value: str) -> float:
-    found = _mean(value)
-    if -1 <= found <= 1:
-        return found
+    number = _mean(value)
+    if -1 <= number <= 1:
+        return number
     raise argparse.ArgumentTypeError(f"{value!r} is no correlation, which lies between -1 and 1")
 
 
@@ -208,16 +216,16 @@ def _deviation(value: str) -> float:
     return 0.0 if value in ("0", "0.0") else cli.positive(value)
 
 
-def _table(found: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: str) -> str:
+def _table(planned: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: str) -> str:
     """A row for each size: shares of right verdicts by true mean, width of the interval, pairs used, and the price.
 
-    `found` are the rows of `plan` of one rule; `item` is what raters see. At the threshold itself the
+    `planned` are the rows of `plan` of one rule; `item` is what raters see. At the threshold itself the
     share accepted is shown.
     """
     early = rule.stop == "anytime"
-    means = found["mean"].drop_duplicates()
+    means = planned["mean"].drop_duplicates()
     items = f"{item}s".capitalize()
-    split = (found["pairs"] != found["verdict_pairs"]).any()
+    split = (planned["pairs"] != planned["verdict_pairs"]).any()
     header = [
         items,
         "Raters",
@@ -227,9 +235,9 @@ def _table(found: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: st
         *([f"{items} used"] if early else []),
     ]
     rows = []
-    for (pairs, raters), own in found.groupby(["pairs", "raters"], sort=False):
-        shares = own["accepted"].where((own["mean"] == judged.limit) & own["right"].notna(), own["right"])
-        last = own.iloc[-1]
+    for (pairs, raters), group in planned.groupby(["pairs", "raters"], sort=False):
+        shares = group["accepted"].where((group["mean"] == judged.limit) & group["right"].notna(), group["right"])
+        last = group.iloc[-1]
         rows.append(
             [
                 str(pairs),
@@ -237,7 +245,7 @@ def _table(found: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: st
                 *([str(last["verdict_pairs"])] if split else []),
                 *("never" if math.isnan(share) else f"{share:.1%}" for share in shares),
                 "–" if math.isnan(last["width"]) else f"{last['width']:.2f}",
-                *([f"{own['used'].min():.0f} to {own['used'].max():.0f}"] if early else []),
+                *([f"{group['used'].min():.0f} to {group['used'].max():.0f}"] if early else []),
                 f"{last['ratings']:,.0f}",
                 f"{last['hours']:.1f}",
                 f"{last['dollars']:,.0f}",

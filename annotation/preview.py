@@ -75,7 +75,7 @@ def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str
         notes=[*addressed_lines(study, rubric, texts), *reworded_lines(study)],
         queues=[
             *_training(study, rubric, {queue.languages for queue in queues}),
-            *(_shown(study, rubric, queue, one, batches.get(queue, ())) for queue, one in queues.items()),
+            *(_shown(study, rubric, queue, queued, batches.get(queue, ())) for queue, queued in queues.items()),
         ],
     )
 
@@ -102,14 +102,14 @@ def _queues(study: Study, most: int) -> dict[Queue, _QueueSize]:
     """Every queue; of a large sample the pairs that are shown are made, and no others."""
     command = study.command(COMMAND)
     tables = [read_frame(study.folder / name, Pair, command) for name in MADE_FROM]
-    found = {}
+    sizes = {}
     drawn = pd.concat(tables, ignore_index=True)
     staying = drawn[~drawn["pair_id"].isin(list(withdrawn_pairs(study)))]
-    for queue, own in frames_by_queue(staying):
-        first = own.sort_values("pair_id").head(most)
+    for queue, group in frames_by_queue(staying):
+        first = group.sort_values("pair_id").head(most)
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
-        found[queue] = _QueueSize(len(own), [as_record(row, Pair) for row in rows])
-    return found
+        sizes[queue] = _QueueSize(len(group), [as_record(row, Pair) for row in rows])
+    return sizes
 
 
 def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _QueueSize, pages: Sequence[str]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _questions(words: Words) -> Iterator[tuple[str, str, str, Sequence[str]]]:
     for name, (title, description) in words.questions.items():
         form = words.forms.get(name)  # the comment has none
         chosen = {"multi_label": "checkbox", "ranking": "number"}.get(form.kind, "radio") if form else "radio"
-        yield title, description, chosen, [said or str(value) for value, said in form.options] if form else []
+        yield title, description, chosen, [word or str(value) for value, word in form.options] if form else []
 
 
 def _batches(study: Study, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
@@ -151,16 +151,16 @@ def _batches(study: Study, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
         return {}
     withdrawn = withdrawn_pairs(study)
     pairs, controls = (
-        [one for one in read(study) if one.pair_id not in withdrawn] for read in (read_pairs, read_controls)
+        [pair for pair in read(study) if pair.pair_id not in withdrawn] for read in (read_pairs, read_controls)
     )
-    known = {pair.pair_id: pair for pair in [*pairs, *controls]}
-    found: dict[Queue, tuple[str, str]] = {}
+    by_id = {pair.pair_id: pair for pair in [*pairs, *controls]}
+    pages: dict[Queue, tuple[str, str]] = {}
     for batch in make_batches(study, pairs, controls):
-        if batch.queue not in found:
-            offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), places=1, reward=0)
-            own = {"examples": examples_html(study, rubric, batch.queue), "return_code": ""}
-            room = {**shown_first(study.crowd, rubric, batch.queue, len(offer.pairs)), **own}
+        if batch.queue not in pages:
+            offer = Offer(batch, tuple(by_id[pair_id] for pair_id in batch.pair_ids), places=1, reward=0)
+            extra = {"examples": examples_html(study, rubric, batch.queue), "return_code": ""}
+            room = {**shown_first(study.crowd, rubric, batch.queue, len(offer.pairs)), **extra}
             body = entrance_body("", room, range(len(room["questions"])), "", again=False)
             first = document(said(room, "title"), body, room)
-            found[batch.queue] = question_html(study, rubric, offer, "about:blank"), first
-    return found
+            pages[batch.queue] = question_html(study, rubric, offer, "about:blank"), first
+    return pages

@@ -93,11 +93,11 @@ class QuestionScale:
             return value
         if isinstance(value, str):
             text = trim(value)
-            known = self.kind == "ranking" and not self.wrong(text, whole=False)
-            return (ranked(ranks_of(text)) if known else text) or None
+            is_order = self.kind == "ranking" and not self.wrong(text, whole=False)
+            return (ranked(ranks_of(text)) if is_order else text) or None
         if self.kind == "ranking":  # of a draft some may have no rank yet
-            return ranked({str(one["value"]): int(one["rank"]) for one in value if one.get("rank")}) or None
-        return self._in_order([str(one) for one in value]) or None
+            return ranked({str(entry["value"]): int(entry["rank"]) for entry in value if entry.get("rank")}) or None
+        return self._in_order([str(label) for label in value]) or None
 
     def given(self, value: Value) -> Any:
         """A kept answer as Argilla takes it."""
@@ -108,8 +108,8 @@ class QuestionScale:
         return value
 
     def _in_order(self, named: Sequence[str]) -> str:
-        known = [label for label in self.labels if label in named]
-        return AND.join([*known, *(name for name in named if name not in known)])
+        in_order = [label for label in self.labels if label in named]
+        return AND.join([*in_order, *(name for name in named if name not in in_order)])
 
 
 def labels_of(answer: str) -> list[str]:
@@ -124,11 +124,11 @@ def has_label(kind: Kind, answer: str, label: str) -> bool:
 
 def ranks_of(answer: str) -> dict[str, int]:
     """The rank of each label in a kept ranking; equal ones share the first of theirs (1, 2, 2, 4)."""
-    found: dict[str, int] = {}
+    ranks: dict[str, int] = {}
     for group in answer.split(BEFORE.strip()):
-        rank = len(found) + 1
-        found |= dict.fromkeys(labels_of(group), rank)
-    return found
+        rank = len(ranks) + 1
+        ranks |= dict.fromkeys(labels_of(group), rank)
+    return ranks
 
 
 def ranked(ranks: Mapping[str, int]) -> str:
@@ -137,13 +137,13 @@ def ranked(ranks: Mapping[str, int]) -> str:
     return BEFORE.join(EQUAL.join(group) for group in groups)
 
 
-def wordings(node: Any, place: str) -> Iterator[tuple[str, str]]:
+def wordings(node: Any, path: str) -> Iterator[tuple[str, str]]:
     """Each wording of a rubric, with its place."""
     parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, (list, tuple)) else ()
     for name, part in parts:
-        yield from wordings(part, f"{place}.{name}".lstrip("."))
+        yield from wordings(part, f"{path}.{name}".lstrip("."))
     if isinstance(node, str):
-        yield place, node
+        yield path, node
 
 
 class Question(Later, StudyPart):
@@ -178,19 +178,19 @@ class Question(Later, StudyPart):
 
     def called_alike(self) -> Iterator[str]:
         """Labels that raters, or a file that names them by their words in any language, cannot tell apart."""
-        known: dict[str, str] = {}
+        names: dict[str, str] = {}
         for name, words in self.labels.items():
             for wording in (name, *words.values()):
-                first = known.setdefault(" ".join(trim(wording).casefold().split()), name)
+                first = names.setdefault(" ".join(trim(wording).casefold().split()), name)
                 if first != name:
                     yield (f"question {self.name!r}: the labels {first!r} and {name!r} are both called"
                            f" {wording[:60]!r}; word one of them otherwise")  # fmt: skip
 
     def asked(self, scale: tuple[int, ...]) -> QuestionScale:
         """What numbers need to know of it; `scale` is the rubric's."""
-        own = (self.scale or scale) if self.kind == "rating" else ()
+        points = (self.scale or scale) if self.kind == "rating" else ()
         needed = self.kind != "text" if self.required is None else self.required
-        return QuestionScale(self.name, self.kind, own, tuple(self.labels), needed, self.pools)
+        return QuestionScale(self.name, self.kind, points, tuple(self.labels), needed, self.pools)
 
 
 # A right answer: a point, a label, or all labels of several. A number in quotes is a number, as it always was.
@@ -257,7 +257,7 @@ class FieldTitles(Later, StudyPart):
 
     @model_validator(mode="after")
     def _of_one_subject(self) -> FieldTitles:
-        names = [one.name for one in self.shown]
+        names = [field.name for field in self.shown]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"field {twice[0]!r} appears twice; give each field its own name")
         if not self.shown and not (self.original and self.transformed):
@@ -269,5 +269,5 @@ class FieldTitles(Later, StudyPart):
     def of(self, pool: str) -> list[ShownField]:
         """The fields of a pool's pairs, in order."""
         if self.shown:
-            return [one for one in self.shown if not one.pools or pool in one.pools]
+            return [field for field in self.shown if not field.pools or pool in field.pools]
         return [ShownField(name=name, title=getattr(self, name)) for name in PAIR]

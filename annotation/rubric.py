@@ -32,7 +32,7 @@ from plumbline.words import trim
 
 def wrong_rules(
     rule: AcceptanceSpec,
-    asked: Sequence[QuestionScale],
+    questions: Sequence[QuestionScale],
     scale: Sequence[int],
     pools: Sequence[str],
     used: Sequence[str],
@@ -42,37 +42,38 @@ def wrong_rules(
     `scale` is the rubric's, empty where it has none; `pools` are those of the rubric, of which the study has those
     `used`.
     """
-    if not rule.rules and not any(one.kind == "rating" for one in asked):
+    if not rule.rules and not any(question.kind == "rating" for question in questions):
         yield "no question has a scale, which a threshold is on; say what is accepted in acceptance.rules"
-    by_name = {one.name: one for one in asked}
-    for one in rule.rules:
-        if one.question not in by_name:
-            yield f"acceptance.rules: no question is called {one.question!r}; {nearest(one.question, list(by_name))}"
-        elif wrong := next(_wrong(one, by_name[one.question], rule), ""):
-            yield f"acceptance.rules, {one.question!r}: {wrong}"
-        for pool in one.pools:
+    by_name = {question.name: question for question in questions}
+    for criterion in rule.rules:
+        name = criterion.question
+        if name not in by_name:
+            yield f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}"
+        elif wrong := next(_wrong(criterion, by_name[name], rule), ""):
+            yield f"acceptance.rules, {name!r}: {wrong}"
+        for pool in criterion.pools:
             if pool not in pools:
-                yield f"acceptance.rules, {one.question!r}: there is no pool {pool!r}; {nearest(pool, list(pools))}"
-    yield from _unjudged(rule, asked, used)
+                yield f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(pools))}"
+    yield from _unjudged(rule, questions, used)
     if rule.rules:
         return
-    for question in asked:
+    for question in questions:
         if question.kind == "rating" and question.scale != tuple(scale):
             yield (f"question {question.name!r} has a scale of its own, which one threshold cannot judge;"
                    " say what is accepted in acceptance.rules")  # fmt: skip
 
 
-def _unjudged(rule: AcceptanceSpec, asked: Sequence[QuestionScale], pools: Sequence[str]) -> Iterator[str]:
+def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: Sequence[str]) -> Iterator[str]:
     """Pools that no rule judges, or that a rule judges by a question that they are not asked."""
     for pool in pools:
-        own = [one for one in rule.rules if not one.pools or pool in one.pools]
-        if rule.rules and not own:
+        rules = [part for part in rule.rules if not part.pools or pool in part.pools]
+        if rule.rules and not rules:
             yield f"acceptance.rules: none judges the pool {pool!r}; add one, or one without pools"
-        there = {one.name for one in asked if one.asked_in(pool)}
-        for one in own:
-            if one.question not in there:
-                yield (f"acceptance.rules: the pool {pool!r} is not asked {one.question!r}; name the rule's pools")
-        if not rule.rules and not any(one.kind == "rating" and one.asked_in(pool) for one in asked):
+        names = {question.name for question in questions if question.asked_in(pool)}
+        for part in rules:
+            if part.question not in names:
+                yield (f"acceptance.rules: the pool {pool!r} is not asked {part.question!r}; name the rule's pools")
+        if not rule.rules and not any(question.kind == "rating" and question.asked_in(pool) for question in questions):
             yield f"the pool {pool!r} is asked for no rating, which a threshold is on; say it in acceptance.rules"
 
 
@@ -89,20 +90,20 @@ def without_effect(quality: QualitySpec, low: int, high: int) -> Iterator[str]:
         yield f"quality.low {quality.low:g} lists every pair for review; give less than {high}"
 
 
-def _wrong(one: RuleSpec, asked: QuestionScale, rule: AcceptanceSpec) -> Iterator[str]:
-    if asked.kind in ("text", "ranking"):
-        yield f"a {asked.kind} is not judged by a rule; rules judge ratings and labels"
-    elif one.statistic == "share" and asked.kind == "rating":
+def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec) -> Iterator[str]:
+    if question.kind in ("text", "ranking"):
+        yield f"a {question.kind} is not judged by a rule; rules judge ratings and labels"
+    elif criterion.statistic == "share" and question.kind == "rating":
         yield "a share is of a label, and this is a rating; take its mean or median"
-    elif one.statistic != "share" and asked.kind != "rating":
-        yield f"a {asked.kind.replace('_', '-')} has no {one.statistic}; take the share of a label"
-    elif one.label and one.label not in asked.labels:
-        yield f"no label is called {one.label!r}; {nearest(one.label, list(asked.labels))}"
-    elif not one.label and not asked.scale[0] <= one.limit <= asked.scale[-1]:
-        yield f"{one.limit:g} is outside the scale {asked.scale[0]} to {asked.scale[-1]}"
-    if not asked.required:
+    elif criterion.statistic != "share" and question.kind != "rating":
+        yield f"a {question.kind.replace('_', '-')} has no {criterion.statistic}; take the share of a label"
+    elif criterion.label and criterion.label not in question.labels:
+        yield f"no label is called {criterion.label!r}; {nearest(criterion.label, list(question.labels))}"
+    elif not criterion.label and not question.scale[0] <= criterion.limit <= question.scale[-1]:
+        yield f"{criterion.limit:g} is outside the scale {question.scale[0]} to {question.scale[-1]}"
+    if not question.required:
         yield "it need not be answered, so that who did not would decide; make it required"
-    if rule.min_ac2 is not None and asked.kind == "multi_label":
+    if rule.min_ac2 is not None and question.kind == "multi_label":
         yield "min_ac2 is not about several labels; leave it out"
 
 
@@ -165,7 +166,7 @@ class Rubric(StudyPart):
         """What numbers need to know of the questions, in order: of all, or of those that a pool is asked."""
         if pool not in self._asked:
             every = (question.asked(self.scale) for question in self.questions)
-            self._asked[pool] = [one for one in every if pool is None or one.asked_in(pool)]
+            self._asked[pool] = [question for question in every if pool is None or question.asked_in(pool)]
         return self._asked[pool]
 
     def asked_questions(self, pool: str) -> list[Question]:
@@ -174,7 +175,7 @@ class Rubric(StudyPart):
 
     def scale_of(self, question: str) -> tuple[int, ...]:
         """The scale of a rating: its own, or the rubric's."""
-        return next(one.scale for one in self.asked() if one.name == question)
+        return next(scale.scale for scale in self.asked() if scale.name == question)
 
     def rating_names(self) -> list[str]:
         """The names of the questions that are answered with a point of a scale, in order."""
@@ -183,8 +184,8 @@ class Rubric(StudyPart):
     def expected(self, pool: str, control: str) -> dict[str, Value]:
         """The answers that a control of a pool (`positive` or `negative`) should get, by question; {} where none is."""
         right = self.pool(pool).expected.get(control, {})
-        asked = {one.name: one for one in self.asked()}
-        return {name: asked[name].kept(value) for name, value in right.items() if asked[name].asked_in(pool)}
+        questions = {question.name: question for question in self.asked()}
+        return {name: questions[name].kept(value) for name, value in right.items() if questions[name].asked_in(pool)}
 
     def description(self, pool: str, question: Question, language: str) -> str:
         """What to judge in a pool, and what each point means there; labels have their words on their buttons."""
@@ -223,7 +224,7 @@ class Rubric(StudyPart):
 
     def field_titles(self, pool: str, language: str, original: str, transformed: str) -> dict[str, str]:
         """What the fields of a pool's pairs are called, in order; with their languages (codes) where these differ."""
-        names = {one.name: worded(one.title, language) for one in self.fields.of(pool)}
+        names = {field.name: worded(field.title, language) for field in self.fields.of(pool)}
         if original == transformed:
             return names
         first, second = (langcodes.Language.get(code).display_name(language) for code in (original, transformed))
@@ -240,23 +241,23 @@ class Rubric(StudyPart):
 
 def _incomplete(rubric: Rubric) -> Iterator[str]:
     """What a rubric lacks, or says of questions, points, labels and controls that it does not have."""
-    for question, one in zip(rubric.questions, rubric.asked(), strict=True):
-        if one.kind == "rating" and not one.scale:
-            yield f"question {one.name!r} is a rating, and there is no scale; give the rubric one, or the question"
-        if sorted(question.points) != list(one.scale):
-            yield f"question {one.name!r} must describe every point of the scale, and no other"
-        if unknown := [pool for pool in one.pools if pool not in rubric.pools]:
-            yield f"question {one.name!r} is asked about a pool {unknown[0]!r} that the rubric does not explain"
-    asked = {one.name: one for one in reversed(rubric.asked())}
+    for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
+        if scale.kind == "rating" and not scale.scale:
+            yield f"question {scale.name!r} is a rating, and there is no scale; give the rubric one, or the question"
+        if sorted(question.points) != list(scale.scale):
+            yield f"question {scale.name!r} must describe every point of the scale, and no other"
+        if unknown := [pool for pool in scale.pools if pool not in rubric.pools]:
+            yield f"question {scale.name!r} is asked about a pool {unknown[0]!r} that the rubric does not explain"
+    by_name = {question.name: question for question in reversed(rubric.asked())}
     for name, pool in rubric.pools.items():
         if unknown := sorted(set(pool.expected) - set(CONTROLS)):
             yield f"pool {name!r}: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}"
         named = {*pool.questions, *(question for answers in pool.expected.values() for question in answers)}
-        if unknown := sorted(named - set(asked)):
+        if unknown := sorted(named - set(by_name)):
             yield f"pool {name!r} names a question {unknown[0]!r} that the rubric does not have"
-        if not any(one.required for one in rubric.asked(name)):
+        if not any(question.required for question in rubric.asked(name)):
             yield f"pool {name!r} has no question that must be answered"
-        yield from _strange(name, pool, asked)
+        yield from _strange(name, pool, by_name)
         for language in rubric.guidelines:
             for question in rubric.asked_questions(name):
                 if len(rubric.description(name, question, language)) > LIMIT:
@@ -264,19 +265,19 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
                            f" are longer than the {LIMIT} characters that Argilla takes")  # fmt: skip
 
 
-def _strange(name: str, pool: PoolText, asked: Mapping[str, QuestionScale]) -> Iterator[str]:
+def _strange(name: str, pool: PoolText, scales: Mapping[str, QuestionScale]) -> Iterator[str]:
     """Points and labels of a pool that its questions do not have."""
     for question, sense in pool.questions.items():
-        if off := [point for point in sense.points if point not in asked[question].scale]:
+        if off := [point for point in sense.points if point not in scales[question].scale]:
             yield f"pool {name!r} has a point {off[0]} that is not on the scale"
     for control, answers in pool.expected.items():
         for question, right in answers.items():
-            one = asked[question]
-            if one.kind == "rating" and right not in one.scale:
+            scale = scales[question]
+            if scale.kind == "rating" and right not in scale.scale:
                 yield f"pool {name!r} has a point {right} that is not on the scale"
-            elif one.kind == "text":
+            elif scale.kind == "text":
                 yield f"pool {name!r}, {control}: {question!r} is a text, of which no answer is the right one"
-            elif wrong := one.wrong(one.kept(right)):
+            elif wrong := scale.wrong(scale.kept(right)):
                 yield f"pool {name!r}, {control}, {question!r}: {wrong}"
 
 
@@ -286,16 +287,16 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     Of tasks that people do it is that of `tasks`, or of those that were drawn last; DataError before that.
     """
     path = rubric_file(study, folder)
-    asked = rubric_of_tasks(study, tasks) if isinstance(study.subject, HumanSubject) else None
+    content = rubric_of_tasks(study, tasks) if isinstance(study.subject, HumanSubject) else None
     try:
-        if asked is None:
-            asked = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study)
-        rubric = Rubric.model_validate(with_groups(asked, study))
+        if content is None:
+            content = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study)
+        rubric = Rubric.model_validate(with_groups(content, study))
     except FileNotFoundError:
         folders = rubric_folders(folder)
-        known = ", ".join(sorted(file.stem for one in folders for file in one.glob("*.yaml")))
+        names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
         places = " or ".join(map(str, folders))
-        raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known are: {known}") from None
+        raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known are: {names}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
     except StudyError as error:
@@ -326,9 +327,9 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
         if len(question.labels) > MOST_LABELS:
             yield f"question {question.name!r} has {len(question.labels)} labels; {MOST_LABELS} are the most"
     yield from (wrong for question in rubric.questions for wrong in question.called_alike())
-    for place, wording in wordings(rubric.model_dump(), ""):
+    for where, wording in wordings(rubric.model_dump(), ""):
         if not trim(wording):
-            yield f"{place} is empty; give it a wording"
+            yield f"{where} is empty; give it a wording"
 
 
 def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
@@ -336,17 +337,21 @@ def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
     rules, shared, missing = study.acceptance, rubric.scale, []
     unsaid = not rules.rules and "threshold" not in rules.model_fields_set
     if shared and unsaid and rules.threshold != _usual_threshold(rubric):
-        own = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
-        missing.append(f"acceptance.threshold (which mean is accepted there{own})")
-    other = [one.scale for one in rubric.asked() if one.kind == "rating" and one.scale not in _PAPERS_SCALES]
-    if other:
+        source = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
+        missing.append(f"acceptance.threshold (which mean is accepted there{source})")
+    scales = [
+        question.scale
+        for question in rubric.asked()
+        if question.kind == "rating" and question.scale not in _PAPERS_SCALES
+    ]
+    if scales:
         missing += [
             f"quality.{name} (its default of {getattr(study.quality, name):g} is meant for 1 to 5)"
             for name in ("within", "apart", "low")
             if name not in study.quality.model_fields_set
         ]
     if missing:
-        scale = (*other, shared)[0]
+        scale = (*scales, shared)[0]
         which = f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, for which the study must say"
         raise StudyError(f"{study.file}: {which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}")
     used = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))

@@ -151,9 +151,9 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
     for name in study.raters.people or ():
         accounts.check_name(name)
     for name, first_name in {name: name for name in study.raters.people or ()}.items() or numbered.items():
-        known = connection.home is not None and server.credentials(connection.home).find(name)
+        has_account = connection.home is not None and server.credentials(connection.home).find(name)
         user = server.ensure_user(connection, name, first_name=first_name)
-        if not known:
+        if not has_account:
             print(f"Annotator {user.username}, password {user.password}   (shown this once)")
     if connection.home is not None:  # into the workspaces that there are; publishing lets them into the others
         with attach(connection) as argilla:
@@ -187,8 +187,8 @@ def _backup(options: argparse.Namespace) -> int:
 
 def _restore(options: argparse.Namespace) -> int:
     _own_only("restored")
-    manifest, kept = server.restore(home_of(options), options.file)
-    print(f"Restored {manifest}\nWhat was there is kept in {kept}")
+    manifest, previous = server.restore(home_of(options), options.file)
+    print(f"Restored {manifest}\nWhat was there is kept in {previous}")
     return 0
 
 

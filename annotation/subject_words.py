@@ -34,23 +34,23 @@ class _Rubric(Protocol):
 
 def with_groups(rubric: Any, study: Study) -> Any:
     """What a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError."""
-    own = study.subject is None or isinstance(study.subject, HumanSubject)
-    if own or not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
+    without = study.subject is None or isinstance(study.subject, HumanSubject)
+    if without or not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
         return rubric
     pools = rubric["pools"]
     bases = {name: _base(study, name, pools) for name in study.kinds}
     if lost := next((names[-1] for names, base in bases.values() if base is None), ""):
         raise StudyError(f"explains no pool {lost!r}, which the study's subject needs; add it under `pools`")
-    found = {name: base for name, (_, base) in bases.items() if base is not None}
-    lists = {name: _widened(rubric[name], found) for name in ("questions", "fields") if name in rubric}
-    return {**rubric, **lists, "pools": {**pools, **{name: pools[base] for name, base in found.items()}}}
+    used_bases = {name: base for name, (_, base) in bases.items() if base is not None}
+    lists = {name: _widened(rubric[name], used_bases) for name in ("questions", "fields") if name in rubric}
+    return {**rubric, **lists, "pools": {**pools, **{name: pools[base] for name, base in used_bases.items()}}}
 
 
 def _base(study: Study, group: str, pools: Mapping[str, Any]) -> tuple[list[str], str | None]:
     """The pools whose words may explain a group, and the first of them that the rubric has."""
     names = ["texts"]
     if not isinstance(study.subject, OF_TEXTS):
-        task = next((one.task for one in study.datasets if one.name == group), None)
+        task = next((dataset.task for dataset in study.datasets if dataset.name == group), None)
         names = [group, *([task] if task else []), "items"]
     return names, next((name for name in names if name in pools), None)
 
@@ -60,10 +60,10 @@ def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
     if not isinstance(entries, list):
         return entries
     return [
-        {**one, "pools": [*one["pools"], *(name for name, base in bases.items() if base in one["pools"])]}
-        if isinstance(one, dict) and isinstance(one.get("pools"), list)
-        else one
-        for one in entries
+        {**entry, "pools": [*entry["pools"], *(name for name, base in bases.items() if base in entry["pools"])]}
+        if isinstance(entry, dict) and isinstance(entry.get("pools"), list)
+        else entry
+        for entry in entries
     ]
 
 
@@ -77,7 +77,7 @@ def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
     if not shown:
         yield f"shows pairs of texts, and the study's subject is {subject.kind}: list its fields under `fields`"
         return
-    if taken := [one.name for one in shown if one.name in BESIDE]:
+    if taken := [field.name for field in shown if field.name in BESIDE]:
         yield f"no field can be called {taken[0]!r}, which Argilla shows beside an item's own; rename it"
     if any(pool.expected for pool in rubric.pools.values()):
         yield "has `expected` answers, of controls that are made of pairs alone; the subject's `expected` names others"
@@ -86,20 +86,22 @@ def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
 
 
 def _of_texts(rubric: _Rubric, subject: TextsSubject | InstructionsSubject) -> Iterator[str]:
-    known, shown = [TEXT, *subject.context], [one.name for one in rubric.fields.shown]
-    if strange := [name for name in shown if name not in known]:
-        yield f"shows a field {strange[0]!r} that the subject does not have; {nearest(strange[0], known)}"
-    if unseen := [name for name in known if name not in shown]:
+    names, shown = [TEXT, *subject.context], [field.name for field in rubric.fields.shown]
+    if strange := [name for name in shown if name not in names]:
+        yield f"shows a field {strange[0]!r} that the subject does not have; {nearest(strange[0], names)}"
+    if unseen := [name for name in names if name not in shown]:
         where = "`subject.context`" if unseen[0] != TEXT else "the subject"
         yield f"shows no field {unseen[0]!r}, which {where} has; add it to `fields`, or take it out of the study"
-    pools = {one.name: one.pools for one in rubric.fields.shown} | {one.name: one.pools for one in rubric.asked()}
-    if some := [name for name, own in pools.items() if own and not set(subject.groups) <= set(own)]:
+    pools = {field.name: field.pools for field in rubric.fields.shown} | {
+        question.name: question.pools for question in rubric.asked()
+    }
+    if some := [name for name, of_pools in pools.items() if of_pools and not set(subject.groups) <= set(of_pools)]:
         yield f"{some[0]!r} is for some groups alone, and raters are not told the groups; leave its `pools` out"
-    asked = {one.name: one for one in rubric.asked()}
+    by_name = {question.name: question for question in rubric.asked()}
     for name in subject.expected:
-        if name not in asked:
-            yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(asked))}"
-        elif asked[name].kind == "text":
+        if name not in by_name:
+            yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(by_name))}"
+        elif by_name[name].kind == "text":
             yield f"asks {name!r} for a text, of which no answer is the right one; take it out of subject.expected"
 
 
@@ -107,7 +109,7 @@ def with_own_words(rubric: Any, study: Study) -> Any:
     """What a rubric's file says, with the words of the study's own transformations for pools that it does not have."""
     if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
         return rubric
-    own = {}
+    pools = {}
     for name, kind in study.kinds.items():
         if kind.raters and kind.pool == name and name not in EIGHT and name not in rubric["pools"]:
             title = {"title": {ENGLISH: name.replace("_", " ").capitalize()}}
@@ -116,5 +118,5 @@ def with_own_words(rubric: Any, study: Study) -> Any:
             except ValidationError as error:
                 wrong = f"transformation {name!r}: raters.{first_complaint(error)}"
                 raise DataError(f"{study.file}: {wrong}") from None
-            own[name] = {**title, **kind.raters}
-    return {**rubric, "pools": {**rubric["pools"], **own}}
+            pools[name] = {**title, **kind.raters}
+    return {**rubric, "pools": {**rubric["pools"], **pools}}

@@ -61,10 +61,10 @@ class SubjectItem:
 
     def pair(self, kind: VerdictUnit) -> Pair:
         """As a row of the sample, or, where right answers are known, of the controls."""
-        known, key = bool(self.expected), self.key
+        is_known, key = bool(self.expected), self.key
         expected = {name: self.expected[name] for name in sorted(self.expected)}
         return Pair(
-            pair_id=identity("known-v1", key, expected) if known else identity("pair-v1", key, ""),
+            pair_id=identity("known-v1", key, expected) if is_known else identity("pair-v1", key, ""),
             key=key,
             transformation=self.group,
             axis=kind.axis,
@@ -74,7 +74,7 @@ class SubjectItem:
             language=self.language,
             output_language=self.output_language,
             seed=0,
-            control="known" if known else "",
+            control="known" if is_known else "",
             original="",
             transformed="",
             model=self.maker[0],
@@ -82,7 +82,7 @@ class SubjectItem:
             prompt_hash="",
             generator_kind=kind.axis,
             fields=kept(self.fields),
-            expected=json.dumps(expected, ensure_ascii=False) if known else "",
+            expected=json.dumps(expected, ensure_ascii=False) if is_known else "",
             queue=kind.queue if isinstance(kind, ItemGroup) else "",
         )
 
@@ -104,13 +104,13 @@ def field_value(cell: Any, kind: Kind, where: str) -> Value:
     if kind == "chat":
         if wrong := messages(cell):
             raise DataError(f"{where} {wrong}; a chat is a list like [{{role: user, content: Hello}}]")
-        return [{name: nfc(part) for name, part in one.items()} for one in cell]
-    if not isinstance(cell, list) or not cell or not all(isinstance(one, str) and shows(one) for one in cell):
+        return [{name: nfc(part) for name, part in message.items()} for message in cell]
+    if not isinstance(cell, list) or not cell or not all(isinstance(entry, str) and shows(entry) for entry in cell):
         raise DataError(f"{where} is not a list of texts; every entry needs one")
-    return [nfc(one) for one in cell]
+    return [nfc(entry) for entry in cell]
 
 
-def right_answer(cell: Any, asked: QuestionScale, where: str) -> Any:
+def right_answer(cell: Any, question: QuestionScale, where: str) -> Any:
     """A cell of a column of right answers in the form in which answers are kept; None where it is empty.
 
     Raises DataError for what is no answer to the question.
@@ -118,13 +118,13 @@ def right_answer(cell: Any, asked: QuestionScale, where: str) -> Any:
     if cell is None or cell != cell or (isinstance(cell, str) and not shows(cell)):  # noqa: PLR0124 (NaN)
         return None
     value = cell.strip() if isinstance(cell, str) else cell
-    if asked.kind == "rating" and not isinstance(value, bool):
+    if question.kind == "rating" and not isinstance(value, bool):
         with contextlib.suppress(TypeError, ValueError):
             value = int(value) if float(value).is_integer() else value
     elif isinstance(value, Sequence) and not isinstance(value, str):
         value = ", ".join(map(str, value))
-    value = asked.kept(value if isinstance(value, int) else str(value))
-    if wrong := asked.wrong(value):
+    value = question.kept(value if isinstance(value, int) else str(value))
+    if wrong := question.wrong(value):
         raise DataError(f"{where}: {wrong}")
     return value
 
@@ -147,7 +147,7 @@ def read_texts(study: Study, subject: TextsSubject | InstructionsSubject, rubric
     }
     for key, column in columns.items():
         if column not in frame.columns:
-            hint = nearest(column, [str(known) for known in frame.columns])
+            hint = nearest(column, [str(name) for name in frame.columns])
             raise DataError(f"{path}: no column {column!r}; {hint} (`subject.{key}` names it)")
     reader = _TextRows(subject, rubric, path)
     items = [reader.item(row, cells) for row, cells in zip(frame.index, frame.to_dict("records"), strict=True)]
@@ -157,8 +157,8 @@ def read_texts(study: Study, subject: TextsSubject | InstructionsSubject, rubric
             raise DataError(
                 f"{path}: row {row_number(row)}: the same text has other right answers in an earlier row; keep one"
             )
-    there = {item.group for item in items if not item.expected}
-    if empty := [name for name in subject.groups if name not in there]:
+    groups_drawn = {item.group for item in items if not item.expected}
+    if empty := [name for name in subject.groups if name not in groups_drawn]:
         raise DataError(f"{path}: has no text of the group {empty[0]!r}; add some, or take it out of `subject.groups`")
     return items
 
@@ -168,8 +168,8 @@ class _TextRows:
 
     def __init__(self, subject: TextsSubject | InstructionsSubject, rubric: Rubric, path: Path) -> None:
         self._subject, self._path = subject, path
-        self._asked = {one.name: one for one in rubric.asked()}
-        self._shown = [(one.name, one.kind) for one in rubric.fields.shown]
+        self._asked = {question.name: question for question in rubric.asked()}
+        self._shown = [(field.name, field.kind) for field in rubric.fields.shown]
 
     def item(self, row: Any, cells: dict[Any, Any]) -> SubjectItem:
         subject, where = self._subject, f"{self._path}: row {row_number(row)}"
@@ -199,11 +199,11 @@ class _TextRows:
         groups = self._subject.groups
         if not self._subject.group:
             return groups[0]
-        found = cells[self._subject.group]
-        name = found.strip() if isinstance(found, str) else str(found)
+        cell = cells[self._subject.group]
+        name = cell.strip() if isinstance(cell, str) else str(cell)
         if name not in groups:
-            known = nearest(name, list(groups))
-            raise DataError(f"{where}, field {self._subject.group!r}: no group is called {name[:60]!r}; {known}")
+            hint = nearest(name, list(groups))
+            raise DataError(f"{where}, field {self._subject.group!r}: no group is called {name[:60]!r}; {hint}")
         return name
 
     def _language(self, cell: Any, where: str) -> str:
@@ -222,29 +222,29 @@ def read_tasks(study: Study, subject: ItemsSubject, rubric: Rubric) -> Iterator[
     """
     for dataset in iter_datasets(study):
         group = dataset.name
-        wanted = {one.name: one.kind for one in rubric.fields.of(group)}
-        there = dict[str, str]()
-        found = list(items_of(dataset, subject.candidates))
-        for one in found:
-            there |= {name: kind_of(value) for name, value in one.fields.items()}
+        wanted = {field.name: field.kind for field in rubric.fields.of(group)}
+        kinds = dict[str, str]()
+        items = list(items_of(dataset, subject.candidates))
+        for item in items:
+            kinds |= {name: kind_of(value) for name, value in item.fields.items()}
         for name, kind in wanted.items():
-            if there.get(name) != kind:
-                has = ", ".join(f"{other} ({own})" for other, own in there.items())
+            if kinds.get(name) != kind:
+                has = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
                 raise StudyError(
                     f"{study.file}: rubric {rubric.name!r} shows the field {name!r} ({kind}) of {group!r}, whose items"
                     f" have {has}; correct its `fields`, or say there with `pools` which data sets have it"
                 )
-        for one in found:
-            if not set(wanted) <= set(one.fields):
+        for item in items:
+            if not set(wanted) <= set(item.fields):
                 yield group
                 continue
             yield SubjectItem(
                 group=group,
-                language=one.language,
-                output_language=one.output_language,
+                language=item.language,
+                output_language=item.output_language,
                 dataset=group,
                 task_type=dataset.task,
-                fields={name: one.fields[name] for name in wanted},
+                fields={name: item.fields[name] for name in wanted},
                 maker=(group, dataset.revision),
             )
 
@@ -254,18 +254,18 @@ def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter
 
     Raises DataError or StudyError for what cannot be judged.
     """
-    lacking, found = Counter[str](), list[SubjectItem]()
+    lacking, items = Counter[str](), list[SubjectItem]()
     if isinstance(study.subject, OF_TEXTS):
-        found = read_texts(study, study.subject, rubric)
+        items = read_texts(study, study.subject, rubric)
     elif isinstance(study.subject, ItemsSubject):
-        for one in read_tasks(study, study.subject, rubric):
-            if isinstance(one, str):
-                lacking[one] += 1
+        for item_or_group in read_tasks(study, study.subject, rubric):
+            if isinstance(item_or_group, str):
+                lacking[item_or_group] += 1
             else:
-                found.append(one)
+                items.append(item_or_group)
     else:
         raise StudyError(f"{study.file}: its subject is pairs, which are drawn from outputs")
-    return list({(item.key, bool(item.expected)): item for item in reversed(found)}.values())[::-1], lacking
+    return list({(item.key, bool(item.expected)): item for item in reversed(items)}.values())[::-1], lacking
 
 
 @dataclass(frozen=True)
@@ -280,17 +280,17 @@ def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
     """The records of a task, in its items' order."""
     items, pairs = list[HumanItem](), list[Pair]()
     for chosen in prepared.drawn.items:
-        own = [item.pair(kind) for item in _items(prepared.task, chosen)]
-        pairs += own
-        one, several = chosen.one, apart(prepared.task)
-        by_name = dict(zip(chosen.shown, own, strict=True)) if several else {}
+        records = [item.pair(kind) for item in _items(prepared.task, chosen)]
+        pairs += records
+        of_task, several = chosen.one, apart(prepared.task)
+        by_name = dict(zip(chosen.shown, records, strict=True)) if several else {}
         items.append(
             HumanItem(
-                pair_id="" if several else own[0].pair_id,
+                pair_id="" if several else records[0].pair_id,
                 task=prepared.task.task,
-                subset=one.subset,
-                item=one.item,
-                language=one.language,
+                subset=of_task.subset,
+                item=of_task.item,
+                language=of_task.language,
                 candidates=chosen.candidates,
                 shown=chosen.shown,
                 records=tuple(by_name[name].pair_id for name in chosen.candidates) if several else (),
@@ -308,17 +308,17 @@ def _texts(chosen: DrawnItem) -> Iterator[str]:
 
 def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
     """What stands in a record each: the item with all its candidates, or with one of them."""
-    one = chosen.one
-    texts = [one.candidates[name] for name in chosen.shown]
+    item = chosen.one
+    texts = [item.candidates[name] for name in chosen.shown]
     beside: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]
     if apart(task):
         beside = [{"passage": text} for text in texts]
     for more in beside:
-        values: dict[str, Value] = {**one.fields, **more}
+        values: dict[str, Value] = {**item.fields, **more}
         yield SubjectItem(
             group=task.task,
-            language=one.language,
-            output_language=one.output_language,
+            language=item.language,
+            output_language=item.output_language,
             dataset=task.dataset,
             task_type=task.task_type,
             fields={name: cut(values[name], task.cut) for name in fields_of(task)},

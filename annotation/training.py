@@ -81,11 +81,11 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
         raise DataError(f"training: no file {path}; correct `training` in the study")
     frame = read_frame(path)
     names = [str(name) for name in frame.columns]
-    asked = {one.name: one for one in rubric.asked() if one.kind != "text"}
+    scales = {question.name: question for question in rubric.asked() if question.kind != "text"}
     for name in names:
-        if name.startswith(_RIGHT) and name.removeprefix(_RIGHT) not in asked:
+        if name.startswith(_RIGHT) and name.removeprefix(_RIGHT) not in scales:
             raise DataError(
-                f"{path}: the column {name!r} is about no question; {nearest(name.removeprefix(_RIGHT), list(asked))}"
+                f"{path}: the column {name!r} is about no question; {nearest(name.removeprefix(_RIGHT), list(scales))}"
             )
     if missing := [name for name in (*_TEXTS, "transformation", "language") if name not in names]:
         raise DataError(f"{path}: no column {missing[0]!r}; there are: {', '.join(names) or 'none'}")
@@ -95,10 +95,12 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
         where = f"{path}: row {row_number(row)}"
         if (name := str(cells["transformation"])) in EIGHT and name not in study.transformations:
             continue  # one file may serve studies of other transformations
-        own = {str(name): _cell(value) for name, value in cells.items()}
-        if strange := next((name for name, text in own.items() if isinstance(text, str) and _UNSHOWN.search(text)), ""):
+        content = {str(name): _cell(value) for name, value in cells.items()}
+        if strange := next(
+            (name for name, text in content.items() if isinstance(text, str) and _UNSHOWN.search(text)), ""
+        ):
             raise DataError(f"{where}, {strange!r}: has a character that no page can show; take it out")
-        item = _item(study, asked, own, where)
+        item = _item(study, scales, content, where)
         if items.setdefault(item.pair.pair_id, item) is not item:
             raise DataError(f"{where}: the same known pair as in a row before; keep one")
     if not items:
@@ -122,7 +124,7 @@ def _cell(value: Any) -> Any:
     return nfc(value.strip()) if isinstance(value, str) else value
 
 
-def _item(study: Study, asked: Mapping[str, QuestionScale], cells: Mapping[str, Any], where: str) -> TrainingItem:
+def _item(study: Study, scales: Mapping[str, QuestionScale], cells: Mapping[str, Any], where: str) -> TrainingItem:
     for name in (*_TEXTS, "transformation", "language"):
         if not isinstance(cells[name], str):
             raise DataError(f"{where}, {name!r}: {'is empty' if cells[name] is None else 'holds no text'}")
@@ -136,12 +138,12 @@ def _item(study: Study, asked: Mapping[str, QuestionScale], cells: Mapping[str, 
     except StudyError as error:
         raise DataError(f"{where}: {error}") from None
     right = {
-        name: _right(one, cells[f"{_RIGHT}{name}"], where)
-        for name, one in asked.items()
-        if cells.get(f"{_RIGHT}{name}") is not None and one.asked_in(kind.pool)
+        name: _right(question, cells[f"{_RIGHT}{name}"], where)
+        for name, question in scales.items()
+        if cells.get(f"{_RIGHT}{name}") is not None and question.asked_in(kind.pool)
     }
     if not right:
-        raise DataError(f"{where}: no right answer; fill one of {', '.join(_RIGHT + name for name in asked)}")
+        raise DataError(f"{where}: no right answer; fill one of {', '.join(_RIGHT + name for name in scales)}")
     why = {name.removeprefix(_WHY): str(text) for name, text in cells.items() if name.startswith(_WHY) and text}
     texts = {name: cells[name] for name in _TEXTS}
     key = identity("training-v1", cells["transformation"], language, output_language, texts, right, why)
@@ -153,26 +155,26 @@ def _item(study: Study, asked: Mapping[str, QuestionScale], cells: Mapping[str, 
     return TrainingItem(pair, why)
 
 
-def _right(asked: QuestionScale, cell: Any, where: str) -> Value:
+def _right(question: QuestionScale, cell: Any, where: str) -> Value:
     """A right answer in the form in which answers are kept."""
     value: Value
-    if asked.kind == "rating":
+    if question.kind == "rating":
         try:
             value = int(str(cell).removesuffix(".0"))
         except ValueError:
-            raise DataError(f"{where}, {_RIGHT}{asked.name}: {str(cell)[:40]!r} is no point of the scale") from None
+            raise DataError(f"{where}, {_RIGHT}{question.name}: {str(cell)[:40]!r} is no point of the scale") from None
     else:
         listed = cell if isinstance(cell, list) else str(cell)
-        parts = listed if not isinstance(listed, str) else [one.strip() for one in listed.split(",")]
-        value = asked.kept(parts if asked.kind == "multi_label" else listed)
-    if wrong := asked.wrong(value):
-        raise DataError(f"{where}, {_RIGHT}{asked.name}: {wrong}")
+        parts = listed if not isinstance(listed, str) else [part.strip() for part in listed.split(",")]
+        value = question.kept(parts if question.kind == "multi_label" else listed)
+    if wrong := question.wrong(value):
+        raise DataError(f"{where}, {_RIGHT}{question.name}: {wrong}")
     return value
 
 
-def is_right(study: Study, asked: QuestionScale, value: Value, right: Value) -> bool:
+def is_right(study: Study, question: QuestionScale, value: Value, right: Value) -> bool:
     """Whether an answer is right: a rating within `quality.within` of the right one, any other if it is equal."""
-    if asked.kind == "rating":
+    if question.kind == "rating":
         return abs(int(value or 0) - int(right or 0)) <= study.quality.within
     return value == right
 
@@ -186,8 +188,8 @@ def training_words(language: str) -> dict[str, str]:
 @functools.cache
 def _words() -> dict[str, dict[str, str]]:
     text = files("annotation").joinpath("training_words.yaml").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return found
+    words: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return words
 
 
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
@@ -197,11 +199,11 @@ def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
     """
     pools = {item.pair.pool for item in items}
     content = rubric.model_dump()
-    for question, one in zip(content["questions"], rubric.asked(), strict=True):
-        if one.pools and pools & set(one.pools):
-            question["pools"] = (*one.pools, POOL)
-            question["required"] = one.required and pools <= set(one.pools)
-    words = {name: {code: own[name] for code, own in _words().items()} for name in ("title", "about")}
+    for question, scale in zip(content["questions"], rubric.asked(), strict=True):
+        if scale.pools and pools & set(scale.pools):
+            question["pools"] = (*scale.pools, POOL)
+            question["required"] = scale.required and pools <= set(scale.pools)
+    words = {name: {code: by_code[name] for code, by_code in _words().items()} for name in ("title", "about")}
     content["pools"][POOL] = {"title": words["title"], "asked": words["about"]}
     return Rubric.model_validate(content)
 
@@ -235,23 +237,25 @@ def solution(item: TrainingItem, rubric: Rubric) -> Solution:
     return Solution(tuple(answers), why, training_words(language), language)
 
 
-def folded(found: Solution) -> str:
+def folded(solution: Solution) -> str:
     """A solution as HTML that is folded until it is opened."""
-    return f"<details><summary>{plain(found.words['open'])}</summary>{solved(found)}</details>"
+    return f"<details><summary>{plain(solution.words['open'])}</summary>{solved(solution)}</details>"
 
 
-def solved(found: Solution) -> str:
+def solved(solution: Solution) -> str:
     """A solution as HTML, in which every text is data, and in Markdown too."""
-    rows = "".join(f"<li>{plain(title)} <b>{plain(answer)}</b></li>" for title, answer in found.answers)
-    why = f"<p><b>{plain(found.words['why'])}</b> {plain(found.why)}</p>" if found.why else ""
-    return f"<p><b>{plain(found.words['right'])}</b></p><ul>{rows}</ul>{why}"
+    rows = "".join(f"<li>{plain(title)} <b>{plain(answer)}</b></li>" for title, answer in solution.answers)
+    why = f"<p><b>{plain(solution.words['why'])}</b> {plain(solution.why)}</p>" if solution.why else ""
+    return f"<p><b>{plain(solution.words['right'])}</b></p><ul>{rows}</ul>{why}"
 
 
 def plain(text: str) -> str:
     """A text in one line, of which neither HTML nor Markdown takes any character for its own."""
 
-    def safe(one: str) -> str:
-        return one if one.isalnum() or one == " " or not one.isascii() else f"&#{ord(one)};"
+    def safe(character: str) -> str:
+        return (
+            character if character.isalnum() or character == " " or not character.isascii() else f"&#{ord(character)};"
+        )
 
     return "<br>".join("".join(map(safe, row)) for row in text.splitlines())
 
@@ -259,14 +263,14 @@ def plain(text: str) -> str:
 def read_trained(study: Study) -> list[TrainingResult]:
     """What raters made of known pairs when answers were last collected; nothing before, or where there are none."""
     path = study.folder / FILE
-    there = study.training and path.exists()
-    return read_models(path, TrainingResult, study.command("annotation collect")) if there else []
+    exists = study.training and path.exists()
+    return read_models(path, TrainingResult, study.command("annotation collect")) if exists else []
 
 
 def by_trained(rows: Sequence[TrainingResult]) -> pd.DataFrame:
     """A row a rater: rater_id, simulated, `items` (asked), `answered`, `judged` (answers that can be), `right`."""
     names = ["rater_id", "simulated", "answered", "judged", "right"]
-    frame = pd.DataFrame([[getattr(one, name) for name in names] for one in rows], columns=names)
+    frame = pd.DataFrame([[getattr(result, name) for name in names] for result in rows], columns=names)
     frame = frame.astype({"answered": int, "judged": int, "right": int})
-    found = frame.assign(items=1).groupby(["rater_id", "simulated"], as_index=False).sum()
-    return found[["rater_id", "simulated", "items", "answered", "judged", "right"]]
+    totals = frame.assign(items=1).groupby(["rater_id", "simulated"], as_index=False).sum()
+    return totals[["rater_id", "simulated", "items", "answered", "judged", "right"]]

@@ -189,29 +189,32 @@ def _remind(options: argparse.Namespace) -> int:
     evidence, now = Evidence.read(study), datetime.now(UTC)
     status, names = read_status(study, now, evidence=evidence), known_names(home, study)
     status = with_server(status, evidence.collected, home)
-    found = answered_since(standings(status, evidence.signs, names), by_name(status, names))
-    rows = [_row(one, now) for one in found]
+    annotators = answered_since(standings(status, evidence.signs, names), by_name(status, names))
+    rows = [_row(annotator, now) for annotator in annotators]
     header = ["name", "rater", "answers", "open", "last answer", "remarks"]
     print(cli.columns(header, rows, empty=f"nobody is known by name; `{study.command('annotation collect')}` brings"
                                           " names, of answers in Argilla and in files"), end="\n\n")  # fmt: skip
     if line := server_line(status):
         print(line, end="\n\n")
-    address = entrance(options.address or "", own=not os.environ.get("ARGILLA_API_URL"))
-    if line := unwritten(found):
+    address = entrance(options.address or "", has_page=not os.environ.get("ARGILLA_API_URL"))
+    if line := unwritten(annotators):
         print(line, end="\n\n")
-    _hand_out(remind(study, found, accounts.languages_unasked(home), address), options.to)
+    _hand_out(remind(study, annotators, accounts.languages_unasked(home), address), options.to)
     return 0
 
 
-def _row(one: AnnotatorProgress, now: datetime) -> list[str]:
-    last, left = ago(one.last, now) if one.last else "–", "–" if one.open is None else str(one.open)
-    return [one.name, one.rater_id, str(one.answers), left, last, one.said]
+def _row(annotator: AnnotatorProgress, now: datetime) -> list[str]:
+    last, number_open = (
+        ago(annotator.last, now) if annotator.last else "–",
+        "–" if annotator.open is None else str(annotator.open),
+    )
+    return [annotator.name, annotator.rater_id, str(annotator.answers), number_open, last, annotator.said]
 
 
 def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
     """Print letters, or write them where only this user can read them."""
     if folder is None:
-        print("\n---\n".join(one.text for one in letters), end="")
+        print("\n---\n".join(letter.text for letter in letters), end="")
         return
     for path, letter in zip(write_letters(letters, folder), letters, strict=True):
         print(f"{path}: to {letter.name}; only you can read it")
@@ -220,13 +223,13 @@ def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
 def _list(options: argparse.Namespace) -> int:
     home, study = home_of(options), load_study(options.study, options.exports) if options.study else None
     with reach(home, existing=True) as connection:
-        rows = [[one.username, one.role, ",".join(one.languages) or "-", str(one.answers)]
-                for one in accounts.accounts(connection, home)]  # fmt: skip
-        known: dict[str, str] = {}
+        rows = [[account.username, account.role, ",".join(account.languages) or "-", str(account.answers)]
+                for account in accounts.accounts(connection, home)]  # fmt: skip
+        names: dict[str, str] = {}
         if study is not None:
             with attach(connection) as argilla:
-                known = names_at(study, argilla)
-    raters = {name: rater for rater, name in known.items()}
+                names = names_at(study, argilla)
+    raters = {name: rater for rater, name in names.items()}
     header = ["name", "role", "languages", "answers"]
     if study is not None:
         header, rows = [*header, "rater"], [[*row, raters.get(row[0], "-")] for row in rows]

@@ -26,7 +26,7 @@ def rubric_file(study: Study, folder: Path | None = None) -> Path:
     """The file of the study's rubric, which may be missing; it is looked for in `folder` alone, if that is given."""
     if isinstance(study.subject, HumanSubject):
         return human_file(HUMAN_GENERAL)
-    files = [one / f"{study.rubric}.yaml" for one in rubric_folders(folder)]
+    files = [folder_of_rubrics / f"{study.rubric}.yaml" for folder_of_rubrics in rubric_folders(folder)]
     return next((file for file in files if file.is_file()), files[0])
 
 
@@ -50,8 +50,12 @@ def with_wordings(rubric: Any, file: Path, languages: Iterable[str]) -> Any:
         path = wording_file(file, code)
         words = _read(path)
         if words is None:
-            there = ", ".join(sorted(one.stem for one in path.parent.glob("*.yaml"))) or "none"
-            raise StudyError(f"wordings: {path} is not there; known are: {there}; write it, or leave out {code!r}")
+            languages_here = (
+                ", ".join(sorted(file_of_words.stem for file_of_words in path.parent.glob("*.yaml"))) or "none"
+            )
+            raise StudyError(
+                f"wordings: {path} is not there; known are: {languages_here}; write it, or leave out {code!r}"
+            )
         words.pop(CHECKED_BY, None)
         if words:  # else the rubric's own file has the language, and this one says who checked it
             rubric = _added(rubric, words, code, _Place(path))
@@ -93,27 +97,27 @@ class _Place:
         return StudyError(f"{self.path}: {'.'.join(self.names)} {what}".replace(":  ", ": "))
 
 
-def _added(node: Any, words: Any, code: str, place: _Place) -> Any:
+def _added(node: Any, words: Any, code: str, path: _Place) -> Any:
     """A part of a rubric with what a file of another language says in the same places."""
     if _is_wording(node):
         if not isinstance(words, str) or not words.strip():
-            raise place.error("is missing or empty; every wording of the rubric is needed")
+            raise path.error("is missing or empty; every wording of the rubric is needed")
         return {**node, code: words}
     if not isinstance(node, dict) and not _named(node):
         return node  # no rubric: who reads it will say so
     if isinstance(node, list):
-        named = _added({one["name"]: one for one in node}, words, code, place)
+        named = _added({entry["name"]: entry for entry in node}, words, code, path)
         return list(named.values())
     parts = {name: part for name, part in node.items() if _has_wording(part)}
     if not isinstance(words, dict):
-        raise place.error(f"is missing; it has: {', '.join(map(str, parts))}")
+        raise path.error(f"is missing; it has: {', '.join(map(str, parts))}")
     if strange := [name for name in words if name not in parts]:
-        raise place.at(strange[0]).error("has no English wording in the rubric; leave it out")
-    return {**node, **{name: _added(part, words.get(name), code, place.at(name)) for name, part in parts.items()}}
+        raise path.at(strange[0]).error("has no English wording in the rubric; leave it out")
+    return {**node, **{name: _added(part, words.get(name), code, path.at(name)) for name, part in parts.items()}}
 
 
 def _named(node: Any) -> bool:
-    return isinstance(node, list) and all(isinstance(one, dict) and "name" in one for one in node)
+    return isinstance(node, list) and all(isinstance(entry, dict) and "name" in entry for entry in node)
 
 
 def _is_wording(node: Any) -> bool:

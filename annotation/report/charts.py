@@ -42,7 +42,7 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
         dark=shares["value"].map({point: _is_dark(colour) for point, colour in zip(scale, colours, strict=True)}),
     )
     row = alt.Y("name:N", sort=list(dict.fromkeys(bars["name"])), title=None)
-    colour = alt.Color("value:O", title="Rating").scale(domain=list(scale), range=[_hex(one) for one in colours])
+    colour = alt.Color("value:O", title="Rating").scale(domain=list(scale), range=[_hex(rgb) for rgb in colours])
     base = alt.Chart(bars)
     parts = base.mark_bar(stroke=NEUTRAL, strokeWidth=0.5).encode(
         x=alt.X("start:Q", title="Share of ratings").scale(domain=[0, 1]).axis(format="%", tickCount=5),
@@ -61,11 +61,13 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
 
 def shares_in_words(shares: pd.DataFrame) -> str:
     """`rating_shares` for those who cannot see it."""
-    told = []
-    for name, own in zip(dict.fromkeys(_bar_names(shares)), _by_transformation(shares), strict=True):
-        points = ", ".join(f"{share:.0%} are {value}" for value, share in zip(own["value"], own["share"], strict=True))
-        told.append(f"{name}: {points}" if own["total"].iloc[0] else f"{name}: no ratings")
-    return f"{'; '.join(told)}."
+    parts = []
+    for name, group in zip(dict.fromkeys(_bar_names(shares)), _by_transformation(shares), strict=True):
+        points = ", ".join(
+            f"{share:.0%} are {value}" for value, share in zip(group["value"], group["share"], strict=True)
+        )
+        parts.append(f"{name}: {points}" if group["total"].iloc[0] else f"{name}: no ratings")
+    return f"{'; '.join(parts)}."
 
 
 def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
@@ -107,12 +109,12 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
 
 def means_in_words(means: pd.DataFrame) -> str:
     """`mean_intervals` for those who cannot see it."""
-    told = []
-    for name, one in zip(_verdict_names(means), means.to_dict(orient="records"), strict=True):
-        mean = Estimate(value=one["mean"], low=one["low"], high=one["high"])
-        told.append(f"{name}, mean {with_interval(mean)}")
+    parts = []
+    for name, row in zip(_verdict_names(means), means.to_dict(orient="records"), strict=True):
+        mean = Estimate(value=row["mean"], low=row["low"], high=row["high"])
+        parts.append(f"{name}, mean {with_interval(mean)}")
     limits = " and ".join(number(limit) for limit in sorted(means["threshold"].dropna().unique()))
-    return f"Threshold {limits}. {'; '.join(told)}."
+    return f"Threshold {limits}. {'; '.join(parts)}."
 
 
 def _finished(layers: list[alt.Chart], names: pd.Series[str]) -> alt.LayerChart:
@@ -134,7 +136,7 @@ def _bar_names(shares: pd.DataFrame) -> list[str]:
 
 
 def _by_transformation(shares: pd.DataFrame) -> list[pd.DataFrame]:
-    return [own for _, own in shares.groupby("transformation", sort=False)]
+    return [group for _, group in shares.groupby("transformation", sort=False)]
 
 
 def _verdict_names(means: pd.DataFrame) -> list[str]:

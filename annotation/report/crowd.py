@@ -20,40 +20,40 @@ def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a campaign: batches, submissions, money and pay; dollars."""
     rows = [
         {
-            "platform": one.platform,
-            "mode": one.mode,
-            "batches_posted": one.posted,
-            "batches": one.batches,
-            "approved": one.states.get("approved", 0),
-            "rejected": one.states.get("rejected", 0),
-            "waiting": one.states.get("submitted", 0),
-            "returned": one.states.get("returned", 0),
-            "unreadable": one.unread,
-            "planned": one.planned / 100,
-            "spent_or_reserved": one.spent / 100,
-            "rewards": one.rewards / 100,
-            "bonuses": one.bonuses / 100,
-            "median_minutes": one.minutes,
-            "median_hourly": one.hourly,
+            "platform": campaign.platform,
+            "mode": campaign.mode,
+            "batches_posted": campaign.posted,
+            "batches": campaign.batches,
+            "approved": campaign.states.get("approved", 0),
+            "rejected": campaign.states.get("rejected", 0),
+            "waiting": campaign.states.get("submitted", 0),
+            "returned": campaign.states.get("returned", 0),
+            "unreadable": campaign.unread,
+            "planned": campaign.planned / 100,
+            "spent_or_reserved": campaign.spent / 100,
+            "rewards": campaign.rewards / 100,
+            "bonuses": campaign.bonuses / 100,
+            "median_minutes": campaign.minutes,
+            "median_hourly": campaign.hourly,
         }
-        for one in material.crowd
+        for campaign in material.crowd
     ]
     printed = [
         {
-            "Platform": _NAMES[one.platform],
-            "Mode": one.mode,
-            "Batches offered": f"{one.posted} of {one.batches}",
-            "Approved": str(one.states.get("approved", 0)),
-            "Rejected": str(one.states.get("rejected", 0)),
-            "Waiting": str(one.states.get("submitted", 0)),
-            "Planned": pay.dollars(one.planned),
-            "Rewards": pay.dollars(one.rewards),
-            "Bonuses": pay.dollars(one.bonuses),
-            "Spent or reserved": pay.dollars(one.spent),
-            "Median minutes": _number(one.minutes, "{:.0f}"),
-            "Median an hour": _number(one.hourly, "${:.2f}"),
+            "Platform": _NAMES[campaign.platform],
+            "Mode": campaign.mode,
+            "Batches offered": f"{campaign.posted} of {campaign.batches}",
+            "Approved": str(campaign.states.get("approved", 0)),
+            "Rejected": str(campaign.states.get("rejected", 0)),
+            "Waiting": str(campaign.states.get("submitted", 0)),
+            "Planned": pay.dollars(campaign.planned),
+            "Rewards": pay.dollars(campaign.rewards),
+            "Bonuses": pay.dollars(campaign.bonuses),
+            "Spent or reserved": pay.dollars(campaign.spent),
+            "Median minutes": _number(campaign.minutes, "{:.0f}"),
+            "Median an hour": _number(campaign.hourly, "${:.2f}"),
         }
-        for one in material.crowd
+        for campaign in material.crowd
     ]
     caption = "Crowd campaigns; planned, and spent or reserved, are with the platform's fees"
     return Exhibit("crowd_campaigns", caption, pd.DataFrame(rows), pd.DataFrame(printed))
@@ -66,17 +66,17 @@ def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
                "signs"]  # fmt: skip
     rows = []
     for campaign in material.crowd:
-        for one in campaign.decisions:
-            seen = "yes" if first and datetime.fromisoformat(one.decided_at) > first else "no"
-            rule = "yes" if one.by_rule else "no, decided later"
-            rows.append((campaign.platform, campaign.mode, one.decided_at, rule, seen, one.rater_id, one.batch_id,
-                         one.decision, one.reason, "; ".join(one.signs)))  # fmt: skip
+        for decision in campaign.decisions:
+            seen = "yes" if first and datetime.fromisoformat(decision.decided_at) > first else "no"
+            rule = "yes" if decision.by_rule else "no, decided later"
+            rows.append((campaign.platform, campaign.mode, decision.decided_at, rule, seen, decision.rater_id,
+                         decision.batch_id, decision.decision, decision.reason, "; ".join(decision.signs)))  # fmt: skip
     frame = pd.DataFrame(rows, columns=columns)
     # Approvals without a sign are the rule and many: the page lists what is not, the file has all.
-    told = frame[(frame["decision"] != "approve") | (frame["signs"] != "")]
+    listed = frame[(frame["decision"] != "approve") | (frame["signs"] != "")]
     titles = ["When", "By a rule fixed before", "Results seen", "Worker", "Batch", "Decision", "Reason", "Signs then"]
-    printed = told.drop(columns=["platform", "mode"]).assign(
-        decided_at=told["decided_at"].str[:16].str.replace("T", " ")
+    printed = listed.drop(columns=["platform", "mode"]).assign(
+        decided_at=listed["decided_at"].str[:16].str.replace("T", " ")
     )
     caption = "Decisions about crowd work, but approvals without a sign"
     return Exhibit("crowd_decisions", caption, frame, printed.set_axis(titles, axis=1))
@@ -84,7 +84,7 @@ def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def paragraphs(material: CampaignMaterial) -> list[str]:
     """What a paper says about the crowd: a sentence or two for each campaign."""
-    return [_paragraph(material, one) for one in material.crowd]
+    return [_paragraph(material, campaign) for campaign in material.crowd]
 
 
 def _paragraph(material: CampaignMaterial, one: CrowdSummary) -> str:

@@ -48,20 +48,30 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
         row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
         row |= {"People alone": verdict.alone} if verdict.decision_people else {}
-        for one in rated(verdict.questions):
-            mean = Estimate(value=one.mean, low=one.low, high=one.high)
-            row[f"{one.question.capitalize()} [95%]"] = with_interval(mean)
-        for one in () if tasks else verdict.questions:  # what people answer in tasks is another table's
-            first = ", first" if one.ranks else ""
-            row |= {f"{one.question.capitalize()}: {own.label}{first}": with_interval(own.share) for own in one.shares}
-            row |= {f"{one.question.capitalize()}: {own.label}, rank": with_interval(own.rank) for own in one.ranks}
+        for summary in rated(verdict.questions):
+            mean = Estimate(value=summary.mean, low=summary.low, high=summary.high)
+            row[f"{summary.question.capitalize()} [95%]"] = with_interval(mean)
+        for summary in () if tasks else verdict.questions:  # what people answer in tasks is another table's
+            first = ", first" if summary.ranks else ""
+            row |= {
+                f"{summary.question.capitalize()}: {label.label}{first}": with_interval(label.share)
+                for label in summary.shares
+            }
+            row |= {
+                f"{summary.question.capitalize()}: {label.label}, rank": with_interval(label.rank)
+                for label in summary.ranks
+            }
         row["P"] = chance(verdict.probability)
-        row |= {f"P: {rule}": chance(one.probability) for rule, one in rule_chances(verdict) if len(verdict.rules) > 1}
+        row |= {
+            f"P: {rule}": chance(rule_chance.probability)
+            for rule, rule_chance in rule_chances(verdict)
+            if len(verdict.rules) > 1
+        }
         row[f"{item}s".capitalize()] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
-        if any(one.n_excluded for one in material.verdicts):
+        if any(verdict.n_excluded for verdict in material.verdicts):
             row["With excluded"] = f"{verdict.decision_with_excluded or verdict.alone} ({verdict.n_excluded})"
-        if any(one.n_withdrawn for one in material.verdicts):
+        if any(verdict.n_withdrawn for verdict in material.verdicts):
             row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.alone} ({verdict.n_withdrawn})"
         row["Reasons"] = "; ".join([*in_own_words(verdict.reasons, material.study.called), *kept_out(verdict)])
         rows.append(row)
@@ -73,11 +83,11 @@ def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
     rows = []
     for group in material.groups:
         row = {"Of": group.level, "Name": group_name(group)}
-        for one in rated(group.questions):
-            question = one.question.capitalize()
-            row[f"{question} mean ± SD"] = f"{number(one.mean)} ± {number(one.sd)}"
-            row[f"{question} AC2"] = number(one.ac2.value)
-            row[f"{question} n"] = f"{one.n_ratings:,}"
+        for summary in rated(group.questions):
+            question = summary.question.capitalize()
+            row[f"{question} mean ± SD"] = f"{number(summary.mean)} ± {number(summary.sd)}"
+            row[f"{question} AC2"] = number(summary.ac2.value)
+            row[f"{question} n"] = f"{summary.n_ratings:,}"
         rows.append(row)
     caption = "Table 2: ratings and agreement; n counts single ratings"
     return Exhibit("table_2", caption, agreement_table(material.groups), pd.DataFrame(rows).fillna("–"))
@@ -87,15 +97,17 @@ def agreement_exhibit(material: CampaignMaterial) -> Exhibit:
     """Every coefficient of agreement with its interval, and why one is missing."""
     full, printed = [], []
     for group in material.groups:
-        for one in rated(group.questions):
-            row: dict[str, object] = {"level": group.level, "name": group.name, "question": one.question}
-            shown = {"Of": group.level, "Name": group_name(group), "Question": one.question}
+        for summary in rated(group.questions):
+            row: dict[str, object] = {"level": group.level, "name": group.name, "question": summary.question}
+            shown = {"Of": group.level, "Name": group_name(group), "Question": summary.question}
             for name, title in COEFFICIENTS.items():
-                found: Estimate = getattr(one, name)
-                row |= {f"{name}{end}": getattr(found, end[1:] or "value") for end in ("", "_low", "_high", "_reason")}
-                shown[title[0].upper() + title[1:]] = with_interval(found)
+                estimate: Estimate = getattr(summary, name)
+                row |= {
+                    f"{name}{end}": getattr(estimate, end[1:] or "value") for end in ("", "_low", "_high", "_reason")
+                }
+                shown[title[0].upper() + title[1:]] = with_interval(estimate)
             full.append(row)
-            printed.append({**shown, AT_LEAST: at_least(one)})
+            printed.append({**shown, AT_LEAST: at_least(summary)})
     return Exhibit("agreement", "Agreement with 95% intervals", pd.DataFrame(full), pd.DataFrame(printed))
 
 
@@ -144,13 +156,13 @@ def missing_agreement(groups: Sequence[Group]) -> list[str]:
     """Why coefficients or their intervals are missing: a line a reason, question and groups."""
     where: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for group in groups:
-        for one in rated(group.questions):
+        for summary in rated(group.questions):
             reasons: dict[str, list[str]] = {}
             for name, title in COEFFICIENTS.items():
-                if reason := getattr(one, name).reason:
+                if reason := getattr(summary, name).reason:
                     reasons.setdefault(reason, []).append(title)
             for reason, titles in reasons.items():
-                where.setdefault((reason, one.question, tuple(titles)), []).append(group_name(group))
+                where.setdefault((reason, summary.question, tuple(titles)), []).append(group_name(group))
     return [
         f"{question}, {', '.join(titles)}, {'all rows' if len(names) == len(groups) else ', '.join(names)}: {reason}"
         for (reason, question, titles), names in where.items()
@@ -160,16 +172,16 @@ def missing_agreement(groups: Sequence[Group]) -> list[str]:
 def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
     """How often each point was given: a row a question, transformation and point, of the ratings that count."""
     counting = material.counting
-    own = counting[counting["value"].notna()].astype({"value": int})
-    counts = own.groupby(["question", "transformation", "value"]).size().to_dict()
-    names = [name for name in material.study.kinds if name in set(own["transformation"])]
+    rated_values = counting[counting["value"].notna()].astype({"value": int})
+    counts = rated_values.groupby(["question", "transformation", "value"]).size().to_dict()
+    names = [name for name in material.study.kinds if name in set(rated_values["transformation"])]
     rows = []
     for question in material.questions:
         for name in names:
             scale = material.rubric.scale_of(question)
-            given = [counts.get((question, name, point), 0) for point in scale]
-            total = sum(given)
-            points = zip(scale, given, strict=True)
+            numbers = [counts.get((question, name, point), 0) for point in scale]
+            total = sum(numbers)
+            points = zip(scale, numbers, strict=True)
             rows += [(question, name, point, n, n / total if total else 0.0, total) for point, n in points]
     return pd.DataFrame(rows, columns=["question", "transformation", "value", "n", "share", "total"])
 
@@ -179,24 +191,24 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
     of_verdict = ["transformation", "language", "task_type", "axis", "decision", "threshold"]
     of_question = ["question", "mean", "low", "high", "interval", "interval_reason"]
     rows = [
-        [*(getattr(verdict, name) for name in of_verdict[:-1]), _limit(verdict, one.question)]
-        + [getattr(one, name) for name in of_question]
+        [*(getattr(verdict, name) for name in of_verdict[:-1]), _limit(verdict, summary.question)]
+        + [getattr(summary, name) for name in of_question]
         for verdict in verdicts
-        for one in rated(verdict.questions)
+        for summary in rated(verdict.questions)
     ]
     return pd.DataFrame(rows, columns=[*of_verdict, *of_question])
 
 
 def _limit(verdict: Verdict, question: str) -> float:
     """What the mean of a question must reach, or not pass; NaN where no rule is about it."""
-    own = [one.limit for one in verdict.rules if one.question == question and one.statistic == "mean"]
-    return own[0] if own else verdict.threshold
+    limits = [rule.limit for rule in verdict.rules if rule.question == question and rule.statistic == "mean"]
+    return limits[0] if limits else verdict.threshold
 
 
 def raters_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a rater, by pseudonym: single ratings and how many count, signs, the last decision."""
-    own = material.ratings
-    every = pd.concat([own, material.control_ratings])
+    ratings = material.ratings
+    every = pd.concat([ratings, material.control_ratings])
     made_up = every.groupby("rater_id")["simulated"].any()
     raters = sorted(made_up.index)
     frame = pd.DataFrame({"rater_id": raters, "simulated": [bool(made_up[rater]) for rater in raters]})
@@ -204,8 +216,8 @@ def raters_exhibit(material: CampaignMaterial) -> Exhibit:
         "submitted": material.submitted,
         "counting": material.counting,
         "surplus": material.surplus,
-        "draft": own[own["status"] == "draft"],
-        "discarded": own[own["status"] == "discarded"],
+        "draft": ratings[ratings["status"] == "draft"],
+        "discarded": ratings[ratings["status"] == "discarded"],
         "on_controls": material.control_ratings[material.control_ratings["status"] == "submitted"],
     }
     for name, part in parts.items():
@@ -216,7 +228,7 @@ def raters_exhibit(material: CampaignMaterial) -> Exhibit:
     for sign in material.signs:
         signs.setdefault(sign.rater_id, []).append(sign.rule)
     frame["signs"] = ["; ".join(dict.fromkeys(signs.get(rater, []))) for rater in raters]
-    decided = {one.rater_id: decision_words(one) for one in material.decisions}
+    decided = {decision.rater_id: decision_words(decision) for decision in material.decisions}
     frame["decision"] = [decided.get(rater, "") for rater in raters]
     titles = [
         "Rater",
@@ -257,23 +269,23 @@ def decisions_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a decision about a rater or a pair, the oldest first."""
     first = material.looks[0].at if material.looks else None
     decisions = sorted([*material.decisions, *material.withdrawals], key=lambda one: one.decided_at)
-    seen = ["yes" if first and one.decided_at > first else "no" for one in decisions]
+    seen = ["yes" if first and decision.decided_at > first else "no" for decision in decisions]
     rows = [
         (
-            one.decided_at.isoformat(),
+            decision.decided_at.isoformat(),
             after,
-            one.rater_id,
-            one.pair_id,
-            decision_words(one),
-            one.reason,
-            "; ".join(one.signs),
+            decision.rater_id,
+            decision.pair_id,
+            decision_words(decision),
+            decision.reason,
+            "; ".join(decision.signs),
         )
-        for one, after in zip(decisions, seen, strict=True)
+        for decision, after in zip(decisions, seen, strict=True)
     ]
     names = ["decided_at", "results_seen", "rater_id", "pair_id", "decision", "reason", "signs"]
     frame = pd.DataFrame(rows, columns=names)
-    ids = [one.pair_id[:12] for one in decisions]
-    printed = frame.assign(decided_at=[stamp(one.decided_at) for one in decisions], pair_id=ids)
+    ids = [decision.pair_id[:12] for decision in decisions]
+    printed = frame.assign(decided_at=[stamp(decision.decided_at) for decision in decisions], pair_id=ids)
     printed = printed.set_axis(["When", "Results seen", "Rater", "Pair", "Decision", "Reason", "Signs then"], axis=1)
     if not material.withdrawals:
         return Exhibit("decisions", "Decisions about raters", frame, printed.drop(columns="Pair"))
@@ -322,11 +334,11 @@ def rules_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a rule, as it is fixed; of studies that fixed none, no row."""
     rules = material.holds.rules if material.holds else {}
     rows = []
-    for part, own in rules.items():
+    for part, settings in rules.items():
         if part == "rubric":  # `wording_exhibit` has its words
             continue
         fields = _RULES[part].model_fields if part in _RULES else {}
-        for name, value in own.items():
+        for name, value in settings.items():
             meaning = fields[name].description if name in fields else ""
             rows.append((f"{part}.{name}", _worded(name, value), meaning or ""))
     frame = pd.DataFrame(rows, columns=["rule", "value", "meaning"])
@@ -336,8 +348,8 @@ def rules_exhibit(material: CampaignMaterial) -> Exhibit:
 def _worded(name: str, value: Any) -> str:
     if name != "rules":
         return "none" if value is None else str(value)
-    rules = [RuleSpec.model_validate(one) for one in value]
-    return "; ".join(f"{in_words(one)} (by {one.by})" for one in rules)
+    rules = [RuleSpec.model_validate(rule) for rule in value]
+    return "; ".join(f"{in_words(rule)} (by {rule.by})" for rule in rules)
 
 
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -362,7 +374,10 @@ def wording_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a change of the rules after the first rating."""
-    rows = [(one.fixed_at, one.reason, "; ".join(what)) for one, what in amendments(material.rules, material.first)]
+    rows = [
+        (rule_set.fixed_at, rule_set.reason, "; ".join(what))
+        for rule_set, what in amendments(material.rules, material.first)
+    ]
     frame = pd.DataFrame([(at.isoformat(), *rest) for at, *rest in rows], columns=["fixed_at", "reason", "changes"])
     printed = frame.assign(fixed_at=[stamp(at) for at, *_ in rows]).set_axis(["When", "Reason", "Changed"], axis=1)
     return Exhibit("amendments", "Changes of the rules after the first rating", frame, printed)
@@ -395,9 +410,9 @@ def hashes_exhibit(material: CampaignMaterial) -> Exhibit:
             ("verdicts", f"{_maker(verdict)} {verdict.model}", verdict.generator_hash),
         ]
     rows += [
-        ("verdicts", f"prompts of {one.transformation}", one.prompt_hash)
-        for one in material.verdicts
-        if one.prompt_hash
+        ("verdicts", f"prompts of {verdict.transformation}", verdict.prompt_hash)
+        for verdict in material.verdicts
+        if verdict.prompt_hash
     ]
     for name, entry in _stages(material).items():
         for part, verb in (("inputs", "took"), ("outputs", "left")):

@@ -30,26 +30,26 @@ def judge_exhibits(material: CampaignMaterial) -> list[Exhibit]:
     """The section's tables; none where no judge stands beside the verdicts."""
     if material.beside is None:
         return []
-    made = material.beside
-    more = [agreement_exhibit(material, made), order_exhibit(material, made), length_exhibit(material, made)]
-    return [decisions_exhibit(material, made), *(one for one in more if len(one.frame))]
+    outcome = material.beside
+    more = [agreement_exhibit(material, outcome), order_exhibit(material, outcome), length_exhibit(material, outcome)]
+    return [decisions_exhibit(material, outcome), *(table for table in more if len(table.frame))]
 
 
 def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> list[Section]:
     """The section; none without judges, and a line where their records cannot be read."""
-    made = material.beside
-    if made is None:
+    outcome = material.beside
+    if outcome is None:
         why = material.judges_left_out
         return [Section("Judges beside people", [f"Judges are left out: {why}"])] if why else []
     decided, *agreeing = tables
-    saved = [f"{line}." for line in saved_lines(made.saved)]
+    saved = [f"{line}." for line in saved_lines(outcome.saved)]
     parts: list[str | Table] = [
         _ABOUT,
-        who_decides(decides=made.decides),
-        *made_up(made),
+        who_decides(decides=outcome.decides),
+        *made_up(outcome),
         decided.table(),
         *saved,
-        *(one.table() for one in agreeing),
+        *(table.table() for table in agreeing),
     ]
     return [Section("Judges beside people", parts)]
 
@@ -57,12 +57,12 @@ def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> lis
 def made_up(made: JudgedOutcome) -> list[str]:
     """Who the judges are, and what of judges and ratings is no model's and no person's: a line each."""
     models = made.judging.judgements.drop_duplicates("judge").sort_values("judge")
-    named = [f"{one['judge']} ({one['model']})" for one in models.to_dict("records")]
+    named = [f"{model['judge']} ({model['model']})" for model in models.to_dict("records")]
     recorded = f" Recorded, nobody was asked: {', '.join(made.recorded)}." if made.recorded else ""
     makers = dict.fromkeys(models["generator"])
     kin = {
-        one["judge"]: [name for name in makers if family(name) == family(one["model"])]
-        for one in models.to_dict("records")
+        model["judge"]: [name for name in makers if family(name) == family(model["model"])]
+        for model in models.to_dict("records")
     }
     related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in kin.items() if names)
     doubtful = [f"Judges of their own outputs, or by name of a relative's, which they may favour: {related}."]
@@ -92,7 +92,7 @@ def decisions_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibi
     frame = made.decisions.assign(
         judges=", ".join(made.judging.judges), recorded=", ".join(made.recorded), simulated=made.simulated
     )
-    frame = frame.assign(reasons=["; ".join(one) for one in frame["reasons"]])
+    frame = frame.assign(reasons=["; ".join(reasons) for reasons in frame["reasons"]])
     caption = "Decisions of people, and beside them what the rule says of people and judges"
     return Exhibit("judges_decisions", caption, frame, pd.DataFrame(rows))
 
@@ -103,8 +103,8 @@ def agreement_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibi
     scaled = material.counting[material.counting["question"].isin(material.questions)]
     frame = pd.concat(
         [
-            against_people(scaled[scaled["question"] == question], own, design.asked(str(question)).scale)
-            for question, own in over_orders(made.judging.judgements).groupby("question")
+            against_people(scaled[scaled["question"] == question], scores, design.asked(str(question)).scale)
+            for question, scores in over_orders(made.judging.judgements).groupby("question")
             if question in material.questions
         ]
         or [pd.DataFrame(columns=AGAINST)],
@@ -115,7 +115,9 @@ def agreement_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibi
         {
             "Judge": frame["judge"],
             "Question": frame["question"],
-            material.study.called.judged.capitalize(): [display(one, pooled=False) for one in frame["transformation"]],
+            material.study.called.judged.capitalize(): [
+                display(name, pooled=False) for name in frame["transformation"]
+            ],
             f"{material.study.called.item}s".capitalize(): frame["n"].map("{:,}".format),
             "Failed": frame["failed"].map("{:,}".format),
             "Spearman": frame["spearman"].map(number),
@@ -129,11 +131,11 @@ def agreement_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibi
 
 def order_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
     """A row for each judge and question: how far scores move with the order in which the scale was read."""
-    said = made.judging.judgements
+    judgements = made.judging.judgements
     parts = [
-        order_effects(own, "up", "down")
-        for question, own in said.groupby("question")
-        if question in material.questions and {"up", "down"} <= set(own["order"])
+        order_effects(scores, "up", "down")
+        for question, scores in judgements.groupby("question")
+        if question in material.questions and {"up", "down"} <= set(scores["order"])
     ]
     frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if frame.empty:
@@ -156,8 +158,8 @@ def length_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
     scores = over_orders(made.judging.judgements)
     scaled = material.counting[material.counting["question"].isin(material.questions)]
     parts = [
-        length_effects(own, scores[scores["question"] == question], made.judging.judged)
-        for question, own in scaled.groupby("question", observed=True)
+        length_effects(ratings, scores[scores["question"] == question], made.judging.judged)
+        for question, ratings in scaled.groupby("question", observed=True)
         if question in set(scores["question"])
     ]
     frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -84,14 +84,14 @@ class CampaignMaterial:
     @property
     def staying(self) -> Sequence[Pair]:
         """The pairs of the sample that nobody withdrew."""
-        last = {one.pair_id: one.exclude for one in self.withdrawals}
+        last = {decision.pair_id: decision.exclude for decision in self.withdrawals}
         return [pair for pair in self.pairs if not last.get(pair.pair_id)]
 
     @property
     def surplus(self) -> pd.DataFrame:
         """Those that came when their pair had enough: told from what counts, since the mark is that of collecting."""
-        other = [*self.counting.index, *self.excluded.index, *self.withdrawn.index]
-        return self.submitted[~self.submitted.index.isin(other)]
+        elsewhere = [*self.counting.index, *self.excluded.index, *self.withdrawn.index]
+        return self.submitted[~self.submitted.index.isin(elsewhere)]
 
     @property
     def first(self) -> datetime | None:
@@ -128,14 +128,14 @@ def read_material(
     evidence.refuse_other_rules()
     refuse_edited(study, verdicts, evidence)
     refuse_other_judgements(evidence, verdicts)
-    found = _material(evidence, read_at, signs)
-    made, why_not = read_beside(evidence, verdicts)
+    material = _material(evidence, read_at, signs)
+    beside, why_not = read_beside(evidence, verdicts)
     return replace(
-        found,
+        material,
         verdicts=verdicts,
         groups=read_agreement(study),
-        doubts=[*doubts_of(evidence, verdicts, found.signs), *different(made)],
-        beside=made,
+        doubts=[*doubts_of(evidence, verdicts, material.signs), *different(beside)],
+        beside=beside,
         judges_left_out=why_not,
     )
 
@@ -165,7 +165,7 @@ def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign
         withdrawals=evidence.withdrawals,
         trained=read_trained(study),
         unlooked=evidence.unlooked,
-        late=sum(one.exclude for one in after_ratings(evidence)),
+        late=sum(decision.exclude for decision in after_ratings(evidence)),
         rules=evidence.rules,
         looks=evidence.looks,
         waves=evidence.waves,

@@ -46,31 +46,31 @@ def controls_told(material: CampaignMaterial) -> str:
         "repeat": ("repeat", f"{material.study.called.item}s of the sample, shown a second time"),
     }
     checks = _checks(material)
-    told = [f"{many(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
-    if not told:
+    parts = [f"{many(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
+    if not parts:
         return f"There were no {checks} and no repeats."
-    given = int((material.control_ratings["status"] == "submitted").sum())
-    beside = f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and"
-    text = f"{beside} {'counts' if given == 1 else 'count'} in no result."
+    number = int((material.control_ratings["status"] == "submitted").sum())
+    beside = f"Beside the sample stood {listed(parts)}; {many(number, 'rating')} of these came in and"
+    text = f"{beside} {'counts' if number == 1 else 'count'} in no result."
     controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
     off, answered = controls_missed(
         material.control_ratings, controls, material.study.quality, material.rubric.expected
     )
-    how = wrong(material.study.quality.within, {one.kind for one in material.rubric.asked()})
+    how = wrong(material.study.quality.within, {question.kind for question in material.rubric.asked()})
     missed = f" Of {many(answered, 'rating')} of {checks} {off:,} {'was' if off == 1 else 'were'} {how}."
     return text + (missed if answered else "")
 
 
 def careless_told(material: CampaignMaterial) -> list[str]:
     """Which answers to controls and repeats are signs."""
-    within, asked = material.study.quality.within, {one.kind for one in material.rubric.asked()}
+    within, kinds_asked = material.study.quality.within, {question.kind for question in material.rubric.asked()}
     kinds = {pair.control for pair in material.controls}
     checks = [_checks(material)] if kinds & set(CHECKS) else []
     repeats = ["repeats"] if "repeat" in kinds else []
-    off = wrong(within, asked)
+    off = wrong(within, kinds_asked)
     if off.startswith("wrong"):  # of a repeat no answer is the right one
-        labels = [f"answers to {one} that are {off}" for one in checks]
-        return labels + [f"answers to {one} that are not those of the first time" for one in repeats]
+        labels = [f"answers to {check} that are {off}" for check in checks]
+        return labels + [f"answers to {repeat} that are not those of the first time" for repeat in repeats]
     return [f"answers to {' or '.join([*checks, *repeats])} that are {off}"] if checks or repeats else []
 
 
@@ -103,13 +103,13 @@ def items_sampled(material: CampaignMaterial) -> list[str]:
     context = subject.context if isinstance(subject, OF_TEXTS) else {}
     what, groups = material.study.called.item, "groups" if texts else "data sets"
     spread = f"{each} for each of {len(names)} {groups} ({listed(names)})" if names[1:] else f"all of {names[0]}"
-    there = sum(one.ok for one in material.supply)
+    available = sum(supply.ok for supply in material.supply)
     languages = listed(sorted({language_name(code) for codes in material.texts for code in codes}))
     blind = [f"Raters were not told of which group a {what} is."] if texts and names[1:] else []
     beside = f"what stands beside the {what}" if texts else "language of the second text"
     return [
         f"The sample is {many(len(material.pairs), what)}, drawn at random (seed {material.study.sample.seed}) of"
-        f" {there:,}: {spread}, in {languages}.",
+        f" {available:,}: {spread}, in {languages}.",
         *blind,
         f"Strata were, one within another, language, {beside} and thirds by length; each gives equally many as far as"
         " it reaches.",
@@ -175,50 +175,54 @@ def _sample(material: CampaignMaterial) -> list[str]:
 
 def _waves(material: CampaignMaterial) -> str:
     item = material.study.called.item
-    told = [f"{many(wave.pairs, item)} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
-    kept = f"It was extended after raters had been asked, and earlier {item}s stayed as they were"
-    return f"{kept}: {listed(told)}." if told else ""
+    extensions = [f"{many(wave.pairs, item)} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
+    extended = f"It was extended after raters had been asked, and earlier {item}s stayed as they were"
+    return f"{extended}: {listed(extensions)}." if extensions else ""
 
 
 def _supply(material: CampaignMaterial) -> str:
     if not material.supply:
         return ""
-    ok, failed = sum(one.ok for one in material.supply), sum(one.failed for one in material.supply)
-    waiting = sum(one.unanswered for one in material.supply)
+    ok, failed = sum(supply.ok for supply in material.supply), sum(supply.failed for supply in material.supply)
+    waiting = sum(supply.unanswered for supply in material.supply)
     later = f"; {verb(waiting, 'output', 'was', 'were')} still to come" if waiting else ""
-    out = sum(one.kept_out for one in material.supply)
+    out = sum(out_of.kept_out for out_of in material.supply)
     every = ok + failed + out
-    names = listed(sorted({flag for one in material.supply for flag in one.without}))
-    kept = f" Nor could {out:,} ({out / every:.1%}) flagged {names}: the verdicts do not cover these." if out else ""
+    names = listed(sorted({flag for supply in material.supply for flag in supply.without}))
+    omitted = f" Nor could {out:,} ({out / every:.1%}) flagged {names}: the verdicts do not cover these." if out else ""
     if not failed:
         first = f"None of the {many(every, 'output')} that there were had failed{later}."
-        return first + kept.replace(" Nor could", " Kept out were")
+        return first + omitted.replace(" Nor could", " Kept out were")
     share = f"{failed:,} of {many(every, 'output')} ({failed / every:.1%})"
-    return f"Outputs that failed could not be drawn: {share}{later}.{kept}"
+    return f"Outputs that failed could not be drawn: {share}{later}.{omitted}"
 
 
 def _languages(material: CampaignMaterial) -> str:
     originals, outputs = (sorted(set(map(language_name, codes))) for codes in zip(*material.texts, strict=True))
     lines = [f"The originals are in {listed(originals)}, the transformed texts in {listed(outputs)}"]
-    return " ".join(f"{one}." for one in lines + addressed_lines(material.study, material.asked, material.texts))
+    return " ".join(f"{line}." for line in lines + addressed_lines(material.study, material.asked, material.texts))
 
 
 def _raters(material: CampaignMaterial) -> list[str]:
     rubric = material.asked
-    plain = {one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale}
-    questions = [f"{one.name} (“{one.title['en']}”)" for one in rubric.questions if one.name in plain]
+    plain = {
+        question.name for question in rubric.asked() if question.kind == "rating" and question.scale == rubric.scale
+    }
+    questions = [
+        f"{question.name} (“{question.title['en']}”)" for question in rubric.questions if question.name in plain
+    ]
     item = material.study.called.item
-    asked = f"Raters were asked about each {item} by the rubric {rubric.name}."
+    about = f"Raters were asked about each {item} by the rubric {rubric.name}."
     if questions:
-        asked = (
+        about = (
             f"Raters answered {many(len(questions), 'question')} about {material.study.called.an_item}"
             f"{', each' if questions[1:] else ''} on a"
             f" scale from {rubric.scale[0]} to {rubric.scale[-1]}, by the rubric {rubric.name}: {listed(questions)}."
         )
-    asked = " ".join([asked, *other_questions(material.study, rubric, plain)])
+    about = " ".join([about, *other_questions(material.study, rubric, plain)])
     rated, per_pair = material.counting, material.study.raters.per_pair
     if rated.empty:
-        return [asked, "There are no ratings that count."]
+        return [about, "There are no ratings that count."]
     dated = dated_words(rated)
     full = int((rated.groupby("pair_id")["rater_id"].nunique() >= per_pair).sum())
     first = "the first rater" if per_pair == 1 else f"the first {per_pair} raters"
@@ -226,7 +230,7 @@ def _raters(material: CampaignMaterial) -> list[str]:
     stay = " that were not withdrawn" if len(material.staying) < len(material.pairs) else ""
     late = f" ({verb(len(material.surplus), 'rating', 'came', 'came')} later)" if len(material.surplus) else ""
     return [
-        asked,
+        about,
         f"{verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
         f" {item}). They are those of {_who(material)}, collected from {_sources(material)} and {dated}.",
         f"Of each {item} the ratings of {first} by time of submission{allowed} count{late}; {full:,} of"
@@ -240,16 +244,16 @@ def _who(material: CampaignMaterial) -> str:
     made_up = material.counting.groupby("rater_id")["simulated"].any()
     simulated = int(made_up.sum())
     people = len(made_up) - simulated
-    told = [f"{people:,} {'person' if people == 1 else 'people'}"] if people else []
-    return listed([*told, *([many(simulated, "simulated rater")] if simulated else [])])
+    people_words = [f"{people:,} {'person' if people == 1 else 'people'}"] if people else []
+    return listed([*people_words, *([many(simulated, "simulated rater")] if simulated else [])])
 
 
 def _sources(material: CampaignMaterial) -> str:
     """Where ratings were given; files are not named, since their names may be a rater's."""
     sources = set(material.counting["source"])
     files = len(sources - {"argilla"})
-    told = ["Argilla"] if "argilla" in sources else []
-    return listed([*told, *(["a CSV file"] if files == 1 else [f"{files} CSV files"] if files else [])])
+    names = ["Argilla"] if "argilla" in sources else []
+    return listed([*names, *(["a CSV file"] if files == 1 else [f"{files} CSV files"] if files else [])])
 
 
 def _quality(material: CampaignMaterial) -> list[str]:
@@ -259,7 +263,7 @@ def _quality(material: CampaignMaterial) -> list[str]:
         f"a mean at least {rules.apart:g} away from the other raters', or a rank correlation with theirs below"
         f" {rules.least_rho:g}"
     )
-    told = [
+    signs = [
         *careless_told(material),
         *([same] if material.questions else []),  # of what is rated alone
         f"more than {rules.too_fast:.0%} of {item}s answered faster than {rules.words_a_second:g} words a second",
@@ -268,11 +272,11 @@ def _quality(material: CampaignMaterial) -> list[str]:
     ]
     raters = len({sign.rater_id for sign in material.signs})
     where = f" in the answers of {many(raters, 'rater')}" if raters else ""
-    found = f"{verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
+    number_of_signs = f"{verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
     return [
-        f"Answers were searched for signs of carelessness: {'; '.join(told)}"
+        f"Answers were searched for signs of carelessness: {'; '.join(signs)}"
         f" (habits of raters with at least {rules.least_answers} {item}s).",
-        f"{found} A sign excludes nobody; people decide.",
+        f"{number_of_signs} A sign excludes nobody; people decide.",
         _exclusions(material),
         *_withdrawals(material),
     ]
@@ -283,7 +287,7 @@ def _exclusions(material: CampaignMaterial) -> str:
     raters, ratings = sum(last.values()), len(material.excluded)
     if not raters:
         return "Nobody was excluded."
-    others = [one for one in material.verdicts if one.decision_with_excluded not in (None, one.alone)]
+    others = [verdict for verdict in material.verdicts if verdict.decision_with_excluded not in (None, verdict.alone)]
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     counted = f"; had {'it' if ratings == 1 else 'they'} counted, {share} would be different" if ratings else ""
     return f"{verb(raters, 'rater', 'was', 'were')} excluded, with {many(ratings, 'rating')} of the sample{counted}."
@@ -295,7 +299,7 @@ def _withdrawals(material: CampaignMaterial) -> list[str]:
     if not out:
         return []
     late = f", {material.late:,} of them when ratings of them had come in" if material.late else ""
-    others = [one for one in material.verdicts if one.decision_with_withdrawn not in (None, one.alone)]
+    others = [verdict for verdict in material.verdicts if verdict.decision_with_withdrawn not in (None, verdict.alone)]
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     ratings = many(len(material.withdrawn), "rating")
     stayed = f" Had they stayed, with {ratings}, {share} would be different." if len(material.withdrawn) else ""
@@ -324,7 +328,7 @@ def _acceptance(material: CampaignMaterial) -> list[str]:
     }
     judged, item = material.study.called
     scope = _SCOPES[rule.scope].replace("originals", f"{item}s" if material.study.subject else "originals")
-    by_interval = rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
+    by_interval = rule.rule == "lower_bound" or any(criterion.by == "interval" for criterion in rule.rules)
     shown = "" if by_interval else " They are shown and decide nothing."
     return [
         f"A {judged} is judged {scope}: it is {decides}.{shared}",
@@ -339,17 +343,17 @@ def _acceptance(material: CampaignMaterial) -> list[str]:
 
 def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
     """What the intervals are of what is judged; `LABELS` tells the source of those of shares."""
-    statistics = {one.statistic for one in rule.rules} or {"mean"}
+    statistics = {criterion.statistic for criterion in rule.rules} or {"mean"}
     if rule.stop == "anytime":
         judged = " and ".join(f"{name}s" for name in ("mean", "share") if name in statistics)
         return f"Intervals of the {judged} that are judged are {INTERVALS['anytime']}.{shown}"
-    told = []
+    parts = []
     if statistics != {"share"}:
-        told.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}; {ALIKE}.")
+        parts.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}; {ALIKE}.")
     if "share" in statistics:
         over = f"{item}s with the raters as they are" if rule.interval == "pairs" else f"both {item}s and raters"
-        told.append(f"Intervals of the shares that are judged are Wilson's, with their variance over {over}.")
-    return " ".join(told) + shown
+        parts.append(f"Intervals of the shares that are judged are Wilson's, with their variance over {over}.")
+    return " ".join(parts) + shown
 
 
 def _looks(material: CampaignMaterial) -> str:
@@ -361,8 +365,8 @@ def _looks(material: CampaignMaterial) -> str:
         f"Verdicts were reached {len(material.looks)} times, on ratings or by rules that had changed: first on"
         f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
     )
-    kept = material.study.acceptance.stop == "anytime"
-    return text if kept else f"{text} The error rates of a rule for one look do not hold for several."
+    anytime = material.study.acceptance.stop == "anytime"
+    return text if anytime else f"{text} The error rates of a rule for one look do not hold for several."
 
 
 def _minimums(material: CampaignMaterial) -> str:
@@ -374,7 +378,7 @@ def _minimums(material: CampaignMaterial) -> str:
         few.append(f"fewer than {rule.min_ratings:,} ratings{on_any}")
     if rule.min_ac2 is not None:
         rated = set(material.questions)
-        judged = {one.question for one in rule.rules} or rated
+        judged = {criterion.question for criterion in rule.rules} or rated
         names = [*(["AC2"] if judged & rated else []), *(["AC1"] if judged - rated else [])]
         few.append(f"an {' or '.join(names)} below {rule.min_ac2:g}{on_any}")
     left_out = f" {item.capitalize()}s with fewer raters enter no number." if rule.min_raters > 1 else ""
@@ -392,7 +396,7 @@ def _fixed(material: CampaignMaterial) -> str:
 def _agreement(material: CampaignMaterial) -> list[str]:
     if not material.groups or does_tasks(material.study):
         return [OF_TASKS] if material.groups else []
-    kinds = {one.kind for group in material.groups for one in group.questions if one.coefficients}
+    kinds = {summary.kind for group in material.groups for summary in group.questions if summary.coefficients}
     labels = [*([LABELS] if kinds - {"ranking"} else []), *([RANKINGS] if "ranking" in kinds else [])]
     if not material.questions:
         return labels

@@ -58,7 +58,9 @@ def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
                 with_interval(Estimate(value=row["difference"], low=row["low"], high=row["high"]))
                 for row in frame.to_dict("records")
             ],
-            "Pairs": [f"{one:,} and {other:,}" for one, other in zip(frame["n_shown"], frame["n_hidden"], strict=True)],
+            "Pairs": [
+                f"{shown:,} and {hidden:,}" for shown, hidden in zip(frame["n_shown"], frame["n_hidden"], strict=True)
+            ],
         }
     )
     return [
@@ -72,7 +74,9 @@ def anchoring_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> 
         return []
     made_up = [SIMULATED] if material.simulated else []
     return [
-        Section("Anchoring: an experiment", [ABOUT, *made_up, *(one.table() for one in tables), ANCHORING_INTERVALS])
+        Section(
+            "Anchoring: an experiment", [ABOUT, *made_up, *(table.table() for table in tables), ANCHORING_INTERVALS]
+        )
     ]
 
 
@@ -112,8 +116,8 @@ def examples(material: CampaignMaterial) -> pd.DataFrame:
     if not material.questions:
         return pd.DataFrame(columns=_COLUMNS)
     question = material.questions[0]
-    own = material.counting[(material.counting["question"] == question) & material.counting["value"].notna()]
-    rated = own.groupby("pair_id", observed=True)["value"].agg(["mean", "std", "size"]).astype(float).reset_index()
+    ratings = material.counting[(material.counting["question"] == question) & material.counting["value"].notna()]
+    rated = ratings.groupby("pair_id", observed=True)["value"].agg(["mean", "std", "size"]).astype(float).reset_index()
     rated = rated[rated["size"] >= max(2, material.study.acceptance.min_raters)]
     rated.columns = pd.Index(["pair_id", "mean", "sd", "n_ratings"])
     kinds = (
@@ -126,15 +130,15 @@ def examples(material: CampaignMaterial) -> pd.DataFrame:
         some = rated[rated["sd"] > 0] if why == "most disputed" else rated
         parts[why] = some.sort_values(by, ascending=ascending).head(EACH).assign(why=why)
         rated = rated[~rated["pair_id"].isin(parts[why]["pair_id"])]
-    found = pd.concat([parts["best"], parts["worst"], parts["most disputed"]])
+    chosen = pd.concat([parts["best"], parts["worst"], parts["most disputed"]])
     pairs = {pair.pair_id: pair for pair in material.pairs}
-    shown = [pairs[pair_id] for pair_id in found["pair_id"]]
-    return found.assign(
+    shown = [pairs[pair_id] for pair_id in chosen["pair_id"]]
+    return chosen.assign(
         question=question,
-        n_ratings=found["n_ratings"].astype(int),
+        n_ratings=chosen["n_ratings"].astype(int),
         transformation=[pair.transformation for pair in shown],
         language=[pair.language for pair in shown],
-        texts=["\n".join(f"{one.name}: {one.text}" for one in fields_of(pair)) for pair in shown],
+        texts=["\n".join(f"{field.name}: {field.text}" for field in fields_of(pair)) for pair in shown],
     )[_COLUMNS].reset_index(drop=True)
 
 
@@ -182,7 +186,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     material = read_material(study, now)
     tables, drawn = all_tables(material), figure_frames(material)
     folder = study.folder / FOLDER
-    frames = {one.name: one.frame for one in tables.values()} | drawn
+    frames = {table.name: table.frame for table in tables.values()} | drawn
     write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
     page = folder / "index.html"
     title = f"What {deciders(material.verdicts)[0]} decided: study {study.name}"
@@ -197,12 +201,12 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; some may be empty."""
     training = (exhibits.training_exhibit,) if material.trained else ()
     makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
-    made = {one.name: one for one in (make(material) for make in makers)}
+    tables = {table.name: table for table in (make(material) for make in makers)}
     # Where every question has a scale there are no labels; where none has one, nothing of those that have.
-    out = {name for name in ("labels", "examples") if not len(made[name].frame)}
+    out = {name for name in ("labels", "examples") if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
-    made |= {one.name: one for one in (*judge_exhibits(material), *anchoring_exhibits(material))}
-    return {name: one for name, one in made.items() if name not in out}
+    tables |= {table.name: table for table in (*judge_exhibits(material), *anchoring_exhibits(material))}
+    return {name: table for name, table in tables.items() if name not in out}
 
 
 def figure_frames(material: CampaignMaterial) -> dict[str, pd.DataFrame]:
@@ -220,8 +224,8 @@ def sections(
         _about(material),
         _doubtful(material),
         _decided(material, tables),
-        *judges_section(material, [one for name, one in tables.items() if name.startswith("judges_")]),
-        *anchoring_section(material, [one for name, one in tables.items() if name == NAME]),
+        *judges_section(material, [table for name, table in tables.items() if name.startswith("judges_")]),
+        *anchoring_section(material, [table for name, table in tables.items() if name == NAME]),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),
@@ -258,13 +262,15 @@ def _doubtful(material: CampaignMaterial) -> Section:
 
 def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
     counts = Counter(verdict.decision for verdict in material.verdicts)
-    told = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
-    parts: list[str] = [f"{many(len(material.verdicts), 'verdict')}: {listed(told)}."] if told else []
+    parts_of_counts = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
+    parts: list[str] = (
+        [f"{many(len(material.verdicts), 'verdict')}: {listed(parts_of_counts)}."] if parts_of_counts else []
+    )
     parts += [note] if (note := deciders(material.verdicts)[1]) else []
-    for one, what in amendments(material.rules, material.first):
+    for rule_set, what in amendments(material.rules, material.first):
         parts.append(
-            f"The rules were changed after the first rating, on {stamp(one.fixed_at)}: {'; '.join(what) or 'nothing'}."
-            f" Reason given: {one.reason}"
+            f"The rules were changed after the first rating, on {stamp(rule_set.fixed_at)}:"
+            f" {'; '.join(what) or 'nothing'}. Reason given: {rule_set.reason}"
         )
     if any(verdict.n_excluded for verdict in material.verdicts):
         parts.append(
@@ -285,7 +291,11 @@ def _no_chances(material: CampaignMaterial) -> list[str]:
     """Why rules have no P, a line a reason."""
     missing: dict[str, None] = {}
     for verdict in material.verdicts:
-        missing |= {f"No P of {rule}: {one.reason}.": None for rule, one in rule_chances(verdict) if one.reason}
+        missing |= {
+            f"No P of {rule}: {rule_chance.reason}.": None
+            for rule, rule_chance in rule_chances(verdict)
+            if rule_chance.reason
+        }
     return list(missing)
 
 
@@ -312,14 +322,14 @@ def _share_figures(material: CampaignMaterial, shares: pd.DataFrame) -> list[Fig
     scales = {question: material.rubric.scale_of(question) for question in material.questions}
     return [
         Figure(
-            rating_shares(own, scales[question]),
+            rating_shares(group, scales[question]),
             f"{question.capitalize()}: shares of the points {scales[question][0]} to {scales[question][-1]} by"
             f" {material.study.called.judged}; n counts"
             f" single ratings ({SHARES}.csv).",
-            f"{question.capitalize()}. {shares_in_words(own)}",
+            f"{question.capitalize()}. {shares_in_words(group)}",
         )
         for question in material.questions
-        if len(own := shares[shares["question"] == question])
+        if len(group := shares[shares["question"] == question])
     ]
 
 
@@ -327,13 +337,13 @@ def _mean_figures(material: CampaignMaterial, means: pd.DataFrame) -> list[Figur
     """Means against the threshold: a figure a question."""
     return [
         Figure(
-            mean_intervals(own, material.rubric.scale_of(question)),
+            mean_intervals(group, material.rubric.scale_of(question)),
             f"{question.capitalize()}: mean rating of what each verdict rests on, with its 95% interval; the dashed"
-            f" line is the threshold. Intervals are {INTERVALS[own['interval'].iloc[0]]} ({MEANS}.csv).",
-            f"{question.capitalize()}. {means_in_words(own)}",
+            f" line is the threshold. Intervals are {INTERVALS[group['interval'].iloc[0]]} ({MEANS}.csv).",
+            f"{question.capitalize()}. {means_in_words(group)}",
         )
         for question in material.questions
-        if len(own := means[means["question"] == question])
+        if len(group := means[means["question"] == question])
     ]
 
 
@@ -368,5 +378,5 @@ def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section
     if material.holds.reason:
         parts.append(f"The rules that hold now were fixed on {stamp(material.holds.fixed_at)}.")
     changed = amendments(material.rules, material.first)
-    told = [tables["amendments"].table()] if changed else ["They were not changed after the first rating."]
-    return Section("Rules", [*parts, tables["rules"].table(), tables["wording"].table(), *told])
+    changes = [tables["amendments"].table()] if changed else ["They were not changed after the first rating."]
+    return Section("Rules", [*parts, tables["rules"].table(), tables["wording"].table(), *changes])

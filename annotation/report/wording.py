@@ -36,45 +36,45 @@ def listed(things: Sequence[str]) -> str:
 
 def made_by(material: CampaignMaterial) -> list[str]:
     """Which generator and prompts made the texts, what no generator made, and what is not HTEB's."""
-    generated = [one for one in material.verdicts if one.prompt_hash]
+    generated = [verdict for verdict in material.verdicts if verdict.prompt_hash]
     makers = {(verdict.model, verdict.generator_hash) for verdict in generated}
     if not makers:
         return _others(material)
-    prompts = {display(one.transformation, pooled=False).lower(): one.prompt_hash[:8] for one in generated}
+    prompts = {display(verdict.transformation, pooled=False).lower(): verdict.prompt_hash[:8] for verdict in generated}
     hashes = listed([f"{name} {digest}" for name, digest in prompts.items()])
     spec = material.study.generator
-    told = listed(sorted(model for model, _ in makers))
+    generator = listed(sorted(model for model, _ in makers))
     if makers == {(spec.model, generator_hash(spec))}:  # else the study names another one by now
         sampling = spec.sampling
         how = f" (temperature {sampling.temperature:g}, top_p {sampling.top_p:g}, up to {sampling.max_tokens:,} tokens)"
         if isinstance(spec, RecordedGenerator):  # how these were sampled the study does not know
             how = "; its outputs were recorded before"
-        told += (f", revision {spec.revision}" if spec.revision else "") + how
-    return [f"The generator was {told}.", f"The hashes of the prompts begin with: {hashes}.", *_others(material)]
+        generator += (f", revision {spec.revision}" if spec.revision else "") + how
+    return [f"The generator was {generator}.", f"The hashes of the prompts begin with: {hashes}.", *_others(material)]
 
 
 def _others(material: CampaignMaterial) -> list[str]:
     """What no generator made, and what of the transformations is not HTEB's."""
-    told = [
+    sentences = [
         _MADE_BY.get(kind, _FILE).format(
             name=display(name, pooled=False), lower=display(name, pooled=False).lower(), model=model, digest=digest
         )
         for name, model, kind, digest in dict.fromkeys(
-            (one.transformation, one.model, one.generator_kind, one.generator_hash[:8])
-            for one in material.verdicts
-            if not one.prompt_hash
+            (verdict.transformation, verdict.model, verdict.generator_kind, verdict.generator_hash[:8])
+            for verdict in material.verdicts
+            if not verdict.prompt_hash
         )
     ]
     kinds = material.study.transforming
-    names = dict.fromkeys(one.transformation for one in material.verdicts)
-    own = [name for name in names if name in kinds and name not in EIGHT]
-    if own:
-        axes = [f"{display(name, pooled=False).lower()} (axis {kinds[name].axis})" for name in own]
-        told.append(f"Not HTEB's but this study's own {'is' if len(own) == 1 else 'are'} {listed(axes)}.")
-    changed = [display(name, pooled=False) for name in own if kinds[name].meaning == "changed"]
+    names = dict.fromkeys(verdict.transformation for verdict in material.verdicts)
+    new = [name for name in names if name in kinds and name not in EIGHT]
+    if new:
+        axes = [f"{display(name, pooled=False).lower()} (axis {kinds[name].axis})" for name in new]
+        sentences.append(f"Not HTEB's but this study's own {'is' if len(new) == 1 else 'are'} {listed(axes)}.")
+    changed = [display(name, pooled=False) for name in new if kinds[name].meaning == "changed"]
     if changed:
-        told.append(f"{listed(changed)} {'is' if len(changed) == 1 else 'are'} meant to change the meaning.")
-    return told
+        sentences.append(f"{listed(changed)} {'is' if len(changed) == 1 else 'are'} meant to change the meaning.")
+    return sentences
 
 
 _SHARES = (
@@ -113,22 +113,22 @@ def other_questions(study: Study, rubric: Rubric, plain: Collection[str]) -> lis
     """The questions that are no ratings on the rubric's scale."""
     if does_tasks(study):
         return [_asked(task, rubric) for task in read_tasks(study)]
-    told = []
-    for question, one in zip(rubric.questions, rubric.asked(), strict=True):
-        if one.name in plain:
+    sentences = []
+    for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
+        if scale.name in plain:
             continue
         kinds = {"label": "one of", "multi_label": "any of", "ranking": "the order of"}
-        what = f"{kinds[one.kind]} {', '.join(one.labels)}" if one.labels else "a text"
-        what = f"{one.scale[0]} to {one.scale[-1]}" if one.kind == "rating" else what
-        where = f", of {listed([display(pool) for pool in one.pools])} alone" if one.pools else ""
-        need = "" if one.required else ", which need not be given"
-        told.append(f"{one.name} (“{question.title['en']}”) asked for {what}{where}{need}.")
-    return told
+        what = f"{kinds[scale.kind]} {', '.join(scale.labels)}" if scale.labels else "a text"
+        what = f"{scale.scale[0]} to {scale.scale[-1]}" if scale.kind == "rating" else what
+        where = f", of {listed([display(pool) for pool in scale.pools])} alone" if scale.pools else ""
+        need = "" if scale.required else ", which need not be given"
+        sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {what}{where}{need}.")
+    return sentences
 
 
 def _asked(task: HumanTask, rubric: Rubric) -> str:
     """What is asked in a task; of candidates, or of their order, once."""
-    title = next(one.title["en"] for one in rubric.questions if one.name == task.task)
+    title = next(question.title["en"] for question in rubric.questions if question.name == task.task)
     *names, last = answers_of(task)
     more = ", several of which may be chosen" if task.asked == "labels" else ""
     more = ", of each candidate" if task.asked in ("graded", "binary") else more
@@ -138,27 +138,28 @@ def _asked(task: HumanTask, rubric: Rubric) -> str:
 
 def several_rules(rule: AcceptanceSpec) -> str:
     """Rules of their own, in words."""
-    told = []
-    for one in rule.rules:
+    parts = []
+    for criterion in rule.rules:
         end = (
             "lower end of the 95% interval of the "
-            if one.at_least is not None
+            if criterion.at_least is not None
             else "upper end of the 95% interval of the "
         )
-        what = f"{end if one.by == 'interval' else ''}{one.statistic}{f' of {one.label}' if one.label else ''}"
-        where = f" ({listed([display(pool) for pool in one.pools])})" if one.pools else ""
-        if instead := [] if one.pools else _judged_otherwise(one.question, rule):
+        of_label = f" of {criterion.label}" if criterion.label else ""
+        what = f"{end if criterion.by == 'interval' else ''}{criterion.statistic}{of_label}"
+        where = f" ({listed([display(pool) for pool in criterion.pools])})" if criterion.pools else ""
+        if instead := [] if criterion.pools else _judged_otherwise(criterion.question, rule):
             where = f" (but of {listed([display(pool) for pool in instead])})"
-        limit = f"at {'least' if one.at_least is not None else 'most'} {one.limit:g}"
-        told.append(f"{what} of {one.question} {limit}{where}")
+        limit = f"at {'least' if criterion.at_least is not None else 'most'} {criterion.limit:g}"
+        parts.append(f"{what} of {criterion.question} {limit}{where}")
     rest = "rejected where one has even the other end beyond, and undecided otherwise"
-    last = rest if any(one.by == "interval" for one in rule.rules) else "rejected otherwise"
-    return f"accepted where {'all' if rule.combine == 'all' else 'any'} of these hold: {'; '.join(told)}; {last}"
+    last = rest if any(criterion.by == "interval" for criterion in rule.rules) else "rejected otherwise"
+    return f"accepted where {'all' if rule.combine == 'all' else 'any'} of these hold: {'; '.join(parts)}; {last}"
 
 
 def _judged_otherwise(question: str, rule: AcceptanceSpec) -> list[str]:
     """The pools that have rules of their own about a question: those for all pools do not hold there."""
-    return sorted({pool for one in rule.rules if one.question == question for pool in one.pools})
+    return sorted({pool for criterion in rule.rules if criterion.question == question for pool in criterion.pools})
 
 
 def dated_words(rated: pd.DataFrame) -> str:

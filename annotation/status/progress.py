@@ -56,8 +56,10 @@ def by_pair(
     """
     frame, answer = pairs[[*_UNIT, "pool", "task_type"]].reset_index(drop=True), ["pair", "rater_id"]
     out = pairs["pair_id"].isin(list(withdrawn)).to_numpy()
-    asked = {one: per_pair if isinstance(per_pair, int) else per_pair(str(one)) for one in frame[_UNIT[0]].unique()}
-    wanted = frame[_UNIT[0]].astype(object).map(asked).astype(int)
+    per_name = {
+        name: per_pair if isinstance(per_pair, int) else per_pair(str(name)) for name in frame[_UNIT[0]].unique()
+    }
+    wanted = frame[_UNIT[0]].astype(object).map(per_name).astype(int)
     ratings = ratings[[*_ANSWER, "status", "excluded", "submitted_at"]].assign(
         pair=rows_of(pairs, ratings["pair_id"]), again=asked_again(ratings)
     )
@@ -66,7 +68,7 @@ def by_pair(
     submitted = answers["status"] == "submitted"
     counts = {
         "submitted": answers[submitted],
-        "counting": counting_ratings(ratings, max(asked.values(), default=1)).drop_duplicates(answer),
+        "counting": counting_ratings(ratings, max(per_name.values(), default=1)).drop_duplicates(answer),
         "drafts": answers[answers["status"] == "draft"],
         "discarded": answers[answers["status"] == "discarded"],
         "excluded": answers[submitted & (answers["excluded"] != "")],
@@ -111,22 +113,22 @@ def by_rater(ratings: pd.DataFrame, asked: Workload, signs: Sequence[Sign]) -> p
     answers = answers.assign(dataset=datasets[pairs.codes.to_numpy()]).dropna(subset=["dataset"])
     submitted = answers[answers["status"] == "submitted"]
     first = answers.drop_duplicates("rater_id")
-    known = dict(zip(first["rater_id"], first["simulated"], strict=True))
-    known |= {member.rater_id: member.simulated for member in asked.members}
+    simulated_by_rater = dict(zip(first["rater_id"], first["simulated"], strict=True))
+    simulated_by_rater |= {member.rater_id: member.simulated for member in asked.members}
     excluded = set(answers.loc[answers["excluded"] != "", "rater_id"].unique())
     members = {member.rater_id for member in asked.members}
     here = set(answers.loc[answers["source"] == ARGILLA, "rater_id"]) if members else set[str]()
-    left = _left(answers, asked)
-    behind = _behind(submitted, excluded, left, asked)
+    open_pairs = _left(answers, asked)
+    behind = _behind(submitted, excluded, open_pairs, asked)
     drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
     of_rater = Counter(sign.rater_id for sign in signs)
-    given, last = _counts(submitted, "rater_id"), _last(submitted[~untimed(answers)[submitted.index]])
+    answered, last = _counts(submitted, "rater_id"), _last(submitted[~untimed(answers)[submitted.index]])
     rows: list[dict[str, Any]] = [
         {
             "rater_id": rater,
             "simulated": bool(simulated),
-            "answers": given[rater],
-            "open": sum(left[rater].values()) if rater in left else pd.NA,
+            "answers": answered[rater],
+            "open": sum(open_pairs[rater].values()) if rater in open_pairs else pd.NA,
             "drafts": drafts[rater],
             "discarded": discarded[rater],
             "last": last.get(rater, pd.NaT),
@@ -135,7 +137,7 @@ def by_rater(ratings: pd.DataFrame, asked: Workload, signs: Sequence[Sign]) -> p
             "out": rater in here - members,
             "behind": "; ".join(behind[rater]),
         }
-        for rater, simulated in known.items()
+        for rater, simulated in simulated_by_rater.items()
     ]
     frame = pd.DataFrame(rows, columns=_RATER).astype({"open": "Int64"})
     return frame.sort_values(["answers", "rater_id"], ascending=[False, True], ignore_index=True)
@@ -144,17 +146,17 @@ def by_rater(ratings: pd.DataFrame, asked: Workload, signs: Sequence[Sign]) -> p
 def _left(answers: pd.DataFrame, asked: Workload) -> dict[str, Counter[str]]:
     """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
     got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
-    wanted = [asked.fewer.get(asked.datasets.get(one, ""), asked.per_pair) for one in got.index]
-    complete = [*got.index[got >= wanted], *(one for one in asked.withdrawn if one in asked.datasets)]
+    wanted = [asked.fewer.get(asked.datasets.get(pair_id, ""), asked.per_pair) for pair_id in got.index]
+    complete = [*got.index[got >= wanted], *(pair_id for pair_id in asked.withdrawn if pair_id in asked.datasets)]
     complete = list(dict.fromkeys(complete))
     number = Counter(asked.datasets.values())
     number.subtract(asked.datasets[pair] for pair in complete)
     settled = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]
     done = _counts(settled, ["rater_id", "dataset"])
-    left: dict[str, Counter[str]] = defaultdict(Counter)
+    open_pairs: dict[str, Counter[str]] = defaultdict(Counter)
     for member in asked.members:
-        left[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
-    return left
+        open_pairs[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
+    return open_pairs
 
 
 def _behind(
@@ -166,17 +168,20 @@ def _behind(
     who has not answered for IDLE before `asked.at`, counted from `asked.since` for who never did. Whom people excluded
     is neither counted nor behind.
     """
-    given = _counts(submitted, ["dataset", "rater_id"])
+    gave = _counts(submitted, ["dataset", "rater_id"])
     last = _last(submitted)
     raters: dict[str, set[str]] = defaultdict(set)
     for member in asked.members:
         if member.rater_id not in excluded:
             raters[member.dataset].add(member.rater_id)
-    medians = {dataset: float(np.median([given[dataset, one] for one in own])) for dataset, own in raters.items()}
+    medians = {
+        dataset: float(np.median([gave[dataset, rater] for rater in raters_of]))
+        for dataset, raters_of in raters.items()
+    }
     behind: dict[str, list[str]] = defaultdict(list)
     for rater in set[str]().union(*raters.values()):
         places = [dataset for dataset, number in left[rater].items() if number]
-        if any(given[dataset, rater] < FEW * medians[dataset] for dataset in places):
+        if any(gave[dataset, rater] < FEW * medians[dataset] for dataset in places):
             behind[rater].append("few answers")
         answered = last.get(rater, asked.since)
         if places and answered is not None and asked.at - answered > IDLE:
@@ -186,8 +191,8 @@ def _behind(
 
 def _last(submitted: pd.DataFrame) -> dict[Any, datetime]:
     """When each rater submitted last."""
-    found: dict[Any, datetime] = submitted.groupby("rater_id", observed=True)["submitted_at"].max().to_dict()
-    return found
+    latest: dict[Any, datetime] = submitted.groupby("rater_id", observed=True)["submitted_at"].max().to_dict()
+    return latest
 
 
 def _counts(frame: pd.DataFrame, by: str | list[str]) -> Counter[Any]:

@@ -26,25 +26,30 @@ def status_now(study: Study, home: server.Home) -> Status:
 
 def with_server(status: Status, collected: CampaignData, home: server.Home) -> Status:
     """The status, and how many answers the study's server has; as it is where nothing was published in Argilla."""
-    if status.stages["published"].asked is None and ARGILLA not in status.sources:
+    if status.stages["published"].annotators is None and ARGILLA not in status.sources:
         return status
     names = {queue.dataset(status.study) for queue, _ in frames_by_queue(collected.pairs)}
-    known = collected.known
-    submitted = known[(known["source"] == ARGILLA) & (known["status"] == "submitted")]
-    own = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])
-    aside = int(own["again"].sum())
-    return replace(status, server=answered_now(status.study, home, names), on_record=len(own) - aside, aside=aside)
+    ratings = collected.known
+    submitted = ratings[(ratings["source"] == ARGILLA) & (ratings["status"] == "submitted")]
+    answers = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])
+    aside = int(answers["again"].sum())
+    return replace(status, server=answered_now(status.study, home, names), on_record=len(answers) - aside, aside=aside)
 
 
 def server_line(status: Status) -> str:
     """What the server has, in a sentence; empty where it was not looked at."""
-    found = status.server
-    if found is None:
+    on_server = status.server
+    if on_server is None:
         return ""
-    where = f"The server at {found.url}" if found.url else "The study's server"
-    if found.trouble:
-        return f"{where} was not looked at ({found.trouble}): answers since the last `collect` are in no number here."
-    answers, accounts = count(found.answers, "submitted answer"), count(len(found.by_account), "account")
+    where = f"The server at {on_server.url}" if on_server.url else "The study's server"
+    if on_server.trouble:
+        return (
+            f"{where} was not looked at ({on_server.trouble}): answers since the last `collect` are in no number here."
+        )
+    answers, accounts = (
+        count(on_server.answers, "submitted answer"),
+        count(len(on_server.by_account), "account"),
+    )
     verb = "is" if status.on_record == 1 else "are"
     aside = f", and {status.aside} of excluded raters, whose pairs it offers again" if status.aside else ""
     collected = f"collected {verb} {status.on_record}{aside}"

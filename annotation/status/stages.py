@@ -42,7 +42,7 @@ class Stage:
     at: datetime | None = None  #: when it ended last, UTC; None if unknown
     note: str = ""  #: why it is stale, or how far it is
     wanted: bool = True  #: whether the study has such a stage; one that it has not is done
-    asked: int | None = None  #: how many annotators could see what was published then; None if unknown
+    annotators: int | None = None  #: how many annotators could see what was published then; None if unknown
 
 
 class _StageHistory:
@@ -63,10 +63,10 @@ class _StageHistory:
 
     def changed(self, command: str) -> list[str]:
         """Which of the files that a command read are others now."""
-        made = self.entries.get("generation", {}).get("outputs", {})
+        outputs = self.entries.get("generation", {}).get("outputs", {})
         inputs = self.entries.get(command, {}).get("inputs", {})
         now = {name: self.hash_of(self._place(name)) for name in inputs if name not in _LARGE}
-        return [name for name, was in inputs.items() if now.get(name, made.get(name, was)) != was]
+        return [name for name, was in inputs.items() if now.get(name, outputs.get(name, was)) != was]
 
 
 def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: str = "") -> dict[str, Stage]:
@@ -76,7 +76,7 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: st
     DataError for damaged files.
     """
     noted = _StageHistory(study, read_manifest(study).get("stages", {}))
-    found = [
+    stages = [
         *_generated(noted),
         _sampled(noted, mismatched),
         _published(noted, ratings),
@@ -87,8 +87,8 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: st
     ]
     if isinstance(study.subject, HumanSubject):
         page = study.folder / "report_human" / "index.html"
-        found.append(_stage(PEOPLE_REPORT, page, "evaluation human report", noted))
-    return {stage.name: stage for stage in found}
+        stages.append(_stage(PEOPLE_REPORT, page, "evaluation human report", noted))
+    return {stage.name: stage for stage in stages}
 
 
 def scored_by(study: Study) -> str:
@@ -100,9 +100,9 @@ def mismatch(study: Study, pairs: pd.DataFrame) -> str:
     """Why pairs (rows of `Pair`) are no longer of the study's generator and prompts, in one line; empty if they are."""
     if pairs.empty:
         return ""
-    made = pairs[["transformation", "generator_hash", "prompt_hash"]].drop_duplicates()
+    makers = pairs[["transformation", "generator_hash", "prompt_hash"]].drop_duplicates()
     try:
-        refuse_other_makers(study, made.itertuples(index=False, name=None))
+        refuse_other_makers(study, makers.itertuples(index=False, name=None))
     except PlumblineError as error:
         return str(error)
     return ""
@@ -127,14 +127,14 @@ def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
     if (noted.study.folder / "texts.parquet").exists():
         data = {file_hash(path) for path in noted.study.data_files() if path.exists()}
         changed = "inputs" in entry and data != set(entry["inputs"].values())
-        own = any(name not in EIGHT for name in noted.study.transformations)
-        note = f"data sets{' or own transformations' if own else ''} changed since" if changed else ""
+        has_new = any(name not in EIGHT for name in noted.study.transformations)
+        note = f"data sets{' or own transformations' if has_new else ''} changed since" if changed else ""
         texts = Stage("texts", "stale" if changed else "done", at, note)
     units = [(name, seed) for name in noted.study.transformations for seed in noted.study.seeds]
-    there = sum(noted.study.transformation_file(*unit).exists() for unit in units)
-    begun = bool(there) or any(journal_files(noted.study, *unit) for unit in units)
-    if there < len(units):
-        note = f"{there} of {len(units)} units (transformation and seed)" if begun else ""
+    units_present = sum(noted.study.transformation_file(*unit).exists() for unit in units)
+    begun = bool(units_present) or any(journal_files(noted.study, *unit) for unit in units)
+    if units_present < len(units):
+        note = f"{units_present} of {len(units)} units (transformation and seed)" if begun else ""
         return texts, Stage("transformations", "under way" if begun else "not yet", None, note)
     return texts, Stage("transformations", "done", at)
 
@@ -174,8 +174,8 @@ def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
     What was offered to crowd workers stands in the ledger.
     """
     if "publish" in noted.entries:
-        found = _stage("published", noted.study.folder / "pairs.parquet", "publish", noted)
-        return replace(found, asked=noted.entries["publish"].get("settings", {}).get("annotators"))
+        stage = _stage("published", noted.study.folder / "pairs.parquet", "publish", noted)
+        return replace(stage, annotators=noted.entries["publish"].get("settings", {}).get("annotators"))
     if (ratings["source"] == ARGILLA).any():
         return Stage("published", "done")
     if offered := ledgers(noted.study.scratch / LEDGER):

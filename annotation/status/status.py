@@ -103,15 +103,15 @@ def read_status(
     rules, broken = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, what it would be drawn from is looked at
     flagged = flagged_supply(evidence.supply) if sampled or study.subject else flagged_outputs(study)
-    warnings = [mismatched, broken, *(str(one) for one in flagged if one.doubtful)]
+    warnings = [mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
     if strange and len(read.pairs):
         again = study.command("annotation collect")
         warnings.append(f"{strange} rated pairs are not in the sample; run `{again}` again")
     fresh = stages["verdicts"].state == "done"
-    found = held if fresh else _found_so_far(evidence, may_judge=not broken)
+    reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = by_pair(read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn)
-    undecided = _undecided(study, pairs, found)
-    progress = _progress(study, pairs, found, undecided, fresh=fresh)
+    undecided = _undecided(study, pairs, reached_now)
+    progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
     begun = any(stages[name].state != "not yet" for name in ("published", "collected"))
     warnings += never_lines(study, undecided, asked=begun)
     return Status(
@@ -123,7 +123,7 @@ def read_status(
         notes=(
             *_waves(evidence),
             *withdrawn_lines(evidence),
-            *flagged_lines(one for one in flagged if not one.doubtful),
+            *flagged_lines(flags for flags in flagged if not flags.doubtful),
             *_wording_notes(evidence, read.pairs),
         ),
         progress=progress,
@@ -132,11 +132,11 @@ def read_status(
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
         rules_changed=bool(broken),
-        to_look_at=tuple(dict.fromkeys(rater for one in found for rater in one.to_look_at)),
-        judged=bool(found),
+        to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.to_look_at)),
+        judged=bool(reached_now),
         undecided=tuple(undecided),
-        decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),
-        doubts=doubts_of(evidence, found, found_signs) if len(ratings) else (),
+        decided=bool(reached_now) and all(verdict.decision != "undecided" for verdict in reached_now),
+        doubts=doubts_of(evidence, reached_now, found_signs) if len(ratings) else (),
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
         languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
@@ -155,10 +155,10 @@ def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
 
 def _again(evidence: Evidence, published: Stage, undecided: Sequence[Ahead]) -> int:
     """Answers that could be asked for again in Argilla; none where that was done since the last exclusion."""
-    last = max((one.decided_at for one in evidence.decisions if one.exclude), default=None)
-    if last is None or published.at is None or published.asked is None or published.at > last:
+    last = max((decision.decided_at for decision in evidence.decisions if decision.exclude), default=None)
+    if last is None or published.at is None or published.annotators is None or published.at > last:
         return 0
-    return sum(one.anew for one in undecided) if evidence.study.raters.replace_excluded else 0
+    return sum(group.anew for group in undecided) if evidence.study.raters.replace_excluded else 0
 
 
 def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:
@@ -175,15 +175,15 @@ def read_members(study: Study) -> list[Member]:
 def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Raters with a sign of a rule that the last decision about them did not know; nobody who is excluded."""
     last = {decision.rater_id: decision for decision in decisions}
-    found = []
+    raters = []
     for sign in signs:
         decision = last.get(sign.rater_id)
         seen = decision is not None and (
-            decision.exclude or any(one.startswith(f"{sign.rule}: ") for one in decision.signs)
+            decision.exclude or any(sign_then.startswith(f"{sign.rule}: ") for sign_then in decision.signs)
         )
         if not seen:
-            found.append(sign.rater_id)
-    return tuple(dict.fromkeys(found))
+            raters.append(sign.rater_id)
+    return tuple(dict.fromkeys(raters))
 
 
 def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
@@ -212,12 +212,12 @@ def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
     if not (study.folder / "verdicts.json").exists():
         return [], ""
     try:
-        found = read_verdicts(study)
-        refuse_stale(study, found, evidence.rubric)
+        reached = read_verdicts(study)
+        refuse_stale(study, reached, evidence.rubric)
         refuse_other_file(study)
     except DataError as error:
         return [], str(error).partition(";")[0]
-    return found, ""
+    return reached, ""
 
 
 def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
@@ -233,8 +233,8 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
 def _undecided(study: Study, pairs: pd.DataFrame, found: Sequence[Verdict]) -> list[Ahead]:
     """The groups of which no verdict is, or none that decides; `pairs` are those of `by_pair`."""
     key = SCOPES[study.acceptance.scope]
-    done = {tuple(getattr(one, name) for name in key) for one in found if one.decision != "undecided"}
-    return [one for one in ahead(pairs, study.acceptance) if one.place not in done]
+    done = {tuple(getattr(verdict, name) for name in key) for verdict in found if verdict.decision != "undecided"}
+    return [group for group in ahead(pairs, study.acceptance) if group.place not in done]
 
 
 def _progress(
@@ -242,12 +242,12 @@ def _progress(
 ) -> pd.DataFrame:
     progress = by_transformation(pairs)
     ready = not progress["open"].any()
-    never = {unit: lacks for one in undecided if (lacks := one.lacks(study.acceptance)) for unit in one.units}
+    never = {unit: lacks for group in undecided if (lacks := group.lacks(study.acceptance)) for unit in group.units}
     cells = []
     for row in progress.to_dict("records"):
-        place = row["transformation"], row["language"]
-        own = [one.decision for one in found if (one.transformation, one.language) == place]
-        cells.append(_verdict(own, int(row["open"]), never.get(place, ""), fresh=fresh, ready=ready))
+        key = row["transformation"], row["language"]
+        decisions = [verdict.decision for verdict in found if (verdict.transformation, verdict.language) == key]
+        cells.append(_verdict(decisions, int(row["open"]), never.get(key, ""), fresh=fresh, ready=ready))
     return progress.assign(verdict=cells)
 
 
@@ -269,9 +269,9 @@ def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool,
 
 def _asked(study: Study, stages: dict[str, Stage], read: CampaignData, now: datetime) -> Workload:
     datasets, wanted = dict[str, str](), dict[str, int]()
-    for queue, own in frames_by_queue(read.pairs):
+    for queue, group in frames_by_queue(read.pairs):
         wanted[queue.dataset(study)] = study.raters_of(queue.pool)
-        datasets |= dict.fromkeys(own["pair_id"].to_list(), queue.dataset(study))
+        datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study))
     names = set(datasets.values())
     members = [member for member in read_members(study) if member.dataset in names]
     collected = stages["collected"].at

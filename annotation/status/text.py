@@ -82,7 +82,7 @@ def _make(status: Status, arguments: str) -> str:
 def _never(status: Status) -> str:
     """What to do where no answers can decide any group that is not decided; empty where some can."""
     groups, study = status.undecided, status.study
-    if not groups or not all(one.lacks(study.acceptance) for one in groups):
+    if not groups or not all(group.lacks(study.acceptance) for group in groups):
         return ""
     begun = any(status.stages[name].state != "not yet" for name in ("published", "collected"))
     return never_lines(study, groups, asked=begun)[0]
@@ -127,15 +127,15 @@ def _rate(status: Status, arguments: str) -> str:
 
 def _first(status: Status, arguments: str) -> str:
     """What to do as long as nothing was collected, or what was is not of what raters see now."""
-    collect, asked = _collect(status, arguments), status.stages["published"].asked
-    if status.sources or asked is None:
+    collect, annotators = _collect(status, arguments), status.stages["published"].annotators
+    if status.sources or annotators is None:
         return collect
     if step := _never(status):
         return step
-    if not asked:
+    if not annotators:
         more = _find(status, arguments)
         return f"nobody could rate when it was published: {more}; if people were let in since, {collect}"
-    return f"wait for the ratings of {count(asked, 'annotator')} (counted when it was published), then {collect}"
+    return f"wait for the ratings of {count(annotators, 'annotator')} (counted when it was published), then {collect}"
 
 
 def _find(status: Status, arguments: str) -> str:
@@ -150,7 +150,7 @@ def _wait(status: Status, arguments: str) -> str:
     if status.again:
         more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
         return f"python -m annotation publish {arguments} ({more})"
-    missing = sum(one.open for one in status.undecided if not one.lacks(status.study.acceptance))
+    missing = sum(group.open for group in status.undecided if not group.lacks(status.study.acceptance))
     if not missing:
         return ""
     once = status.study.acceptance.stop == "fixed" and status.stages["verdicts"].state == "not yet"
@@ -169,7 +169,7 @@ def _nobody_left(status: Status) -> bool:
         return True
     members = raters["open"].notna()
     since = published.at and collected.at and collected.at <= published.at
-    if since and (published.asked or 0) > members.sum():
+    if since and (published.annotators or 0) > members.sum():
         return False
     return bool(members.any() and not raters.loc[members & ~raters["excluded"], "open"].sum())
 
@@ -214,7 +214,7 @@ def _judge(status: Status, arguments: str) -> str:
 
 
 def _undecided(status: Status) -> str:
-    names = [name for one in status.undecided for name in one.names]
+    names = [name for group in status.undecided for name in group.names]
     return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
 
 
@@ -234,7 +234,7 @@ def _after(status: Status, arguments: str) -> str:
 
 def _flow_text(status: Status, arguments: str) -> str:
     rows = []
-    for stage in (one for one in status.stages.values() if one.wanted):
+    for stage in (stage for stage in status.stages.values() if stage.wanted):
         when = f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.now)}" if stage.at else ""
         rows.append([stage.name, stage.state, when, stage.note])
     table = columns(["Stage", "State", "When", "Note"], rows)
@@ -277,10 +277,12 @@ def _progress_text(status: Status) -> str:
 
 def _rater_text(status: Status, names: Mapping[str, str]) -> str:
     if status.raters.empty:
-        if not (asked := status.stages["published"].asked) or status.sources:
+        if not (annotators := status.stages["published"].annotators) or status.sources:
             return "No rater is known yet."
         pairs = f"{status.study.called.item}s"
-        return f"The {pairs} were published to {count(asked, 'annotator')}; none of their ratings was collected yet."
+        return (
+            f"The {pairs} were published to {count(annotators, 'annotator')}; none of their ratings was collected yet."
+        )
     trained = {
         row["rater_id"]: [f"{row['answered']}/{row['items']}, {row['right']} of {row['judged']} right"]
         for row in status.trained.to_dict("records")
@@ -298,11 +300,12 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
         for row in status.raters.to_dict("records")
     ]
     training = ["Training"] if trained else []
-    item, known = status.study.called.item, "Known items" if status.study.subject else "Controls"
+    item, controls = status.study.called.item, "Known items" if status.study.subject else "Controls"
     header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", *training, "Remarks"]
     note = (
-        f"{known} and repeats are included. Open: {item}s that the rater can still answer. Behind: has open {item}s,\n"
-        f"and gave fewer than {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting."
+        f"{controls} and repeats are included. Open: {item}s that the rater can still answer. Behind: has open"
+        f" {item}s,\nand gave fewer than {FEW:g} times the dataset's median, or none for {IDLE.days} days before"
+        " collecting."
     )
     if training:
         note += f"\nTraining: known {item}s answered, and how many answers to them are right; they never count."
@@ -337,7 +340,9 @@ def headline(status: Status, verdicts: Sequence[Verdict], *, reported: bool = Fa
     `reported` is for the report itself, which need not be written next.
     """
     if reported:
-        stages = {name: replace(one, state="done") if name == "report" else one for name, one in status.stages.items()}
+        stages = {
+            name: replace(stage, state="done") if name == "report" else stage for name, stage in status.stages.items()
+        }
         status = replace(status, stages=stages)
     return in_short(decided(verdicts), status.doubts, next_step(status, status.study.arguments))
 
@@ -357,14 +362,14 @@ def decided(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return "Nothing is decided: there are no verdicts that hold."
     of: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for one in verdicts:
-        of[one.transformation][one.decision].append(f"{one.language} {one.task_type}".strip())
+    for verdict in verdicts:
+        of[verdict.transformation][verdict.decision].append(f"{verdict.language} {verdict.task_type}".strip())
     parts = []
     for outcome, word in _SAID:
         names = []
-        for name, found in of.items():
-            if outcome in found:
-                where = "" if len(found) == 1 else f" ({', '.join(found[outcome])})"
+        for name, by_outcome in of.items():
+            if outcome in by_outcome:
+                where = "" if len(by_outcome) == 1 else f" ({', '.join(by_outcome[outcome])})"
                 names.append(f"{display(name, pooled=False)}{where}")
         if names or outcome == "accepted":
             parts.append(f"{word}: {', '.join(names) or 'nothing'}")
