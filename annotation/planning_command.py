@@ -33,7 +33,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
     rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
-    size_of_study, item = own_size(study), study.called.item
+    study_size, item = own_size(study), study.called.item
     sizes = sizes_asked(study, options)
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(study, design)
@@ -44,29 +44,19 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
         how = f"rules combined by {rule.combine}, {', '.join(parts)}"
     else:
         how = f"rule {rule.rule}, {', '.join(parts)}, threshold {rule.threshold:g}"
-    tables = [
-        _table(planned[planned["rule"] == in_words(judged_rule)], rule, judged_rule, item) for judged_rule in rules
-    ]
-    titled = (
-        part for judged_rule, table in zip(rules, tables, strict=True) for part in (_title(judged_rule), table, "")
-    )
+    tables = [_table(planned[planned["rule"] == in_words(part)], rule, part, item) for part in rules]
+    titled = (line for part, table in zip(rules, tables, strict=True) for line in (_title(part), table, ""))
+    size = f"First the study's own size: {study_size[0]:,} {item}s and {study_size[1]} raters."
+    unread = f"The languages of the texts are not known ({why_not}): planned as the file has them."
     return "\n".join(
         [
             f"Plan of study {study.name}: {how}",
             f"{options.campaigns} simulated campaigns for each size and true mean, seed {seed}",
             f"Assumed standard deviations, in points: {item}s {assumed.spread:g}, raters' bias {assumed.bias:g},"
             f" noise {assumed.noise:g}",
-            *(
-                [f"First the study's own size: {size_of_study[0]:,} {item}s and {size_of_study[1]} raters."]
-                if sizes[0] == size_of_study
-                else []
-            ),
+            *([size] if sizes[0] == study_size else []),
             *_halved(study),
-            *(
-                [f"The languages of the texts are not known ({why_not}): planned as the file has them."]
-                if why_not
-                else []
-            ),
+            *([unread] if why_not else []),
             "",
             *(titled if rule.rules else (tables[0], "")),
             *verdict_lines(study, texts, sizes[0]),
