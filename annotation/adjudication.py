@@ -298,7 +298,7 @@ def _send(
             if pair.pair_id not in present:
                 record = record_of(pair, beside)
                 record["fields"][SAID] = said_of(pair.pair_id, disputed.ratings, disputed.judgements, disputed.scales)
-                record["suggestions"] = [suggestion.given(ids) for suggestion in suggestions.get(pair.pair_id, ())]
+                record["suggestions"] = [suggestion.as_json(ids) for suggestion in suggestions.get(pair.pair_id, ())]
                 records.append(record)
         if records:
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})

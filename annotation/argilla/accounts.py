@@ -63,8 +63,8 @@ def add(
         if name in present:
             passwords.setdefault(name, None)
         else:
-            made = server.ensure_user(connection, name, first_name=name)
-            passwords.setdefault(name, made.password)
+            account = server.ensure_user(connection, name, first_name=name)
+            passwords.setdefault(name, account.password)
         if codes:
             keep_languages(connection, home, name, codes)
     return passwords
@@ -73,8 +73,8 @@ def add(
 def check_name(name: str) -> None:
     """Raise StudyError unless a person can have this name."""
     if name.startswith((SIMULATED, WORKER)) or NUMBERED.fullmatch(name) or name == server.OWNER:
-        given = f"{SIMULATED}..., {WORKER}..., rater-1 and {server.OWNER}"
-        raise StudyError(f"user {name!r}: the platform gives names like {given} itself; choose another")
+        names = f"{SIMULATED}..., {WORKER}..., rater-1 and {server.OWNER}"
+        raise StudyError(f"user {name!r}: the platform gives names like {names} itself; choose another")
     if not NAME.fullmatch(name) or name != unicodedata.normalize("NFC", name):
         raise StudyError(f"user {name!r}: a name has 1 to 64 letters, digits and . _ - + @, and begins and ends with a "
                          "letter or digit")  # fmt: skip
@@ -82,7 +82,7 @@ def check_name(name: str) -> None:
 
 def reset(connection: server.Connection, name: str) -> str:
     """Draw a new password for an account and return it; its key and answers stay. Raises as `add`."""
-    user = found(connection, name)
+    user = account_of(connection, name)
     home = connection.home
     if home is not None and name == server.credentials(home).owner.username:
         raise StudyError(f"user {name!r}: the server's own account; its password is in {home.credentials_file}")
@@ -98,7 +98,7 @@ def remove(connection: server.Connection, home: server.Home, name: str, *, force
 
     Argilla deletes a user's answers with the user: without `force` an account that has some is refused (DataError).
     """
-    user = found(connection, name)
+    user = account_of(connection, name)
     if user["role"] != "annotator":
         raise StudyError(f"user {name!r}: has the role {user['role']}; only annotators can be removed here")
     answers = answers_by_user(connection)[name]
@@ -114,14 +114,14 @@ def remove(connection: server.Connection, home: server.Home, name: str, *, force
 
 def accounts(connection: server.Connection, home: server.Home) -> list[Account]:
     """All accounts of the server, by name."""
-    answers, known = answers_by_user(connection), languages(connection, home)
+    answers, reads = answers_by_user(connection), languages(connection, home)
     users = call(connection, "GET", "users")["items"]
-    listed = [Account(user["username"], user["role"], known.get(user["username"], ()), answers[user["username"]])
+    listed = [Account(user["username"], user["role"], reads.get(user["username"], ()), answers[user["username"]])
               for user in users]  # fmt: skip
     return sorted(listed, key=lambda account: account.username)
 
 
-def found(connection: server.Connection, name: str) -> dict[str, Any]:
+def account_of(connection: server.Connection, name: str) -> dict[str, Any]:
     """The server's account of this name. Raises StudyError when there is none."""
     users = {user["username"]: user for user in call(connection, "GET", "users")["items"]}
     if name not in users:
@@ -141,8 +141,8 @@ def answers_by_user(connection: server.Connection) -> Counter[str]:
 
 def languages(connection: server.Connection, home: server.Home) -> dict[str, tuple[str, ...]]:
     """Which languages each annotator of a server reads, as far as the home was told."""
-    known: dict[str, list[str]] = _read(home).get(_place(connection), {})
-    return {name: tuple(codes) for name, codes in known.items()}
+    codes_by_name: dict[str, list[str]] = _read(home).get(_server_key(connection), {})
+    return {name: tuple(codes) for name, codes in codes_by_name.items()}
 
 
 def keep_languages(connection: server.Connection, home: server.Home, name: str, codes: Sequence[str]) -> None:
@@ -152,7 +152,7 @@ def keep_languages(connection: server.Connection, home: server.Home, name: str, 
     server.make_folder(home)
     with changing(home):
         content = _read(home)
-        here = content.setdefault(_place(connection), {})
+        here = content.setdefault(_server_key(connection), {})
         here.pop(name, None)
         if codes:
             here[name] = list(dict.fromkeys(codes))
@@ -170,15 +170,15 @@ def languages_unasked(home: server.Home) -> dict[str, tuple[str, ...]]:
     return {name: tuple(codes) for name, codes in _read(home).get(url or OWN_SERVER, {}).items()}
 
 
-def _place(connection: server.Connection) -> str:
+def _server_key(connection: server.Connection) -> str:
     return OWN_SERVER if connection.home is not None else connection.url
 
 
 def _read(home: server.Home) -> dict[str, dict[str, list[str]]]:
     try:
         content: Any = read_json(home.languages_file)
-        return {str(place): {str(name): [str(code) for code in codes] for name, codes in here.items()}
-                for place, here in content.items()}  # fmt: skip
+        return {str(server_url): {str(name): [str(code) for code in codes] for name, codes in here.items()}
+                for server_url, here in content.items()}  # fmt: skip
     except FileNotFoundError:
         return {}
     except (DataError, AttributeError, TypeError) as error:

@@ -34,9 +34,12 @@ class _Response:
 
     def says(self, before: Answer, rubric: Rubric, pool: str) -> bool:
         """Whether it has the values that were collected."""
-        given = self.response.get("values") or {}
-        values = {one.name: one.kept(given.get(one.name, {}).get("value")) for one in rubric.asked(pool)}
-        comment = given.get(COMMENT, {}).get("value") or ""
+        submitted = self.response.get("values") or {}
+        values = {
+            question.name: question.kept(submitted.get(question.name, {}).get("value"))
+            for question in rubric.asked(pool)
+        }
+        comment = submitted.get(COMMENT, {}).get("value") or ""
         return (values, comment) == (dict(before.values), before.comment)
 
 
@@ -48,32 +51,44 @@ def offer_again(
     excluded = excluded_raters(decisions)
     if not noted and not (excluded and study.raters.replace_excluded):
         return 0, 0
-    kept = {(one.pair_id, one.rater_id): one for part in last_snapshot(study, ARGILLA).values() for one in part.answers}
+    collected = {
+        (answer.pair_id, answer.rater_id): answer
+        for part in last_snapshot(study, ARGILLA).values()
+        for answer in part.answers
+    }
     of_pair = {pair.pair_id: pair for pair in pairs}
     aside, back = list[_Response](), list[_Response]()
     for wanted, responses in _responses(study, argilla, pairs):
-        known = [
-            one
-            for one in responses
-            if (before := kept.get((one.pair_id, one.rater_id))) is not None
+        unchanged = [
+            response
+            for response in responses
+            if (before := collected.get((response.pair_id, response.rater_id))) is not None
             and before.status == "submitted"
-            and one.says(before, rubric, of_pair[one.pair_id].pool)
+            and response.says(before, rubric, of_pair[response.pair_id].pool)
         ]
-        valid = [one for one in responses if one.response["status"] == "submitted" and one.rater_id not in excluded]
+        valid = [
+            response
+            for response in responses
+            if response.response["status"] == "submitted" and response.rater_id not in excluded
+        ]
         if study.raters.replace_excluded and len(valid) < wanted and responses[0].pair_id not in withdrawn:
-            aside += [one for one in known if one.rater_id in excluded and one.response["status"] == "submitted"]
+            aside += [
+                response
+                for response in unchanged
+                if response.rater_id in excluded and response.response["status"] == "submitted"
+            ]
         back += [
-            one
-            for one in known
-            if one.rater_id not in excluded
-            and one.response["status"] == "discarded"
-            and (one.pair_id, one.rater_id) in noted
+            response
+            for response in unchanged
+            if response.rater_id not in excluded
+            and response.response["status"] == "discarded"
+            and (response.pair_id, response.rater_id) in noted
         ]
-    note_again(study, [(one.pair_id, one.rater_id) for one in aside], decisions)
+    note_again(study, [(response.pair_id, response.rater_id) for response in aside], decisions)
     for status, some in (("discarded", aside), ("submitted", back)):
-        for one in some:
-            body = {"values": one.response["values"], "status": status}
-            argilla.request("PUT", f"/responses/{one.response['id']}", json=body)
+        for response in some:
+            body = {"values": response.response["values"], "status": status}
+            argilla.request("PUT", f"/responses/{response.response['id']}", json=body)
     return len(aside), len(back)
 
 
@@ -81,12 +96,15 @@ def _responses(study: Study, argilla: Argilla, pairs: Sequence[Pair]) -> Iterato
     """The responses to each pair that has some, with how many it wants."""
     raters = {user.id: account_pseudonym(study.name, user.id, simulated=user.simulated) for user in argilla.users()}
     listed = argilla.datasets()
-    for queue, own in queues_of(pairs).items():
-        dataset, ids = listed.get((queue.workspace(study), queue.dataset(study))), {pair.pair_id for pair in own}
+    for queue, queue_pairs in queues_of(pairs).items():
+        dataset, ids = (
+            listed.get((queue.workspace(study), queue.dataset(study))),
+            {pair.pair_id for pair in queue_pairs},
+        )
         for record in argilla.records(dataset.id) if dataset is not None else ():
             responses = [
-                _Response(record["external_id"], raters.get(one["user_id"], ""), one)
-                for one in record.get("responses") or []
+                _Response(record["external_id"], raters.get(response["user_id"], ""), response)
+                for response in record.get("responses") or []
             ]
             if responses and record["external_id"] in ids:
                 yield study.raters_of(queue.pool), responses

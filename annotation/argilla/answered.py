@@ -35,7 +35,7 @@ class ServerAnswers:
     @property
     def people(self) -> dict[str, int]:
         """Those of people."""
-        return {name: one for name, one in self.by_account.items() if not name.startswith((SIMULATED, WORKER))}
+        return {name: number for name, number in self.by_account.items() if not name.startswith((SIMULATED, WORKER))}
 
 
 def answered_now(study: Study, home: server.Home, datasets: Collection[str]) -> ServerAnswers:
@@ -73,10 +73,10 @@ def _counted(study: Study, client: Any, datasets: Collection[str]) -> dict[str, 
     def read(path: str) -> Any:
         return client.get(path).raise_for_status().json()
 
-    found = Counter[str]()
-    names = {one["id"]: one["name"] for one in read("/me/workspaces")["items"]}
+    counts = Counter[str]()
+    names = {workspace["id"]: workspace["name"] for workspace in read("/me/workspaces")["items"]}
     for dataset in read("/me/datasets")["items"]:
         if dataset["name"] in datasets and names.get(dataset["workspace_id"], "").startswith(f"{study.name}-"):
             for user in read(f"/datasets/{dataset['id']}/users/progress")["users"]:
-                found[user["username"]] += user["completed"]["submitted"] + user["pending"]["submitted"]
-    return {name: number for name, number in found.items() if number}
+                counts[user["username"]] += user["completed"]["submitted"] + user["pending"]["submitted"]
+    return {name: number for name, number in counts.items() if number}

@@ -81,12 +81,12 @@ class Argilla:
         """All datasets, by the names of workspace and dataset."""
         names = {workspace_id: name for name, workspace_id in self.workspaces().items()}
         listed = self.request("GET", "/me/datasets")["items"]
-        found = [(names.get(item["workspace_id"], ""), item) for item in listed]
+        listings = [(names.get(item["workspace_id"], ""), item) for item in listed]
         return {
             (workspace, item["name"]): DatasetListing(
                 item["id"], item["workspace_id"], item["status"], item["distribution"], item["last_activity_at"]
             )
-            for workspace, item in found
+            for workspace, item in listings
         }
 
     def members(self, workspace_id: str) -> dict[str, ArgillaUser]:
@@ -138,8 +138,8 @@ def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Conne
         key = key_in("ARGILLA_API_KEY")
         if url:
             refuse_no_address(url, "https://argilla.example.org")
-            place = urlsplit(url)
-            proxy_for(place.scheme, place.netloc)
+            parts = urlsplit(url)
+            proxy_for(parts.scheme, parts.netloc)
     except ValueError as error:
         raise ServiceError(f"ARGILLA_API_URL, ARGILLA_API_KEY: {error}") from None
     if url and not key:
@@ -179,7 +179,9 @@ def guard(url: str, key: str) -> None:
         answer.json()["username"]
         if private:
             return
-        open_to = [known for known in WELL_KNOWN_KEYS if client.get(me, headers={HEADER: known}).is_success]
+        open_to = [
+            well_known for well_known in WELL_KNOWN_KEYS if client.get(me, headers={HEADER: well_known}).is_success
+        ]
     if open_to:
         print(f"Warning: {url} lets everyone in who sends the key {open_to[0]}, which Argilla's guides print; have it "
               "changed before people's answers are there", file=sys.stderr)  # fmt: skip
@@ -244,5 +246,5 @@ def _refused(url: str, status: int, words: str) -> ServiceError:
         return ServiceError(f"Argilla at {url} does not accept the key; set ARGILLA_API_KEY to the owner's key")
     if status == HTTPStatus.FORBIDDEN:
         return ServiceError(f"Argilla at {url}: this user may not do that; use the owner's key")
-    said = words[:300] or "no reason given"
-    return ServiceError(f"Argilla at {url} refused{f' with status {status}' if status else ''}: {said}")
+    reason = words[:300] or "no reason given"
+    return ServiceError(f"Argilla at {url} refused{f' with status {status}' if status else ''}: {reason}")

@@ -46,8 +46,8 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         rubric = asked_rubric(study)
         pairs = {pair.pair_id: pair for pair in read_shown(study)}
         refuse_other_prompts(study, list(pairs.values()))
-        known = {} if replace else last_snapshot(study, ARGILLA)
-        parts, asked, named = {}, [], named_raters(study, argilla)
+        snapshot = {} if replace else last_snapshot(study, ARGILLA)
+        parts, members_asked, named = {}, [], named_raters(study, argilla)
         aside = set_aside(study)
         for queue, dataset in published(study, argilla).items():
             name = queue.dataset(study)
@@ -57,17 +57,19 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
                 user_id: account_pseudonym(study.name, user.id, simulated=user.simulated)
                 for user_id, user in counted.items()
             }
-            asked += [
+            members_asked += [
                 Member(rater_id=raters[user_id], dataset=name, simulated=user.simulated)
                 for user_id, user in members.items()
                 if user.role == "annotator" and user_id in raters and user.username not in study.raters.former
             ]
             reading = _Reading(argilla, study, name, dataset, raters, pairs, rubric, aside)
-            part = known.get(name)
+            part = snapshot.get(name)
             parts[name] = part if part is not None and reading.covers(part) else reading.part(replace=replace)
-        _refuse_unnamed(study, argilla, known, parts)
+        _refuse_unnamed(study, argilla, snapshot, parts)
         ratings = keep(study, ARGILLA, parts, replace=replace)
-        write_json(study.folder / "members.json", sorted(asked, key=lambda one: (one.dataset, one.rater_id)))
+        write_json(
+            study.folder / "members.json", sorted(members_asked, key=lambda member: (member.dataset, member.rater_id))
+        )
         collect_training(study, argilla, rubric)
         return ratings
 
@@ -93,16 +95,16 @@ class _Reading:
 
     def covers(self, part: SourcePart) -> bool:
         """Whether what was read before is all that reading again would bring."""
-        raters, rated = {one.rater_id for one in part.answers}, {one.pair_id for one in part.answers}
+        raters, rated = {answer.rater_id for answer in part.answers}, {answer.pair_id for answer in part.answers}
         return part.state == self.state and raters <= set(self.raters.values()) and rated <= set(self.pairs)
 
     def part(self, *, replace: bool) -> SourcePart:
         """The dataset's answers. Raises DataError for those that cannot count; with `replace` they are left out."""
         answers, outside, strange = [], 0, 0
         tasks = isinstance(self.study.subject, HumanSubject)
-        given = list(self._responses())  # before the orders, which are known of whoever has answered
+        responses = list(self._responses())  # before the orders, which are known of whoever has answered
         orders = Orders.of(self.argilla, self.dataset.id) if tasks else Orders()
-        for pair_id, response in given:
+        for pair_id, response in responses:
             if pair_id not in self.pairs:
                 strange += 1
             elif response["user_id"] not in self.raters:
@@ -122,7 +124,7 @@ class _Reading:
                 f"{outside} answers in {self.name!r} are of accounts that are no members of its workspace (the owner's,"
                 " or of people who were taken out); let them in, or add --replace to leave the answers out"
             )
-        return SourcePart(self.state, tuple(sorted(answers, key=lambda one: (one.pair_id, one.rater_id))))
+        return SourcePart(self.state, tuple(sorted(answers, key=lambda answer: (answer.pair_id, answer.rater_id))))
 
     def _responses(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for record in self.argilla.records(self.dataset.id):
@@ -130,15 +132,15 @@ class _Reading:
                 yield record["external_id"], response
 
     def _answer(self, pair_id: str, response: Mapping[str, Any], orders: Orders) -> Answer:
-        given, asked = response.get("values") or {}, self.rubric.asked(self.pairs[pair_id].pool)
+        values, questions = response.get("values") or {}, self.rubric.asked(self.pairs[pair_id].pool)
         answer = Answer(
             pair_id=pair_id,
             rater_id=self.raters[response["user_id"]],
             status=response["status"],
-            values={one.name: one.kept(given.get(one.name, {}).get("value")) for one in asked},
-            comment=given.get(COMMENT, {}).get("value") or "",
+            values={question.name: question.kept(values.get(question.name, {}).get("value")) for question in questions},
+            comment=values.get(COMMENT, {}).get("value") or "",
             submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
-            **orders.said(response["user_id"], pair_id),
+            **orders.of_answer(response["user_id"], pair_id),
         )
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
         before = self.aside.get((pair_id, answer.rater_id))
@@ -149,8 +151,10 @@ def set_aside(study: Study) -> dict[tuple[str, str], Answer]:
     """The answers whose pairs were offered again since their raters were excluded, as they were collected before."""
     again = read_again(study)
     parts = last_snapshot(study, ARGILLA) if again else {}
-    answers = (one for part in parts.values() for one in part.answers if one.status == "submitted")
-    return {(one.pair_id, one.rater_id): one for one in answers if (one.pair_id, one.rater_id) in again}
+    answers = (answer for part in parts.values() for answer in part.answers if answer.status == "submitted")
+    return {
+        (answer.pair_id, answer.rater_id): answer for answer in answers if (answer.pair_id, answer.rater_id) in again
+    }
 
 
 def is_same(before: Answer, now: Answer) -> bool:
@@ -166,7 +170,9 @@ def _refuse_unnamed(
     study: Study, argilla: Argilla, before: Mapping[str, SourcePart], now: Mapping[str, SourcePart]
 ) -> None:
     """Raise StudyError where answers would go because the study no longer names who gave them."""
-    had, has = (Counter(one.rater_id for part in parts.values() for one in part.answers) for parts in (before, now))
+    had, has = (
+        Counter(answer.rater_id for part in parts.values() for answer in part.answers) for parts in (before, now)
+    )
     gone = set(had) - set(has)
     if study.raters.people is None or not gone:
         return

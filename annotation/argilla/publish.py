@@ -95,7 +95,7 @@ def publish(
 def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested) -> Publication:
     (rubric, _), pairs = rubric_to_ask(study), read_shown(study)
     refuse_other_half(study, pairs)
-    given = suggestions_for(study, pairs, suggestions)
+    shown = suggestions_for(study, pairs, suggestions)
     refuse_other_prompts(study, pairs)
     refuse_other_sample(study)
     refuse_other_fields(study, rubric, pairs)
@@ -104,12 +104,12 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]],
     refuse_unknown(study, argilla)
     fix_rules(study)
     begin_offering(study, ARGILLA, rubric)
-    there = argilla.workspaces()
-    for name in sorted({queue.workspace(study) for queue in queues_of(pairs)} - set(there)):
+    workspaces = argilla.workspaces()
+    for name in sorted({queue.workspace(study) for queue in queues_of(pairs)} - set(workspaces)):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
     corrected, withdrawn = dict[str, str](), withdrawn_pairs(study)
-    new = _fill(study, argilla, rubric, (pairs, withdrawn, given), corrected)
+    new = _fill(study, argilla, rubric, (pairs, withdrawn, shown), corrected)
     gone, staying = _take_out(study, argilla, pairs, withdrawn)
     aside, back = offer_again(study, argilla, rubric, pairs, withdrawn)
     return Publication(new, admission, corrected, gone, staying, aside, back)
@@ -119,9 +119,9 @@ def _take_out(study: Study, argilla: Argilla, pairs: Sequence[Pair], withdrawn: 
     """Take withdrawn pairs out that nobody has answered, one by one, each looked at just before; (gone, staying)."""
     gone, listed = 0, argilla.datasets() if withdrawn else {}
     staying = 0
-    for queue, own in queues_of(pairs).items():
+    for queue, queue_pairs in queues_of(pairs).items():
         dataset = listed.get((queue.workspace(study), queue.dataset(study)))
-        out = {pair.pair_id for pair in own} & set(withdrawn)
+        out = {pair.pair_id for pair in queue_pairs} & set(withdrawn)
         if dataset is None or not out:
             continue
         ids = [record["id"] for record in argilla.records(dataset.id) if record["external_id"] in out]
@@ -137,11 +137,11 @@ def _take_out(study: Study, argilla: Argilla, pairs: Sequence[Pair], withdrawn: 
 def refuse_other_fields(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> None:
     """Raise StudyError where the sample has other fields than the rubric shows now."""
     for pair in pairs:
-        wanted = [(one.name, one.kind) for one in rubric.fields.of(pair.pool)]
-        if [(one.name, one.kind) for one in fields_of(pair)] != wanted:
+        wanted = [(shown_field.name, shown_field.kind) for shown_field in rubric.fields.of(pair.pool)]
+        if [(shown_field.name, shown_field.kind) for shown_field in fields_of(pair)] != wanted:
             raise StudyError(
                 f"{study.file}: rubric {rubric.name!r} shows of {pair.pool} {', '.join(name for name, _ in wanted)},"
-                f" and the sample has {', '.join(one.name for one in fields_of(pair))}; run"
+                f" and the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}; run"
                 f" `{study.command('annotation sample')}` again"
             )
 
@@ -162,8 +162,10 @@ def _refuse_too_much(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> Non
 def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair]) -> None:
     """Refuse other words or questions than those that were answered, before anything is changed anywhere."""
     listed = argilla.datasets()
-    there = {queue: listed.get((queue.workspace(study), queue.dataset(study))) for queue in queues_of(pairs)}
-    open_now = {queue: one.id for queue, one in there.items() if one is not None and one.status != "draft"}
+    datasets = {queue: listed.get((queue.workspace(study), queue.dataset(study))) for queue in queues_of(pairs)}
+    open_now = {
+        queue: dataset.id for queue, dataset in datasets.items() if dataset is not None and dataset.status != "draft"
+    }
     shown_now = {queue: Words.shown(argilla, dataset_id) for queue, dataset_id in open_now.items()}
     wanted = {queue: Words.of(rubric, queue) for queue in shown_now}
     changed = {queue: what for queue in shown_now if (what := wanted[queue].corrects(shown_now[queue]))}
@@ -198,7 +200,7 @@ def _fill(
     `sample` are all pairs, which of them are not sent since they were withdrawn, and what some of them show. Notes in
     `corrected` what a dataset says otherwise than before.
     """
-    listed, new, (pairs, withdrawn, given) = argilla.datasets(), {}, sample
+    listed, new, (pairs, withdrawn, shown) = argilla.datasets(), {}, sample
     for queue, wanted in queues_of(pairs).items():
         name = queue.dataset(study)
         dataset = listed.get((queue.workspace(study), name))
@@ -221,7 +223,7 @@ def _fill(
         present |= set(withdrawn)
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
         beside = Words.of(rubric, queue).beside
-        send_pairs(argilla, dataset_id, name, missing, beside, given, drawing)
+        send_pairs(argilla, dataset_id, name, missing, beside, shown, drawing)
         new[name] = len(missing)
     return new
 
@@ -281,11 +283,11 @@ def settings_of(words: Words, per_pair: int, client: Any) -> rg.Settings:
     )
 
 
-def _check_answers(study: Study, queue: Queue, asked: int) -> None:
+def _check_answers(study: Study, queue: Queue, min_submitted: int) -> None:
     """Refuse a dataset that wants another number of answers a pair: they would be too few, or too many."""
     wanted = study.raters_of(queue.pool)
-    if asked != wanted:
+    if min_submitted != wanted:
         raise StudyError(
-            f"the dataset {queue.dataset(study)!r} in Argilla asks {asked} answers a pair, raters.per_pair is now"
-            f" {wanted}; undo the change, or give the new study another name"
+            f"the dataset {queue.dataset(study)!r} in Argilla asks {min_submitted} answers a pair, raters.per_pair"
+            f" is now {wanted}; undo the change, or give the new study another name"
         )

@@ -34,32 +34,35 @@ class Suggestion:
     agent: str  #: who says so
     score: float  #: how sure, from 0 to 1; NaN where nobody knows
 
-    def given(self, questions: dict[str, str]) -> dict[str, Any]:
+    def as_json(self, questions: dict[str, str]) -> dict[str, Any]:
         """As Argilla takes it; `questions` are the dataset's ids of questions, by name."""
         agent = _NO_AGENT.sub("-", self.agent)[:_LONGEST]
         sure = {} if math.isnan(self.score) else {"score": min(max(self.score, 0.0), 1.0)}
-        found = {"question_id": questions[self.question], "value": self.value, "agent": agent, "type": "model"}
-        return found | sure
+        body = {"question_id": questions[self.question], "value": self.value, "agent": agent, "type": "model"}
+        return body | sure
 
 
 def question_ids(argilla: Argilla, dataset_id: str) -> dict[str, str]:
     """The ids of a dataset's questions, by name, as suggestions need them. Raises ServiceError."""
-    return {one["name"]: one["id"] for one in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]}
+    return {
+        question["name"]: question["id"]
+        for question in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
+    }
 
 
-def suggestions_for(study: Study, pairs: Sequence[Pair], found: Suggested) -> Suggested:
+def suggestions_for(study: Study, pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
     """What each pair of a campaign shows: suggestions on the experiment's half and on repeats of it, nowhere else.
 
     Raises StudyError where there is such a half and nobody says what it shows.
     """
     half = {pair.pair_id for pair in pairs if pair.control == SUGGESTED}
-    if half and not found:
+    if half and not suggestions:
         raise StudyError(
             f"{study.file}: raters.suggestions: half shows judges' scores, and there are none; run"
             f" `{study.command('annotation judge run')}`, then `{study.command('annotation publish')}`"
         )
     sources = {pair.pair_id: pair.repeats or pair.pair_id for pair in pairs}
-    return {pair_id: found[of] for pair_id, of in sources.items() if of in half and of in found}
+    return {pair_id: suggestions[of] for pair_id, of in sources.items() if of in half and of in suggestions}
 
 
 MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.ordering` reads it
@@ -68,8 +71,8 @@ MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla
 def mark_dataset(argilla: Argilla, dataset_id: str, drawing: OrderDrawing | None) -> None:
     """Have a new dataset's orders drawn for each rater, where the server can. Raises ServiceError."""
     if drawing is not None and _read(argilla, dataset_id) is not None:
-        said = {"metadata": {MARK: drawing.of_dataset()}, "allow_extra_metadata": True}  # of records, too
-        argilla.request("PATCH", f"/datasets/{dataset_id}", json=said)
+        metadata = {"metadata": {MARK: drawing.of_dataset()}, "allow_extra_metadata": True}  # of records, too
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json=metadata)
 
 
 def is_marked(argilla: Argilla, dataset_id: str) -> bool:
@@ -92,29 +95,29 @@ class Orders:
         """Those of a dataset; none where all raters see one order. Raises ServiceError."""
         if not is_marked(argilla, dataset_id):
             return cls()
-        found = _read(argilla, dataset_id)
-        if found is None:
+        orders = _read(argilla, dataset_id)
+        if orders is None:
             return cls(unknown=True)
-        return cls(False, True, found["orders"], found["places"], found["turns"])
+        return cls(False, True, orders["orders"], orders["places"], orders["turns"])
 
-    def said(self, user_id: str, pair_id: str) -> dict[str, Any]:
+    def of_answer(self, user_id: str, pair_id: str) -> dict[str, Any]:
         """What an answer keeps of it (`ratings.answers.Answer`)."""
         if self.unknown or (self.drawn and pair_id not in self.turns.get(user_id, {})):
             return {"order": UNKNOWN}
-        place = self.places.get(user_id, {}).get(pair_id)
-        order = self.entries.get(user_id, []) if place is None else [place]
+        index = self.places.get(user_id, {}).get(pair_id)
+        order = self.entries.get(user_id, []) if index is None else [index]
         return {"order": " ".join(map(str, order)), "turn": self.turns.get(user_id, {}).get(pair_id, 0)}
 
 
 def _read(argilla: Argilla, dataset_id: str) -> dict[str, Any] | None:
     """What the server says of the orders; None where it draws none."""
     try:
-        found: dict[str, Any] = argilla.request("GET", f"/datasets/{dataset_id}/orders")
+        orders: dict[str, Any] = argilla.request("GET", f"/datasets/{dataset_id}/orders")
     except ServiceError as error:
         if "status 404" in str(error):
             return None
         raise
-    return found
+    return orders
 
 
 BATCH = 500  # pairs sent at once; Argilla takes up to 500
@@ -137,30 +140,36 @@ def send_pairs(  # noqa: PLR0913
     What stands `beside` a pair's own fields does, but in datasets of earlier versions, which have no place.
     `suggestions` are those of pairs that show some.
     """
-    there, given = placed(argilla, dataset_id, beside) if pairs else {}, suggestions or {}
-    ids = question_ids(argilla, dataset_id) if given else {}
+    beside_fields, suggested = placed(argilla, dataset_id, beside) if pairs else {}, suggestions or {}
+    ids = question_ids(argilla, dataset_id) if suggested else {}
     drawn = drawing if drawing is not None and pairs and is_marked(argilla, dataset_id) else None
     with tqdm(total=len(pairs), unit="record", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
-            batch = [record_of(pair, there, drawn) for pair in pairs[start : start + BATCH]]
+            batch = [record_of(pair, beside_fields, drawn) for pair in pairs[start : start + BATCH]]
             for record in batch:
-                if found := given.get(record["external_id"]):
-                    record["suggestions"] = [one.given(ids) for one in found]
+                if shown_first := suggested.get(record["external_id"]):
+                    record["suggestions"] = [suggestion.as_json(ids) for suggestion in shown_first]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
             bar.update(len(batch))
 
 
 def placed(argilla: Argilla, dataset_id: str, beside: Mapping[str, str]) -> dict[str, str]:
     """What of it a dataset has fields for. Raises ServiceError."""
-    names = {one["name"] for one in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]}
+    names = {shown_field["name"] for shown_field in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]}
     return {name: text for name, text in beside.items() if name in names}
 
 
 def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | None = None) -> dict[str, Any]:
     """A pair as Argilla takes it, with what raters may know of it, and what stands `beside` its own fields."""
-    drawn = {MARK: said} if drawing and (said := drawing.of_pair(pair)) else {}
+    drawn = {MARK: drawn_pair} if drawing and (drawn_pair := drawing.of_pair(pair)) else {}
     return {
         "external_id": pair.pair_id,
-        "fields": {**beside, **{one.name: one.value if one.kind == "chat" else one.text for one in fields_of(pair)}},
+        "fields": {
+            **beside,
+            **{
+                shown_field.name: shown_field.value if shown_field.kind == "chat" else shown_field.text
+                for shown_field in fields_of(pair)
+            },
+        },
         "metadata": {**{name: getattr(pair, name) for name in SHOWN}, **drawn},
     }

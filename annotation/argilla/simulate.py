@@ -73,8 +73,8 @@ def _simulate(study: Study, argilla: Argilla) -> int:
                     if rehearsal
                     else simulated_answer(study, rater, pair_id, truth[pair_id], rubric)
                 )
-                asked = {one.name: one for one in rubric.asked(pools[pair_id])}
-                values_json = {name: {"value": asked[name].given(value)} for name, value in values.items()}
+                questions = {question.name: question for question in rubric.asked(pools[pair_id])}
+                values_json = {name: {"value": questions[name].given(value)} for name, value in values.items()}
                 todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
     total = sum(map(len, todo.values()))
     _train(study, argilla, rubric, accounts)
@@ -90,8 +90,8 @@ def _simulate(study: Study, argilla: Argilla) -> int:
 def _train(study: Study, argilla: Argilla, rubric: Rubric, accounts: Mapping[str, ArgillaUser]) -> None:
     """Let simulated raters answer the known pairs that they have not answered, around what is right."""
     for dataset, items in training_datasets(study, argilla, rubric):
-        records = [one for one in argilla.records(dataset.id) if one["external_id"] in items]
-        asked = training_rubric(rubric, list(items.values())).asked(POOL)
+        records = [record for record in argilla.records(dataset.id) if record["external_id"] in items]
+        questions = training_rubric(rubric, list(items.values())).asked(POOL)
         for rater in study.raters.simulated:
             user, answers = accounts[rater.name], list[Answer]()
             for record in records:
@@ -99,14 +99,18 @@ def _train(study: Study, argilla: Argilla, rubric: Rubric, accounts: Mapping[str
                     continue
                 expected = expected_of(items[record["external_id"]].pair)
                 truth = {
-                    one.name: float(expected.get(one.name, one.scale[-1]))
-                    if one.kind == "rating"
-                    else _place(one, expected.get(one.name), 1.0)
-                    for one in asked
-                    if one.kind == "rating" or one.labels
+                    question.name: float(expected.get(question.name, question.scale[-1]))
+                    if question.kind == "rating"
+                    else _place(question, expected.get(question.name), 1.0)
+                    for question in questions
+                    if question.kind == "rating" or question.labels
                 }
                 felt = simulated_answer(study, rater, record["external_id"], truth, rubric)
-                values = {one.name: {"value": one.given(felt[one.name])} for one in asked if one.name in felt}
+                values = {
+                    question.name: {"value": question.given(felt[question.name])}
+                    for question in questions
+                    if question.name in felt
+                }
                 answers.append({"record_id": record["id"], "values": values, "status": "submitted"})
             for start in range(0, len(answers), BULK):
                 _submit(argilla, user, answers[start : start + BULK])
@@ -121,31 +125,33 @@ def simulated_answer(
     positive bias) goes up the scale, and towards the first label.
     """
     answers: dict[str, Value] = {}
-    for one in rubric.asked():
-        if one.kind == "text" and one.required:
-            answers[one.name] = f"A text by simulated rater {rater.name}"
-        if one.name not in truth:
+    for question in rubric.asked():
+        if question.kind == "text" and question.required:
+            answers[question.name] = f"A text by simulated rater {rater.name}"
+        if question.name not in truth:
             continue
-        seed = int(identity("simulation-v1", study.raters.simulation_seed, rater.name, pair_id, one.name), 16)
+        seed = int(identity("simulation-v1", study.raters.simulation_seed, rater.name, pair_id, question.name), 16)
         noise = np.random.default_rng(seed).normal(0.0, rater.noise, 2)
-        if one.kind == "rating":
-            felt = truth[one.name] + rater.bias + noise[0]
-            point = int(np.clip(round(felt), one.scale[0], one.scale[-1]))
-            _, answers[one.name] = min((abs(there - point), there) for there in one.scale)  # a scale may have gaps
+        if question.kind == "rating":
+            felt = truth[question.name] + rater.bias + noise[0]
+            point = int(np.clip(round(felt), question.scale[0], question.scale[-1]))
+            _, answers[question.name] = min(
+                (abs(step - point), step) for step in question.scale
+            )  # a scale may have gaps
         else:
-            answers[one.name] = _labels(one, truth[one.name] - rater.bias + noise)
+            answers[question.name] = _labels(question, truth[question.name] - rater.bias + noise)
     return answers
 
 
-def _labels(one: QuestionScale, felt: Floats) -> str:
+def _labels(question: QuestionScale, felt: Floats) -> str:
     """The label at a place that is felt, those at both places, or all of them by how near they are to the first."""
-    places = [int(place) for place in np.clip(np.round(felt), 0, len(one.labels) - 1)]
-    if one.kind == "label":
-        return one.labels[places[0]]
-    if one.kind == "multi_label":
-        return str(one.kept([one.labels[place] for place in sorted(set(places))]))
-    near = sorted(range(len(one.labels)), key=lambda place: (abs(place - felt[0]), place))
-    return ranked({one.labels[place]: rank for rank, place in enumerate(near, 1)})
+    places = [int(label_index) for label_index in np.clip(np.round(felt), 0, len(question.labels) - 1)]
+    if question.kind == "label":
+        return question.labels[places[0]]
+    if question.kind == "multi_label":
+        return str(question.kept([question.labels[label_index] for label_index in sorted(set(places))]))
+    near = sorted(range(len(question.labels)), key=lambda label_index: (abs(label_index - felt[0]), label_index))
+    return ranked({question.labels[label_index]: rank for rank, label_index in enumerate(near, 1)})
 
 
 def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
@@ -154,25 +160,25 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
     Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
     """
     kinds = study.transforming
-    made = [name for name, kind in kinds.items() if kind.calls]
-    given = not study.outputs.exists()  # pairs of a bundle, without what tells of their outputs
-    wanted = not given and (study.generator.kind == "recorded" or any(name in EIGHT for name in made))
-    recorded = RecordedOutputs.of(study) if made and wanted else None
+    transformed = [name for name, kind in kinds.items() if kind.calls]
+    bundled = not study.outputs.exists()  # pairs of a bundle, without what tells of their outputs
+    wanted = not bundled and (study.generator.kind == "recorded" or any(name in EIGHT for name in transformed))
+    recorded = RecordedOutputs.of(study) if transformed and wanted else None
     languages = {
         row.key: row.language
         for name in study.transformations
-        for seed in (() if given else study.seeds)
+        for seed in (() if bundled else study.seeds)
         for row in read_transformed(study, name, seed)
     }
-    found: dict[str, dict[str, float]] = {}
+    truths: dict[str, dict[str, float]] = {}
     for pair in read_shown(study):
-        asked = rubric.asked(pair.pool)
-        ratings = [one for one in asked if one.kind == "rating"]
+        questions = rubric.asked(pair.pool)
+        ratings = [question for question in questions if question.kind == "rating"]
         expected = rubric.right_answers(pair)
         if pair.control in CHECKS:
-            rated = {one.name: float(expected.get(one.name, one.scale[-1]) or 0) for one in ratings}
-        elif pair.fields or given:
-            found[pair.pair_id] = _drawn(study, pair, asked)
+            rated = {question.name: float(expected.get(question.name, question.scale[-1]) or 0) for question in ratings}
+        elif pair.fields or bundled:
+            truths[pair.pair_id] = _drawn(study, pair, questions)
             continue
         else:
             kind, recording = kinds[pair.transformation], None
@@ -183,52 +189,62 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
         if ratings:
             low, high = ratings[0].scale[0], ratings[0].scale[-1]
             best = (rated.get(ratings[0].name, high) - low) / (high - low)
-        places = {one.name: _place(one, expected.get(one.name), best) for one in asked if one.labels}
-        found[pair.pair_id] = {**rated, **places}
-    return found
+        places = {
+            question.name: _place(question, expected.get(question.name), best)
+            for question in questions
+            if question.labels
+        }
+        truths[pair.pair_id] = {**rated, **places}
+    return truths
 
 
-def _drawn(study: Study, pair: Pair, asked: Sequence[QuestionScale]) -> dict[str, float]:
+def _drawn(study: Study, pair: Pair, questions: Sequence[QuestionScale]) -> dict[str, float]:
     """What an item of another subject, or a pair of a bundle, deserves, good more often than bad.
 
     It is of its own, so that its repeat has the same. Nobody recorded any, so it says nothing of the item.
     """
-    own = int(identity("latent-v1", study.raters.simulation_seed, pair.key), 16)
-    good = float(np.random.default_rng(own).beta(4.0, 1.0))
-    rated = {one.name: one.scale[0] + good * (one.scale[-1] - one.scale[0]) for one in asked if one.kind == "rating"}
-    return rated | {one.name: _place(one, None, good) for one in asked if one.labels}
+    seed = int(identity("latent-v1", study.raters.simulation_seed, pair.key), 16)
+    good = float(np.random.default_rng(seed).beta(4.0, 1.0))
+    rated = {
+        question.name: question.scale[0] + good * (question.scale[-1] - question.scale[0])
+        for question in questions
+        if question.kind == "rating"
+    }
+    return rated | {question.name: _place(question, None, good) for question in questions if question.labels}
 
 
-def _place(one: QuestionScale, expected: Value, best: float) -> float:
+def _place(question: QuestionScale, expected: Value, best: float) -> float:
     """Where among its labels the truth is: at the first that is expected, or the further on the worse it is."""
     if expected is not None:
-        return float(one.labels.index(labels_of(str(expected))[0]))
-    return (1 - best) * (len(one.labels) - 1)
+        return float(question.labels.index(labels_of(str(expected))[0]))
+    return (1 - best) * (len(question.labels) - 1)
 
 
-def _meant(kind: Transformation, asked: Sequence[QuestionScale]) -> dict[str, float]:
+def _meant(kind: Transformation, questions: Sequence[QuestionScale]) -> dict[str, float]:
     """What a transformation is meant to be, where nobody rated its outputs."""
-    best = {one.name: float(one.scale[-1]) for one in asked}
-    first = {one.name: float(one.scale[0]) for one in asked[:1]}
+    best = {question.name: float(question.scale[-1]) for question in questions}
+    first = {question.name: float(question.scale[0]) for question in questions[:1]}
     return best if kind.meaning == "kept" else best | first
 
 
 def _deserved(
-    kind: Transformation, pair: Pair, recording: Recording | None, asked: Sequence[QuestionScale]
+    kind: Transformation, pair: Pair, recording: Recording | None, questions: Sequence[QuestionScale]
 ) -> dict[str, float]:
     """The author's ratings of an output, and what follows from them for required questions that have none."""
-    given = {one.name: getattr(recording, one.name, None) for one in asked}
-    rating = {question: float(value) for question, value in given.items() if value is not None}
-    if asked and not rating and kind.name in EIGHT:
+    recorded_values = {question.name: getattr(recording, question.name, None) for question in questions}
+    rating = {question: float(value) for question, value in recorded_values.items() if value is not None}
+    if questions and not rating and kind.name in EIGHT:
         raise DataError(
             f"pair {pair.pair_id} ({pair.transformation}) has no author's rating; only recordings carry one"
         )
     if not rating:
-        return _meant(kind, asked)
-    first = next(one for one in asked if one.name in rating)
+        return _meant(kind, questions)
+    first = next(question for question in questions if question.name in rating)
     level = (rating[first.name] - first.scale[0]) / (first.scale[-1] - first.scale[0])
-    unrated = [one for one in asked if one.required and one.name not in rating]
-    return rating | {one.name: one.scale[0] + level * (one.scale[-1] - one.scale[0]) for one in unrated}
+    unrated = [question for question in questions if question.required and question.name not in rating]
+    return rating | {
+        question.name: question.scale[0] + level * (question.scale[-1] - question.scale[0]) for question in unrated
+    }
 
 
 def _accounts(study: Study, argilla: Argilla) -> dict[str, ArgillaUser]:
@@ -237,8 +253,8 @@ def _accounts(study: Study, argilla: Argilla) -> dict[str, ArgillaUser]:
         raise ServiceError("simulated raters answer only on the local server; unset ARGILLA_API_URL to rehearse")
     for rater in study.raters.simulated:
         server.ensure_user(argilla.connection, f"{SIMULATED}{rater.name}", first_name=f"Simulated {rater.name}")
-    known = {user.username: user for user in argilla.users()}
-    accounts = {rater.name: known[f"{SIMULATED}{rater.name}"] for rater in study.raters.simulated}
+    users = {user.username: user for user in argilla.users()}
+    accounts = {rater.name: users[f"{SIMULATED}{rater.name}"] for rater in study.raters.simulated}
     for workspace_id, _ in workspaces_of(study, argilla).values():
         admit(workspace_id, argilla, list(accounts.values()))
     return accounts
@@ -252,10 +268,10 @@ def _turns(
     # Who does a task does all of it: a score is of a rater's own items.
     whole = isinstance(study.subject, HumanSubject)
     first = int(identity("turn-v1", pool if whole else pair_id), 16) % len(raters)
-    left = study.raters_of(pool) - len(answered)
+    missing = study.raters_of(pool) - len(answered)
     for rater in (*raters[first:], *raters[:first]):
-        if left > 0 and accounts[rater.name].id not in answered:
-            left -= 1
+        if missing > 0 and accounts[rater.name].id not in answered:
+            missing -= 1
             yield rater
 
 

@@ -46,10 +46,10 @@ ENOUGH = 100_000
 
 def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:
     """The known pairs of each training dataset: those of one pair of languages."""
-    found: dict[Queue, list[TrainingItem]] = {}
+    items_by_queue: dict[Queue, list[TrainingItem]] = {}
     for item in items:
-        found.setdefault(Queue(POOL, item.pair.language, item.pair.output_language), []).append(item)
-    return found
+        items_by_queue.setdefault(Queue(POOL, item.pair.language, item.pair.output_language), []).append(item)
+    return items_by_queue
 
 
 def words_of(rubric: Rubric, queue: Queue, items: Sequence[TrainingItem]) -> Words:
@@ -59,10 +59,10 @@ def words_of(rubric: Rubric, queue: Queue, items: Sequence[TrainingItem]) -> Wor
 
 def record_of_item(item: TrainingItem, rubric: Rubric, beside: Mapping[str, str]) -> dict[str, Any]:
     """A known pair as Argilla takes it, with what stands `beside` the pairs of its dataset."""
-    found = solution(item, rubric)
-    asked = {ASKED: worded(rubric.pool(item.pair.pool).asked, found.language)} if ASKED in beside else {}
-    record = record_of(item.pair, {**beside, **asked})
-    record["fields"][RIGHT] = folded(found)
+    right = solution(item, rubric)
+    pair_asked = {ASKED: worded(rubric.pool(item.pair.pool).asked, right.language)} if ASKED in beside else {}
+    record = record_of(item.pair, {**beside, **pair_asked})
+    record["fields"][RIGHT] = folded(right)
     return record
 
 
@@ -85,16 +85,16 @@ def _publish(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str, int]:
         workspace, name = workspace_name(study, queue.languages), queue.dataset(study)
         if workspace not in workspaces:
             continue
-        words, there = words_of(rubric, queue, items), listed.get((workspace, name))
+        words, dataset = words_of(rubric, queue, items), listed.get((workspace, name))
         wanted = {item.pair.pair_id: item for item in items}
-        present = set() if there is None else {one["external_id"] for one in argilla.records(there.id)}
-        if there is not None and not _fits(argilla, there, words, wanted, present):
-            argilla.request("DELETE", f"/datasets/{there.id}")
-            there, present = None, set()
-        dataset_id = _create(argilla, words, (workspace, name)) if there is None else there.id
+        present = set() if dataset is None else {record["external_id"] for record in argilla.records(dataset.id)}
+        if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
+            argilla.request("DELETE", f"/datasets/{dataset.id}")
+            dataset, present = None, set()
+        dataset_id = _create(argilla, words, (workspace, name)) if dataset is None else dataset.id
         if missing := sorted(set(wanted) - present):
             beside = placed(argilla, dataset_id, words.beside)
-            records = [record_of_item(wanted[one], rubric, beside) for one in missing]
+            records = [record_of_item(wanted[pair_id], rubric, beside) for pair_id in missing]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
         new[name] = len(missing)
     return new
@@ -106,13 +106,13 @@ def training_lines(new: Mapping[str, int]) -> list[str]:
 
 
 def _fits(
-    argilla: Argilla, there: DatasetListing, words: Words, wanted: Mapping[str, TrainingItem], present: set[str]
+    argilla: Argilla, dataset: DatasetListing, words: Words, wanted: Mapping[str, TrainingItem], present: set[str]
 ) -> bool:
     """Whether a dataset can stay: it is as it should be, or somebody has answered in it."""
-    if there.status == "draft":
+    if dataset.status == "draft":
         return False
-    shown = Words.shown(argilla, there.id)
-    return (present <= set(wanted) and not words.corrects(_without_right(shown))) or answered(argilla, there.id)
+    shown = Words.shown(argilla, dataset.id)
+    return (present <= set(wanted) and not words.corrects(_without_right(shown))) or answered(argilla, dataset.id)
 
 
 def _without_right(shown: Words) -> Words:
@@ -150,9 +150,9 @@ def training_datasets(
     """The training datasets that are there, with their known pairs by id."""
     listed = argilla.datasets() if study.training else {}
     for queue, items in by_queue(read_items(study, rubric)).items():
-        there = listed.get((workspace_name(study, queue.languages), queue.dataset(study)))
-        if there is not None:
-            yield there, {item.pair.pair_id: item for item in items}
+        dataset = listed.get((workspace_name(study, queue.languages), queue.dataset(study)))
+        if dataset is not None:
+            yield dataset, {item.pair.pair_id: item for item in items}
 
 
 def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
@@ -161,29 +161,31 @@ def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
         return
     rows, named = list[TrainingResult](), named_raters(study, argilla)
     for dataset, items in training_datasets(study, argilla, rubric):
-        given: dict[tuple[str, str], dict[str, Any]] = {}
+        answers: dict[tuple[str, str], dict[str, Any]] = {}
         for record in argilla.records(dataset.id):
             for response in record.get("responses") or []:
                 if response["status"] == "submitted":
-                    given[response["user_id"], record["external_id"]] = response.get("values") or {}
+                    answers[response["user_id"], record["external_id"]] = response.get("values") or {}
         for user_id, user in argilla.members(dataset.workspace_id).items():
-            known = named is None or user.simulated or user_id in named
-            if user.role == "annotator" and known and user.username not in study.raters.former:
-                rows += [_trained(study, user, item, given.get((user_id, key)), rubric) for key, item in items.items()]
-    write_json(study.folder / FILE, sorted(rows, key=lambda one: (one.rater_id, one.item_id)))
+            counts = named is None or user.simulated or user_id in named
+            if user.role == "annotator" and counts and user.username not in study.raters.former:
+                rows += [
+                    _trained(study, user, item, answers.get((user_id, key)), rubric) for key, item in items.items()
+                ]
+    write_json(study.folder / FILE, sorted(rows, key=lambda result: (result.rater_id, result.item_id)))
 
 
 def _trained(
     study: Study, user: ArgillaUser, item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric
 ) -> TrainingResult:
     """How a rater did on a known pair; `values` are None where there is no submitted answer."""
-    asked = {one.name: one for one in rubric.asked(item.pair.pool)}
+    questions = {question.name: question for question in rubric.asked(item.pair.pool)}
     judged = right = 0
     for name, expected in expected_of(item.pair).items():
-        value = asked[name].kept((values or {}).get(name, {}).get("value")) if name in asked else None
+        value = questions[name].kept((values or {}).get(name, {}).get("value")) if name in questions else None
         if value is not None:
             judged += 1
-            right += is_right(study, asked[name], value, expected)
+            right += is_right(study, questions[name], value, expected)
     return TrainingResult(
         rater_id=account_pseudonym(study.name, user.id, simulated=user.simulated),
         item_id=item.pair.pair_id,

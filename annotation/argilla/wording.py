@@ -16,7 +16,6 @@ import yaml
 
 from annotation.argilla.client import Argilla
 from annotation.questions import Kind, Question, Value, worded
-from annotation.questions import worded as said
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
 from annotation.subject_words import ANSWERING, ASKED, BESIDE
@@ -58,7 +57,7 @@ def anchored(rubric: Rubric, pool: str, question: Question, language: str) -> st
 
 def _keys(rubric: Rubric, pool: str, language: str) -> str:
     """A line of keys."""
-    words, scales = answering_words(language), {one.scale for one in rubric.asked(pool)}
+    words, scales = answering_words(language), {question.scale for question in rubric.asked(pool)}
     scale = scales.pop() if len(scales) == 1 else ()
     points = words["range"].format(low=scale[0], high=scale[-1]) if scale else words["number"]
     return words["keys"].format(points=points)
@@ -67,8 +66,8 @@ def _keys(rubric: Rubric, pool: str, language: str) -> str:
 @functools.cache
 def _words() -> dict[str, dict[str, str]]:
     text = files("annotation").joinpath("answering_words.yaml").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return found
+    words: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return words
 
 
 # What Argilla takes (`argilla_server.api.schemas.v1.questions`).
@@ -96,17 +95,17 @@ class QuestionForm:
     @classmethod
     def of(cls, rubric: Rubric, pool: str, question: Question, language: str) -> QuestionForm:
         """What the raters of a pool can answer to a question."""
-        one, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
+        scaled, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
         options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
-        if one.kind == "rating":
-            options = tuple((point, "") for point in one.scale)
-        return cls(one.kind, options, one.required)
+        if scaled.kind == "rating":
+            options = tuple((point, "") for point in scaled.scale)
+        return cls(scaled.kind, options, scaled.required)
 
     @classmethod
     def shown(cls, question: Mapping[str, Any]) -> QuestionForm:
         """That of a question as Argilla's API describes it."""
         settings = question["settings"]
-        options = tuple((one["value"], one.get("text", "")) for one in settings.get("options", ()))
+        options = tuple((option["value"], option.get("text", "")) for option in settings.get("options", ()))
         return cls(_TYPES[settings["type"]], options, bool(question["required"]))
 
     def too_much(self) -> str:
@@ -125,9 +124,9 @@ class QuestionForm:
 
     def __str__(self) -> str:
         """In words, for a line that compares two."""
-        said = ", ".join(f"{value} ({words})" if words else str(value) for value, words in self.options)
+        options = ", ".join(f"{value} ({words})" if words else str(value) for value, words in self.options)
         kind = "" if self.kind == "rating" else f"{self.kind.replace('_', '-')} "
-        return (kind + said).strip() + ("" if self.required else ", not required" if self.kind != "text" else "")
+        return (kind + options).strip() + ("" if self.required else ", not required" if self.kind != "text" else "")
 
 
 def question_of(name: str, title: str, description: str, form: QuestionForm, client: Any) -> rg.RatingQuestion:
@@ -173,19 +172,26 @@ class Words:
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
         more = beside(rubric, queue.pool, language)
         questions = rubric.asked_questions(queue.pool)
-        worded = {
-            one.name: (anchored(rubric, queue.pool, one, language), rubric.description(queue.pool, one, language))
-            for one in questions
+        anchors = {
+            question.name: (
+                anchored(rubric, queue.pool, question, language),
+                rubric.description(queue.pool, question, language),
+            )
+            for question in questions
         }
         return cls(
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
             fields={ASKED: more[ASKED][0], **titles, ANSWERING: more[ANSWERING][0]},
-            questions={**worded, COMMENT: (said(rubric.comment, language), "")},
-            forms={one.name: QuestionForm.of(rubric, queue.pool, one, language) for one in questions},
+            questions={**anchors, COMMENT: (worded(rubric.comment, language), "")},
+            forms={question.name: QuestionForm.of(rubric, queue.pool, question, language) for question in questions},
             beside={name: text for name, (_, text) in more.items()},
-            plain={one.name: said(one.title, language) for one in questions},
+            plain={question.name: worded(question.title, language) for question in questions},
             platforms=frozenset(BESIDE if rubric.fields.shown else [ANSWERING]),
-            kinds={one.name: one.kind for one in rubric.fields.of(queue.pool) if one.kind == "chat"},
+            kinds={
+                question_field.name: question_field.kind
+                for question_field in rubric.fields.of(queue.pool)
+                if question_field.kind == "chat"
+            },
         )
 
     @classmethod
@@ -195,29 +201,33 @@ class Words:
         questions = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
         return cls(
             guidelines=argilla.request("GET", f"/datasets/{dataset_id}")["guidelines"] or "",
-            fields={one["name"]: one["title"] for one in fields},
-            kinds={one["name"]: "chat" for one in fields if one["settings"]["type"] == "chat"},
-            questions={one["name"]: (one["title"], one["description"] or "") for one in questions},
-            forms={one["name"]: QuestionForm.shown(one) for one in questions if one["name"] != COMMENT},
+            fields={shown_field["name"]: shown_field["title"] for shown_field in fields},
+            kinds={shown_field["name"]: "chat" for shown_field in fields if shown_field["settings"]["type"] == "chat"},
+            questions={question["name"]: (question["title"], question["description"] or "") for question in questions},
+            forms={
+                question["name"]: QuestionForm.shown(question) for question in questions if question["name"] != COMMENT
+            },
         )
 
     def corrects(self, shown: Words) -> str:
         """What is said otherwise than a dataset shows it, in words; empty if nothing."""
         if self.forms != shown.forms:
             return f"the questions and their points {from_to(shown.answers(), self.answers())}"
-        found = []
-        for name, own in self.questions.items():
-            there = shown.questions.get(name, ("", ""))
-            for old, new in zip(there, own if there[0] != self.plain.get(name) else (there[0], own[1]), strict=True):
-                found += [f"the question {name!r} {from_to(old, new)}"] if old != new else []
+        changes = []
+        for name, texts in self.questions.items():
+            before = shown.questions.get(name, ("", ""))
+            for old, new in zip(
+                before, texts if before[0] != self.plain.get(name) else (before[0], texts[1]), strict=True
+            ):
+                changes += [f"the question {name!r} {from_to(old, new)}"] if old != new else []
         now = {name: title for name, title in shown.fields.items() if name not in self.platforms}
         titles = {name: title for name, title in self.fields.items() if name not in self.platforms}
         titles = {name: title for name, title in titles.items() if name != ASKED or name in now}
         if titles != now:
-            found.append(f"the texts' titles {from_to(list(now.values()), list(titles.values()))}")
+            changes.append(f"the texts' titles {from_to(list(now.values()), list(titles.values()))}")
         if self.guidelines.strip() != shown.guidelines.strip():
-            found.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
-        return "; ".join(found)
+            changes.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
+        return "; ".join(changes)
 
     def too_much(self) -> str:
         """What of it Argilla does not take, in words; empty if it takes all."""
@@ -237,8 +247,8 @@ class Words:
         What was asked stands with each pair, and in the guidelines, where it can be read back.
         """
         same = self.fields.keys() - BESIDE == shown.fields.keys() - BESIDE and self.kinds == shown.kinds
-        asked = ASKED not in shown.fields or self.beside[ASKED] in shown.guidelines
-        return self.forms == shown.forms and same and asked
+        asked_is_shown = ASKED not in shown.fields or self.beside[ASKED] in shown.guidelines
+        return self.forms == shown.forms and same and asked_is_shown
 
     def answers(self) -> str:
         """The questions with what can be answered, in words."""
@@ -248,12 +258,12 @@ class Words:
 def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
     """Let a dataset say these words; its questions and their points are the same already. Raises ServiceError."""
     argilla.request("PATCH", f"/datasets/{dataset_id}", json={"guidelines": words.guidelines})
-    for one in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]:
-        argilla.request("PATCH", f"/fields/{one['id']}", json={"title": words.fields[one["name"]]})
-    for one in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]:
-        title, description = words.questions[one["name"]]
+    for item in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]:
+        argilla.request("PATCH", f"/fields/{item['id']}", json={"title": words.fields[item["name"]]})
+    for item in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]:
+        title, description = words.questions[item["name"]]
         change = {"title": title, "description": description or None}
-        argilla.request("PATCH", f"/questions/{one['id']}", json=change)
+        argilla.request("PATCH", f"/questions/{item['id']}", json=change)
 
 
 def answered(argilla: Argilla, dataset_id: str) -> bool:

@@ -30,7 +30,7 @@ class Admission:
 def published(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The study's datasets in Argilla, by queue. Raises ServiceError for one that is not there."""
     listed = argilla.datasets()
-    found = {}
+    datasets = {}
     for queue in queues_of(read_pairs(study)):
         dataset = listed.get((queue.workspace(study), queue.dataset(study)))
         if dataset is None:
@@ -38,19 +38,19 @@ def published(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
                 f"Argilla at {argilla.url} has no dataset {queue.dataset(study)!r};"
                 f" run `{study.command('annotation publish')}` first"
             )
-        found[queue] = dataset
-    return found
+        datasets[queue] = dataset
+    return datasets
 
 
 def workspaces_of(study: Study, argilla: Argilla) -> dict[str, tuple[str, frozenset[str]]]:
     """The study's workspaces that there are, by name: id, and which languages their raters read."""
     named = re.compile(rf"{re.escape(study.name)}((?:-[A-Z]{{2,3}})+)")
-    found = {}
+    workspaces = {}
     for name, workspace_id in argilla.workspaces().items():
         match = named.fullmatch(name)
         if match is not None:
-            found[name] = (workspace_id, frozenset(match[1].lower().strip("-").split("-")))
-    return found
+            workspaces[name] = (workspace_id, frozenset(match[1].lower().strip("-").split("-")))
+    return workspaces
 
 
 def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Admission:

@@ -47,24 +47,24 @@ def make_batches(
     than what any has left.
     """
     used = {pair_id for batch in taken for pair_id in batch.pair_ids}
-    left = {queue: _shuffled(study, own, used) for queue, own in queues_of(pairs).items()}
-    spare = {queue: _shuffled(study, own, used) for queue, own in queues_of(controls).items()}
+    unused = {queue: _shuffled(study, queue_pairs, used) for queue, queue_pairs in queues_of(pairs).items()}
+    spare = {queue: _shuffled(study, queue_controls, used) for queue, queue_controls in queues_of(controls).items()}
     if pilot:
         tried = {batch.queue.languages for batch in taken if batch.pilot}
         return [
             _batch(queue, part, _dealt(spare.get(queue, []), part, study, 1), pilot=True)
-            for queue in _pilot_queues(left, tried, pilot)
-            for part in _split(left[queue], pilot, _groups(study, left[queue]), whole=False)[:1]
+            for queue in _pilot_queues(unused, tried, pilot)
+            for part in _split(unused[queue], pilot, _groups(study, unused[queue]), whole=False)[:1]
         ]
-    made = []
-    for queue, own in left.items():
-        parts = _split(own, study.sample.batch, _groups(study, own))
+    batches = []
+    for queue, queue_pairs in unused.items():
+        parts = _split(queue_pairs, study.sample.batch, _groups(study, queue_pairs))
         rest = spare.get(queue, [])
         for number, part in enumerate(parts):
             dealt = _dealt(rest, part, study, len(parts) - number)
             rest = [control for control in rest if control not in dealt]
-            made.append(_batch(queue, part, dealt, pilot=False))
-    return made
+            batches.append(_batch(queue, part, dealt, pilot=False))
+    return batches
 
 
 def _shuffled(study: Study, pairs: Iterable[Pair], used: Collection[str]) -> list[Pair]:
@@ -73,14 +73,16 @@ def _shuffled(study: Study, pairs: Iterable[Pair], used: Collection[str]) -> lis
     return sorted(rest, key=lambda pair: identity("batch-v1", study.sample.seed, pair.pair_id))
 
 
-def _pilot_queues(left: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int) -> list[Queue]:
+def _pilot_queues(unused: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int) -> list[Queue]:
     """The queue of each group of languages that its pilot is of: the first that has enough, else the largest."""
-    wanted = dict.fromkeys(queue.languages for queue, own in left.items() if own and queue.languages not in tried)
-    most = max((len(own) for own in left.values()), default=0)
+    wanted = dict.fromkeys(
+        queue.languages for queue, queue_pairs in unused.items() if queue_pairs and queue.languages not in tried
+    )
+    most = max((len(queue_pairs) for queue_pairs in unused.values()), default=0)
     if wanted and most < pilot:
         raise StudyError(f"--pilot {pilot}: no transformation has more than {most} pairs left; ask for fewer")
-    groups = [[queue for queue in left if queue.languages == languages] for languages in wanted]
-    return [max(own, key=lambda queue: min(pilot, len(left[queue]))) for own in groups]
+    groups = [[queue for queue in unused if queue.languages == languages] for languages in wanted]
+    return [max(queues, key=lambda queue: min(pilot, len(unused[queue]))) for queues in groups]
 
 
 def _groups(study: Study, pairs: Sequence[Pair]) -> dict[str, str]:
@@ -94,13 +96,13 @@ def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole
 
     Records of one of `groups` stay together, whose candidates one worker compares: a larger group is a part by itself.
     """
-    own: dict[str, list[Pair]] = {}
+    by_group: dict[str, list[Pair]] = {}
     for pair in pairs:
-        own.setdefault(groups.get(pair.pair_id, pair.pair_id), []).append(pair)
-    together = list(own.values())
+        by_group.setdefault(groups.get(pair.pair_id, pair.pair_id), []).append(pair)
+    together = list(by_group.values())
     most = max(1, size // max(map(len, together), default=1))  # groups of a queue are of one size
     number = -(-len(together) // most)
-    dealt = [together[place::number] if whole else together[place * most :][:most] for place in range(number)]
+    dealt = [together[start::number] if whole else together[start * most :][:most] for start in range(number)]
     return [[pair for group in part for pair in group] for part in dealt]
 
 
@@ -112,10 +114,10 @@ def _dealt(controls: Sequence[Pair], part: Sequence[Pair], study: Study, batches
     wanted = study.sample.controls
     dealt = []
     for kind, number in (("positive", wanted.positive), ("negative", wanted.negative), ("known", wanted.known)):
-        there = [control for control in controls if control.control == kind]
-        dealt += there[: min(number, -(-len(there) // batches))]
-    own = {pair.pair_id for pair in part}
-    return dealt + [control for control in controls if control.control == "repeat" and control.repeats in own]
+        of_kind = [control for control in controls if control.control == kind]
+        dealt += of_kind[: min(number, -(-len(of_kind) // batches))]
+    pair_ids = {pair.pair_id for pair in part}
+    return dealt + [control for control in controls if control.control == "repeat" and control.repeats in pair_ids]
 
 
 def _batch(queue: Queue, part: Sequence[Pair], dealt: Sequence[Pair], *, pilot: bool) -> Batch:

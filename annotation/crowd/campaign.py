@@ -49,19 +49,19 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[BatchOffer], pilot:
     """The batches that would be offered next, with what each worker gets. Raises as `make_batches`."""
     pairs, controls = read_pairs(study), read_controls(study)
     names = {pair.pair_id: pair.transformation for pair in (*pairs, *controls)}
-    known = [one.batch for one in offered]
-    for batch in known:
+    batches = [offer.batch for offer in offered]
+    for batch in batches:
         if not names.keys() >= set(batch.pair_ids):
             raise other_sample(study, mode)
     spec, withdrawn = crowd_of(study), withdrawn_pairs(study)
-    pairs, controls = ([one for one in some if one.pair_id not in withdrawn] for some in (pairs, controls))
+    pairs, controls = ([pair for pair in some if pair.pair_id not in withdrawn] for some in (pairs, controls))
     return [
         BatchOffer(
             batch,
             study.raters_of(batch.queue.pool),
             pay.reward([names[pair_id] for pair_id in batch.pair_ids], spec.pay),
         )
-        for batch in make_batches(study, pairs, controls, known, pilot)
+        for batch in make_batches(study, pairs, controls, batches, pilot)
     ]
 
 
@@ -72,18 +72,22 @@ class CrowdCampaign(Steps):
 
     def posted_ids(self) -> dict[str, str]:
         """The platform's ids of what was offered, by batch."""
-        return {one.subject: one.outcome for one in self.ledger.operations("post") if one.state == "done"}
+        return {
+            operation.subject: operation.outcome
+            for operation in self.ledger.operations("post")
+            if operation.state == "done"
+        }
 
     def closed(self) -> set[str]:
         """The batches that a person closed."""
-        return {one.details["batch"] for one in self.ledger.operations("close")}
+        return {operation.details["batch"] for operation in self.ledger.operations("close")}
 
     def work_by_batch(self) -> Mapping[str, list[Work]]:
         """The work on each batch, as the ledger has it now; [] for a batch without any."""
-        found = defaultdict[str, list[Work]](list)
-        for one in self.ledger.work():
-            found[one.batch_id].append(one)
-        return found
+        works = defaultdict[str, list[Work]](list)
+        for work in self.ledger.work():
+            works[work.batch_id].append(work)
+        return works
 
     def pseudonym(self, worker: str) -> str:
         """What a worker is called outside the ledger; in a sandbox it says that the ratings are a rehearsal's."""
@@ -97,10 +101,14 @@ class CrowdCampaign(Steps):
 
     def refresh(self) -> None:
         """Note in the ledger how all submissions are now."""
-        rejected = {one.subject: one.cents for one in self.ledger.operations("reject") if one.state == "done"}
+        rejected = {
+            operation.subject: operation.cents
+            for operation in self.ledger.operations("reject")
+            if operation.state == "done"
+        }
         for batch_id, posted_id in self.posted_ids().items():
             submissions = list(self.platform.submissions(posted_id))
-            self.platform.admit(batch_id, posted_id, [self.pseudonym(one.worker) for one in submissions])
+            self.platform.admit(batch_id, posted_id, [self.pseudonym(submission.worker) for submission in submissions])
             for submission in submissions:
                 self.ledger.note(submission, batch_id, self.pseudonym(submission.worker))
                 cents = -rejected.get(submission.submission_id, 0)
@@ -123,13 +131,13 @@ class CrowdCampaign(Steps):
         offered = self.ledger.offered()
         new = next_batches(self.study, self.platform.mode, self.ledger.taken(), pilot)
         posted = self.posted_ids()
-        self._check([one for one in [*offered, *new] if one.batch.batch_id not in posted])
+        self._check([offer for offer in [*offered, *new] if offer.batch.batch_id not in posted])
         self.ledger.add_batches(new)
         begin()
         offered += new
         self.refresh()
         states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}
-        there, extended, stopped = len(states), list[str](), ""
+        before, extended, stopped = len(states), list[str](), ""
         troubles: list[str] = []
         try:
             self._offer(offered, states, extended, troubles)
@@ -140,22 +148,22 @@ class CrowdCampaign(Steps):
         now = self.posted_ids()
         open_now = sum(self.platform.posted(key).open for key in now.values())
         waiting = len(offered) - len(now)
-        return Launch(len(now) - there, len(extended), open_now, waiting, stopped, tuple(troubles))
+        return Launch(len(now) - before, len(extended), open_now, waiting, stopped, tuple(troubles))
 
     def _check(self, batches: Sequence[BatchOffer]) -> None:
         """Raise StudyError where any of these could not be offered: before the first one costs something."""
-        for one in batches:
-            pay.cost(self.platform.name, one.reward, one.places, self.spec)
+        for offer in batches:
+            pay.cost(self.platform.name, offer.reward, offer.places, self.spec)
             try:
-                self.platform.check(self.shown(one))
+                self.platform.check(self.shown(offer))
             except StudyError as error:
-                raise StudyError(f"batch {one.batch.batch_id}: {error}; nothing was offered") from None
+                raise StudyError(f"batch {offer.batch.batch_id}: {error}; nothing was offered") from None
 
     def _most(self) -> int:
         """How many batches one worker may do: the share of all that there are and will be, and at least one."""
-        there = self.ledger.taken()
-        to_come = next_batches(self.study, self.platform.mode, there)
-        return max(1, math.floor(self.spec.share * (len(there) + len(to_come))))
+        taken = self.ledger.taken()
+        to_come = next_batches(self.study, self.platform.mode, taken)
+        return max(1, math.floor(self.spec.share * (len(taken) + len(to_come))))
 
     def _offer(
         self,
@@ -171,7 +179,7 @@ class CrowdCampaign(Steps):
         most, open_now = self._most(), sum(state.open for state in states.values())
         short = self._short(states)
         reopened = [batch_id for batch_id in short if not states[batch_id].open]
-        waiting = [one.batch.batch_id for one in offered if one.batch.batch_id not in states]
+        waiting = [offer.batch.batch_id for offer in offered if offer.batch.batch_id not in states]
         opening = [*reopened, *waiting][: max(0, most - open_now)]
         if opening:
             self._keep_out(most - open_now - len(opening))
@@ -195,7 +203,7 @@ class CrowdCampaign(Steps):
 
     def _keep_out(self, most_done: int) -> None:
         """Keep out whoever has done more batches than this."""
-        done = Counter(one.submission.worker for one in self.ledger.work() if one.submission.state != "returned")
+        done = Counter(work.submission.worker for work in self.ledger.work() if work.submission.state != "returned")
         for worker, batches in sorted(done.items()):
             if batches > most_done:
                 self.do("keep_out", worker)
@@ -211,24 +219,33 @@ class CrowdCampaign(Steps):
 
         Those that ended before enough came, and those that are open to too few. Closed ones are left alone.
         """
-        closed, work, all_lost, found = self.closed(), self.work_by_batch(), lost_work(self.study, self.ledger), {}
+        closed, work, all_lost, places_wanted = (
+            self.closed(),
+            self.work_by_batch(),
+            lost_work(self.study, self.ledger),
+            {},
+        )
         for batch_id, posted in states.items():
             offer, works = self.offer(batch_id), work[batch_id]
-            rejected = sum(one.submission.state == "rejected" for one in works)
+            rejected = sum(work.submission.state == "rejected" for work in works)
             lost = len(all_lost[batch_id])
-            valid = sum(one.submission.state not in ("rejected", "returned") for one in works) - lost
+            valid = sum(work.submission.state not in ("rejected", "returned") for work in works) - lost
             wanted = offer.places + rejected + lost
             if (
                 batch_id not in closed
                 and valid < offer.places
                 and not (posted.open and self._reserved(batch_id) >= wanted)
             ):
-                found[batch_id] = wanted
-        return found
+                places_wanted[batch_id] = wanted
+        return places_wanted
 
     def _reserved(self, batch_id: str) -> int:
         """Places of a batch that money is reserved for, those of rejected workers among them."""
-        more = [one.details["places"] for one in self.ledger.extensions(batch_id) if one.state != "refused"]
+        more = [
+            operation.details["places"]
+            for operation in self.ledger.extensions(batch_id)
+            if operation.state != "refused"
+        ]
         return int(max([self.offer(batch_id).places, *more]))
 
     def _extend(self, posted: PlatformOffer, batch_id: str, places: int) -> bool:
@@ -238,7 +255,7 @@ class CrowdCampaign(Steps):
         more = max(0, (lost if self.platform.refills else places) - before)
         cents = self.unit_cost(batch_id) * more
         # One that was done is done; an offer that is short of workers once more is opened once more.
-        done = sum(one.state == "done" for one in self.ledger.extensions(batch_id))
+        done = sum(operation.state == "done" for operation in self.ledger.extensions(batch_id))
         subject = f"{batch_id}:{places}:{done}"
         details = {"batch": batch_id, "posted": posted.posted_id, "places": places} | ({"lost": lost} if lost else {})
         return self.do("extend", subject, cents, details) == EXTENDED
@@ -262,7 +279,7 @@ class CrowdCampaign(Steps):
             first = self.offer(batch_id).places + replaced(self.ledger, batch_id)
             places = first if self.platform.refills else self._reserved(batch_id)
             unpaid = ("returned", "rejected") if self.platform.refills else ("returned",)
-            used = sum(one.submission.state not in unpaid for one in work[batch_id])
+            used = sum(work.submission.state not in unpaid for work in work[batch_id])
             cents = self.unit_cost(batch_id) * max(0, places - used)
             self.do("release", batch_id, -cents)
             released += cents
@@ -279,8 +296,8 @@ class CrowdCampaign(Steps):
 
         Where the place is open again by itself, its money stays reserved for whoever comes next, if anybody can.
         """
-        kept = self.platform.refills and self.ledger.operation("release", work.batch_id) is None
-        cents = 0 if kept else -self.unit_cost(work.batch_id)
+        stays_reserved = self.platform.refills and self.ledger.operation("release", work.batch_id) is None
+        cents = 0 if stays_reserved else -self.unit_cost(work.batch_id)
         self.do("reject", work.submission.submission_id, cents, {"reason": reason})
 
     def bonus(self, work: Work, cents: int) -> None:

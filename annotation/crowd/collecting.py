@@ -61,7 +61,7 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     new = _read(campaign)
     rubric = asked_rubric(study)
     submissions = campaign.ledger.work()
-    works = [one for one in submissions if one.answered and not one.trouble]
+    works = [work for work in submissions if work.answered and not work.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
         campaign.offer(batch_id)  # refuses another sample than the one that was offered
     parts: dict[str, SourcePart] = {}
@@ -74,7 +74,7 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     replace = replace or _only_returned(campaign.study, source, parts, submissions)
     _keep(study, source, parts, replace=replace, live=mode == "live")
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
-    troubles = {one.submission.submission_id: one.trouble for one in submissions if one.trouble}
+    troubles = {work.submission.submission_id: work.trouble for work in submissions if work.trouble}
     return Collection(read_ratings(study), new, troubles)
 
 
@@ -87,18 +87,18 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     source, pairs = source_of_file(path), {pair.pair_id: pair for pair in read_shown(study)}
     refuse_other_prompts(study, list(pairs.values()))
     rubric, answers, left_out = asked_rubric(study), list[Answer](), dict[str, str]()
-    for submission, given in read_archive(path, study, {pair_id: pair.pool for pair_id, pair in pairs.items()}):
+    for submission, unrated in read_archive(path, study, {pair_id: pair.pool for pair_id, pair in pairs.items()}):
         if submission.state == "rejected":
             left_out[submission.submission_id] = f"assignment {submission.submission_id} was rejected"
             continue
         rater = worker_pseudonym(key, study.name, "mturk", submission.worker)
-        own = [_answer(one, rater, submission.posted_id, rubric, pairs) for one in given]
-        for answer in own:
+        rated = [_answer(answer, rater, submission.posted_id, rubric, pairs) for answer in unrated]
+        for answer in rated:
             check(answer, f"{path}, assignment {submission.submission_id}", rubric, pairs)
-        answers += own
+        answers += rated
     part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers))
     ratings = _keep(study, source, {source: part} if answers else {}, replace=replace, live=True)
-    return Collection(ratings, len({(one.rater_id, one.batch) for one in answers}), left_out)
+    return Collection(ratings, len({(answer.rater_id, answer.batch) for answer in answers}), left_out)
 
 
 def _keep(study: Study, source: str, parts: Mapping[str, SourcePart], *, replace: bool, live: bool) -> pd.DataFrame:
@@ -110,10 +110,10 @@ def _keep(study: Study, source: str, parts: Mapping[str, SourcePart], *, replace
 def _only_returned(study: Study, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
     """Whether ratings are missing and all of them are of work that was returned: nobody may use these any more."""
     ratings = read_all_ratings(study)
-    own = ratings[ratings["source"] == source]
+    of_source = ratings[ratings["source"] == source]
     now = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
-    missing = set(zip(own["rater_id"], own["batch"], strict=True)) - now
-    returned = {(one.pseudonym, one.batch_id) for one in works if one.submission.state == "returned"}
+    missing = set(zip(of_source["rater_id"], of_source["batch"], strict=True)) - now
+    returned = {(work.pseudonym, work.batch_id) for work in works if work.submission.state == "returned"}
     return bool(missing) and missing <= returned
 
 
@@ -132,7 +132,7 @@ def _read(campaign: CrowdCampaign) -> int:
     What could not be read is read again: a participant of Prolific may have gone on after submitting.
     """
     ledger, rubric = campaign.ledger, asked_rubric(campaign.study)
-    todo = [one for one in ledger.work() if one.submission.state in COUNTED and (not one.answered or one.trouble)]
+    todo = [work for work in ledger.work() if work.submission.state in COUNTED and (not work.answered or work.trouble)]
     for work in tqdm(
         todo,
         unit="submission",
@@ -141,20 +141,20 @@ def _read(campaign: CrowdCampaign) -> int:
     ):
         offer = campaign.offer(work.batch_id)
         try:
-            given = campaign.platform.answers(work.submission, offer)
-            _check(work, given, [pair.pair_id for pair in offer.pairs])
-            for answer in _rated(work, given, rubric, campaign.pairs):
+            answers = campaign.platform.answers(work.submission, offer)
+            _check(work, answers, [pair.pair_id for pair in offer.pairs])
+            for answer in _rated(work, answers, rubric, campaign.pairs):
                 check(answer, f"submission {work.submission.submission_id}", rubric, campaign.pairs)
         except DataError as error:
             ledger.keep_answers(work.submission.submission_id, "[]", str(error))
         else:
-            text = json.dumps([asdict(answer) for answer in given], ensure_ascii=False)
+            text = json.dumps([asdict(answer) for answer in answers], ensure_ascii=False)
             ledger.keep_answers(work.submission.submission_id, text)
-    return sum(not one.answered for one in todo)
+    return sum(not work.answered for work in todo)
 
 
-def _check(work: Work, given: Sequence[Answer], pair_ids: Sequence[str]) -> None:
-    counts = Counter(answer.pair_id for answer in given)
+def _check(work: Work, answers: Sequence[Answer], pair_ids: Sequence[str]) -> None:
+    counts = Counter(answer.pair_id for answer in answers)
     wrong = [pair_id for pair_id in counts if pair_id not in pair_ids or counts[pair_id] > 1]
     if wrong:
         raise DataError(
@@ -171,12 +171,12 @@ def _answers(campaign: CrowdCampaign, work: Work, rubric: Rubric) -> list[Answer
     return _rated(work, [Answer(**row) for row in rows], rubric, campaign.pairs)
 
 
-def _rated(work: Work, given: Sequence[Answer], rubric: Rubric, pairs: Mapping[str, Pair]) -> list[Answer]:
-    return [_answer(one, work.pseudonym, work.batch_id, rubric, pairs) for one in given]
+def _rated(work: Work, answers: Sequence[Answer], rubric: Rubric, pairs: Mapping[str, Pair]) -> list[Answer]:
+    return [_answer(answer, work.pseudonym, work.batch_id, rubric, pairs) for answer in answers]
 
 
-def _answer(one: Answer, rater: str, batch: str, rubric: Rubric, pairs: Mapping[str, Pair]) -> Answer:
+def _answer(answer: Answer, rater: str, batch: str, rubric: Rubric, pairs: Mapping[str, Pair]) -> Answer:
     """An answer with its rater, to each question that the pair is asked."""
-    asked = rubric.asked(pairs[one.pair_id].pool)
-    values = {question.name: question.kept(one.values.get(question.name)) for question in asked}
-    return dataclasses.replace(one, values=values, rater_id=rater, batch=batch)
+    questions = rubric.asked(pairs[answer.pair_id].pool)
+    values = {question.name: question.kept(answer.values.get(question.name)) for question in questions}
+    return dataclasses.replace(answer, values=values, rater_id=rater, batch=batch)

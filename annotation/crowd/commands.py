@@ -34,12 +34,12 @@ def add_crowd_commands(commands: argparse._SubParsersAction[cli.Parser]) -> None
     crowd = commands.add_parser(
         "crowd", help=text, description=f"{text}. Nothing is spent without --live.", epilog=_example("plan")
     )
-    own = crowd.add_subparsers(title="commands, in the order of a campaign", metavar="COMMAND", required=True)
+    subcommands = crowd.add_subparsers(title="commands, in the order of a campaign", metavar="COMMAND", required=True)
 
     def add(
         name: str, run: Callable[[argparse.Namespace], int], text: str, *, spends: bool = False
     ) -> argparse.ArgumentParser:
-        added = own.add_parser(name, help=text, description=text, epilog=_example(name))
+        added = subcommands.add_parser(name, help=text, description=text, epilog=_example(name))
         added.set_defaults(run=run)
         _add_shared_options(added, spends=spends)
         return added
@@ -119,7 +119,7 @@ def _launch(options: argparse.Namespace) -> int:
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(study, list(campaign.pairs.values()))
         groups = ahead_of_sample(study, read_pairs(study))
-        if groups and all(one.lacks(study.acceptance) for one in groups):
+        if groups and all(group.lacks(study.acceptance) for group in groups):
             raise StudyError(never_lines(study, groups, asked=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
         fix_rules(study)
@@ -143,11 +143,11 @@ def _launch(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    found = summary.read_summaries(study)
-    if not found:
+    summaries = summary.read_summaries(study)
+    if not summaries:
         refuse_lost_campaign(study, "live")
         print(f"{study.name}: no crowd campaign yet; see `{study.command('annotation crowd plan')}`")
-    print("\n\n".join(summary.summary_text(one) for one in found))
+    print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
     return 0
 
 
@@ -198,10 +198,10 @@ def _approve(options: argparse.Namespace) -> int:
     with campaign_of(study, options) as campaign:
         campaign.refresh()
         if options.all:
-            number, left = judging.approve_all(campaign)
+            number, waiting = judging.approve_all(campaign)
         else:
-            number, left = judging.approve(campaign, options.submissions, options.reason), []
-        more = f"; {len(left)} wait for a person (crowd review)" if left else ""
+            number, waiting = judging.approve(campaign, options.submissions, options.reason), []
+        more = f"; {len(waiting)} wait for a person (crowd review)" if waiting else ""
         print(f"{where_of(campaign)} {count(number, 'submission')} approved{more}")
     return 0
 
@@ -229,8 +229,8 @@ def _close(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
         closed, released = campaign.close()
-        left = len(campaign.ledger.offered()) - closed
-        more = f"; {left} were never offered, and `crowd launch` would still offer them" if left else ""
+        unoffered = len(campaign.ledger.offered()) - closed
+        more = f"; {unoffered} were never offered, and `crowd launch` would still offer them" if unoffered else ""
         print(
             f"{where_of(campaign)} {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}"
         )

@@ -44,7 +44,7 @@ class Case:
     hourly: float  #: dollars an hour that its reward comes to; NaN if its time is unknown
     collected: bool  #: whether its ratings are in, so that signs could be found
     advice: Literal["approve", "ask"]
-    asked: str  #: what the worker was asked before; empty if nothing
+    question: str  #: what the worker was asked before; empty if nothing
 
 
 def cases(campaign: CrowdCampaign) -> list[Case]:
@@ -54,34 +54,38 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
         return []
     signs, ratings = signs_of(campaign.study), read_all_ratings(campaign.study)
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
-    rewards = {one.batch.batch_id: one.reward for one in campaign.ledger.offered()}
-    asked = {one.submission_id: one.reason for one in campaign.ledger.judgements() if one.decision == "ask"}
-    found = []
+    rewards = {offer.batch.batch_id: offer.reward for offer in campaign.ledger.offered()}
+    reasons = {
+        review.submission_id: review.reason for review in campaign.ledger.judgements() if review.decision == "ask"
+    }
+    waiting_cases = []
     for work in waiting:
-        own = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
+        worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
         collected = (work.pseudonym, work.batch_id) in rated
-        advice: Literal["approve", "ask"] = "approve" if collected and not own else "ask"
+        advice: Literal["approve", "ask"] = "approve" if collected and not worker_signs else "ask"
         hourly = pay.hourly(rewards[work.batch_id], work.submission.seconds)
-        found.append(Case(work, own, hourly, collected, advice, asked.get(work.submission.submission_id, "")))
-    return found
+        waiting_cases.append(
+            Case(work, worker_signs, hourly, collected, advice, reasons.get(work.submission.submission_id, ""))
+        )
+    return waiting_cases
 
 
 def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str = "") -> int:
     """Approve submissions; how many are approved now that were not. StudyError for one of another campaign."""
-    works, signs = named(campaign, submission_ids), signs_of(campaign.study)
-    number = sum(_approve(campaign, one, reason, signs) for one in works)
+    works, signs = works_of(campaign, submission_ids), signs_of(campaign.study)
+    number = sum(_approve(campaign, work, reason, signs) for work in works)
     finish(campaign, submission_ids)
     return number
 
 
 def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
     """Approve what has no sign against it; how many, and the cases that are left for a person."""
-    found = cases(campaign)
-    good = [case for case in found if case.advice == "approve"]
+    waiting_cases = cases(campaign)
+    good = [case for case in waiting_cases if case.advice == "approve"]
     for case in good:
         _approve(campaign, case.work, "no sign against it", case.signs)
     finish(campaign)
-    return len(good), [case for case in found if case.advice != "approve"]
+    return len(good), [case for case in waiting_cases if case.advice != "approve"]
 
 
 def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) -> int:
@@ -91,10 +95,10 @@ def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) 
     """
     if not reason.strip():
         raise StudyError("a rejection needs a reason, which the worker reads; add --reason 'why'")
-    works = [one for one in named(campaign, submission_ids) if one.submission.state != "rejected"]
-    if paid := [one for one in works if one.submission.state == "approved"]:
+    works = [work for work in works_of(campaign, submission_ids) if work.submission.state != "rejected"]
+    if paid := [work for work in works if work.submission.state == "approved"]:
         raise StudyError(f"submission {paid[0].submission.submission_id} was approved and paid; nothing was rejected")
-    if early := [one for one in works if one.submission.state != "submitted"]:
+    if early := [work for work in works if work.submission.state != "submitted"]:
         raise StudyError(f"submission {early[0].submission.submission_id} is {early[0].submission.state}; only work"
                          " that was submitted can be rejected")  # fmt: skip
     signs = signs_of(campaign.study) if works else []
@@ -112,8 +116,8 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
     """
     campaign.settle()
     _note_rejections(campaign)
-    works, refused = {one.submission.submission_id: one for one in campaign.ledger.work()}, list[str]()
-    last = {one.submission_id: one for one in campaign.ledger.judgements()}
+    works, refused = {work.submission.submission_id: work for work in campaign.ledger.work()}, list[str]()
+    last = {review.submission_id: review for review in campaign.ledger.judgements()}
     for judgement in last.values():
         work = works[judgement.submission_id]
         if judgement.submission_id not in again and _was_refused(campaign, judgement):
@@ -137,9 +141,9 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
 
 def _note_rejections(campaign: CrowdCampaign) -> None:
     """Note as decisions what a person rejected on the platform's own page: ratings and money follow them, too."""
-    last = {one.submission_id: one.decision for one in campaign.ledger.judgements()}
-    own = [one for one in campaign.ledger.work() if one.submission.state == "rejected"]
-    new = [one for one in own if last.get(one.submission.submission_id) != "reject"]
+    last = {review.submission_id: review.decision for review in campaign.ledger.judgements()}
+    rejected = [work for work in campaign.ledger.work() if work.submission.state == "rejected"]
+    new = [work for work in rejected if last.get(work.submission.submission_id) != "reject"]
     signs = signs_of(campaign.study) if new else []
     for work in new:
         _judge(campaign, work, "reject", ON_PLATFORM, signs)
@@ -156,7 +160,8 @@ def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -
     """Let a rejected worker's ratings stop counting, unless a person decided about the worker after that."""
     study = campaign.study
     later = any(
-        one.rater_id == work.pseudonym and one.decided_at >= judgement.decided_at for one in read_decisions(study)
+        decision.rater_id == work.pseudonym and decision.decided_at >= judgement.decided_at
+        for decision in read_decisions(study)
     )
     if not later and work.pseudonym in set(read_all_ratings(study)["rater_id"]):
         decide(study, work.pseudonym, exclude=True, reason=judgement.reason, signs=signs_of(study))
@@ -166,7 +171,7 @@ def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
     """Note that the worker was asked about a submission, and what; it stays open. StudyError without a reason."""
     if not reason.strip():
         raise StudyError("what the worker is asked is not said; add --reason 'what'")
-    (work,) = named(campaign, [submission_id])
+    (work,) = works_of(campaign, [submission_id])
     _judge(campaign, work, "ask", reason, signs_of(campaign.study))
     return work
 
@@ -178,21 +183,21 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
     The times of rejected work count for nobody's pay.
     """
     work_on, closed = campaign.work_by_batch(), campaign.closed()
-    found = []
-    for one in campaign.ledger.offered():
-        own = [work for work in work_on[one.batch.batch_id] if work.submission.state != "returned"]
-        good = [work for work in own if work.submission.state == "approved"]
-        if any(work.submission.state not in FINAL for work in own):
+    due = []
+    for offer in campaign.ledger.offered():
+        works = [work for work in work_on[offer.batch.batch_id] if work.submission.state != "returned"]
+        good = [work for work in works if work.submission.state == "approved"]
+        if any(work.submission.state not in FINAL for work in works):
             continue
-        if len(good) < one.places and one.batch.batch_id not in closed:
+        if len(good) < offer.places and offer.batch.batch_id not in closed:
             continue
         times = [work.submission.seconds for work in good if not math.isnan(work.submission.seconds)]
-        cents = pay.owed_bonus(one.reward, times, campaign.spec.pay)
+        cents = pay.owed_bonus(offer.reward, times, campaign.spec.pay)
         for work in good:
             paid = campaign.ledger.operation("bonus", work.submission.submission_id)
             if cents and (paid is None or paid.state == "refused"):
-                found.append((work, cents))
-    return found
+                due.append((work, cents))
+    return due
 
 
 def pay_bonuses(campaign: CrowdCampaign) -> int:
@@ -241,21 +246,21 @@ def _judge(
     before = campaign.ledger.judgements(work.submission.submission_id)
     if before and (before[-1].decision, before[-1].reason) == (decision, reason):
         return
-    own = tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == work.pseudonym)
-    judgement = SubmissionReview(work.submission.submission_id, decision, reason, own, datetime.now(UTC))
+    worker_signs = tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == work.pseudonym)
+    judgement = SubmissionReview(work.submission.submission_id, decision, reason, worker_signs, datetime.now(UTC))
     campaign.ledger.judge(judgement)
 
 
-def named(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Work]:
+def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Work]:
     """The submissions of these ids. Raises StudyError for one that this campaign does not have."""
-    known: Mapping[str, Work] = {one.submission.submission_id: one for one in campaign.ledger.work()}
+    works_by_id: Mapping[str, Work] = {work.submission.submission_id: work for work in campaign.ledger.work()}
     for name in submission_ids:
-        if name not in known:
+        if name not in works_by_id:
             raise StudyError(
                 f"submission {name!r} is not of the {campaign.platform.mode} {campaign.platform.name} campaign of"
                 f" {campaign.study.name}, or was not collected yet; `crowd review` lists those that wait"
             )
-    return [known[name] for name in dict.fromkeys(submission_ids)]
+    return [works_by_id[name] for name in dict.fromkeys(submission_ids)]
 
 
 WIDTH = 60  # characters of a text that are shown
@@ -266,19 +271,19 @@ def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
 
     Raises StudyError for a submission of another campaign.
     """
-    (work,) = named(campaign, [submission_id])
+    (work,) = works_of(campaign, [submission_id])
     rubric = asked_rubric(campaign.study)
-    kept = campaign.ledger.answers(submission_id)
-    given = {row["pair_id"]: Answer(**row) for row in json.loads(kept or "[]")}
+    answers_json = campaign.ledger.answers(submission_id)
+    answers = {row["pair_id"]: Answer(**row) for row in json.loads(answers_json or "[]")}
     questions = rubric.question_names()
     rows, texts = [], []
     for number, pair in enumerate(campaign.offer(work.batch_id).pairs, 1):
-        answer = given.get(pair.pair_id)
+        answer = answers.get(pair.pair_id)
         expected = rubric.right_answers(pair)
         rows.append([str(number), pair.control or pair.transformation, *_cells(answer, questions, expected)])
         texts += _texts(number, pair, answer)
     header = ["pair", "what", *questions, "seconds"]
-    none = [] if given else ["No answers have been read (crowd collect)." if not work.trouble else work.trouble]
+    none = [] if answers else ["No answers have been read (crowd collect)." if not work.trouble else work.trouble]
     head = f"{work.pseudonym}, batch {work.batch_id}, submission {submission_id}: {work.submission.state}"
     return "\n".join([head, *none, columns(header, rows), "", *texts])
 
@@ -295,7 +300,7 @@ def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, V
 
 
 def _texts(number: int, pair: Pair, answer: Answer | None) -> list[str]:
-    first, *others = (_shown(one.text) for one in fields_of(pair))
+    first, *others = (_shown(field.text) for field in fields_of(pair))
     lines = [f"{number}  {first}", *(f"   -> {text}" for text in others)]
     return lines + ([f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else [])
 

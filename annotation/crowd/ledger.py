@@ -97,14 +97,14 @@ class WorkTables:
             " WHERE platform = ? AND mode = ? ORDER BY b.number, submitted_at, submission_id",
             self._key,
         )
-        found = []
+        works = []
         for key, batch_id, worker, pseudonym, state, seconds, at, bonuses, answered, trouble, posted_id in rows:
             when = datetime.fromisoformat(at) if at else None
             time = float("nan") if seconds is None else seconds
             paid = tuple(json.loads(bonuses))
             submission = Submission(key, posted_id, worker, state, time, when, paid)
-            found.append(Work(submission, batch_id, pseudonym, bool(answered), trouble))
-        return found
+            works.append(Work(submission, batch_id, pseudonym, bool(answered), trouble))
+        return works
 
     def judge(self, judgement: SubmissionReview) -> None:
         """Note what a person decided; later decisions go before earlier ones, which stay."""
@@ -268,11 +268,11 @@ class Ledger(WorkTables):
         """Take batches out of the campaign that were never offered: their other pairs go into batches to come."""
         begun = self.posted(self.platform)
         with self._transaction():
-            for one in self.offered():
-                if one.batch.batch_id not in begun and unwanted(one.batch):
+            for offer in self.offered():
+                if offer.batch.batch_id not in begun and unwanted(offer.batch):
                     self._database.execute(
                         "DELETE FROM batches WHERE platform = ? AND mode = ? AND batch_id = ?",
-                        (*self._key, one.batch.batch_id),
+                        (*self._key, offer.batch.batch_id),
                     )
 
     def add_batches(self, batches: list[BatchOffer]) -> None:
@@ -281,8 +281,15 @@ class Ledger(WorkTables):
             (first,) = self._database.execute(
                 "SELECT COALESCE(MAX(number) + 1, 0) FROM batches WHERE platform = ? AND mode = ?", self._key
             ).fetchone()
-            for number, one in enumerate(batches, first):
-                row = (*self._key, number, one.batch.batch_id, one.places, one.reward, one.batch.model_dump_json())
+            for number, offer in enumerate(batches, first):
+                row = (
+                    *self._key,
+                    number,
+                    offer.batch.batch_id,
+                    offer.places,
+                    offer.reward,
+                    offer.batch.model_dump_json(),
+                )
                 self._database.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     # Operations
@@ -415,11 +422,11 @@ def refuse_lost_campaign(study: Study, mode: Mode) -> None:
     With records at an address each machine has a ledger of its own, and that of the launch alone knows what was paid.
     """
     path = study.scratch / LEDGER
-    known = {f"{there} {platform}" for platform, there in ledgers(path)} if mode == "live" else set()
-    for one in read_offered(study) if mode == "live" else ():
-        if one.to.startswith("live ") and one.to not in known:
+    live_campaigns = {f"{mode} {platform}" for platform, mode in ledgers(path)} if mode == "live" else set()
+    for offering in read_offered(study) if mode == "live" else ():
+        if offering.to.startswith("live ") and offering.to not in live_campaigns:
             raise DataError(
-                f"{path}: this ledger knows nothing of the batches that were offered on {one.at:%Y-%m-%d} ({one.to});"
-                " go on where they were launched, or bring its ledger here: by this one the same work would be paid"
-                " again"
+                f"{path}: this ledger knows nothing of the batches that were offered on {offering.at:%Y-%m-%d}"
+                f" ({offering.to}); go on where they were launched, or bring its ledger here: by this"
+                " one the same work would be paid again"
             )

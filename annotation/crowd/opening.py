@@ -49,14 +49,14 @@ def refuse_incomplete(study: Study, platform: PlatformName, mode: Mode, *, launc
 
     A plan that is refused names also what only `launch` needs.
     """
-    if not (found := lacking(study, platform, mode, launching=launching)):
+    if not (complaints := lacking(study, platform, mode, launching=launching)):
         return
-    found = found if launching else lacking(study, platform, mode)
-    if not found[1:]:
-        raise StudyError(found[0])
-    print("\n".join(f"  missing: {line}" for line in found), file=sys.stderr)
+    complaints = complaints if launching else lacking(study, platform, mode)
+    if not complaints[1:]:
+        raise StudyError(complaints[0])
+    print("\n".join(f"  missing: {line}" for line in complaints), file=sys.stderr)
     raise StudyError(
-        f"{study.file}: {len(found)} things are missing before crowd workers can be asked (they stand above);"
+        f"{study.file}: {len(complaints)} things are missing before crowd workers can be asked (they stand above);"
         f" docs/howto/{platform}.md shows where each belongs"
     )
 
@@ -67,10 +67,10 @@ def _languages(study: Study, platform: PlatformName) -> list[str]:
         return []
     withdrawn = withdrawn_pairs(study)
     queues = queues_of([pair for pair in read_pairs(study) if pair.pair_id not in withdrawn])
-    found = (
+    languages = (
         {queue.rarer for queue in queues} if platform == "mturk" else {n for queue in queues for n in queue.languages}
     )
-    return sorted(found)
+    return sorted(languages)
 
 
 def _complaints(checks: list[Callable[[], object]]) -> Iterator[str]:
@@ -134,14 +134,14 @@ def platform_name(study: Study, options: argparse.Namespace) -> PlatformName:
     if options.platform:
         named: PlatformName = options.platform
         return named
-    there = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
-    if len(there) != 1:
+    platforms = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
+    if len(platforms) != 1:
         refuse_lost_campaign(study, mode_of(options))
-        has = f"has campaigns on {' and '.join(there)}" if there else f"has no {mode_of(options)} campaign yet"
-        if not there and not options.live and ledgers(study.scratch / LEDGER):
+        has = f"has campaigns on {' and '.join(platforms)}" if platforms else f"has no {mode_of(options)} campaign yet"
+        if not platforms and not options.live and ledgers(study.scratch / LEDGER):
             raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")
         raise StudyError(f"{study.name} {has}; say which platform: --platform mturk or --platform prolific")
-    return there[0]
+    return platforms[0]
 
 
 def mode_of(options: argparse.Namespace) -> Mode:

@@ -39,14 +39,14 @@ def prolific_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
 
 
 def _part(language: str, name: str, *, of_pairs: bool) -> dict[str, str]:
-    found: dict[str, str] = _words(language).get(name, {})
-    return found if of_pairs else {**found, **_words(language)["items"][name]}
+    words: dict[str, str] = _words(language).get(name, {})
+    return words if of_pairs else {**words, **_words(language)["items"][name]}
 
 
 def consent_of(crowd: CrowdSpec, language: str) -> str:
     """What workers who are addressed in a language agree to: the study's own words, or else ours."""
-    own = crowd.consent.get(language) or crowd.consent.get(ENGLISH)
-    return own or str(_words(language)["consent_text"])
+    text = crowd.consent.get(language) or crowd.consent.get(ENGLISH)
+    return text or str(_words(language)["consent_text"])
 
 
 def direction(language: str) -> str:
@@ -58,8 +58,8 @@ def direction(language: str) -> str:
 def _words(language: str) -> dict[str, Any]:
     file = FOLDER / f"{language}.yaml"
     text = (file if file.is_file() else FOLDER / f"{ENGLISH}.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
+    words: dict[str, Any] = yaml.safe_load(text)
+    return words
 
 
 def examples_html(study: Study, rubric: Rubric, queue: Queue) -> str:
@@ -79,8 +79,8 @@ def examples_html(study: Study, rubric: Rubric, queue: Queue) -> str:
 def _example(item: TrainingItem, rubric: Rubric, queue: Queue, language: str) -> str:
     titles = rubric.field_titles(item.pair.pool, language, queue.language, queue.output_language)
     texts = "".join(
-        f'<h3 dir="auto">{plain(titles[one.name])}</h3>'
-        f'<p class="text" lang="{one.language}" dir="{direction(one.language)}">{plain(one.text)}</p>'
-        for one in fields_of(item.pair)
+        f'<h3 dir="auto">{plain(titles[field.name])}</h3>'
+        f'<p class="text" lang="{field.language}" dir="{direction(field.language)}">{plain(field.text)}</p>'
+        for field in fields_of(item.pair)
     )
     return f'<div dir="auto">{texts}{solved(solution(item, rubric))}</div>'

@@ -1,8 +1,8 @@
 """What a crowd platform is asked, the same for MTurk and Prolific, and what it answers.
 
 `annotation.crowd.campaign` decides and keeps the ledger; a platform only carries out. Every call that changes something
-takes a token, the same at each try: a platform that knows tokens refuses the second call, and `found` methods tell
-whether the first one took effect.
+takes a token, the same at each try: a platform that knows tokens refuses the second call, and `find_posted` and
+`is_bonus_paid` tell whether the first one took effect.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Platform(Protocol):
         """Put an offer before workers; the platform's id of it."""
         ...
 
-    def found_posted(self, token: str) -> str | None:
+    def find_posted(self, token: str) -> str | None:
         """The id of the offer that was posted with this token, if any was."""
         ...
 
@@ -143,7 +143,7 @@ class Platform(Protocol):
         """Pay a bonus. A second call with the token pays nothing where the platform knows tokens."""
         ...
 
-    def found_bonus(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
+    def is_bonus_paid(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
         """Whether the bonus of this token has been paid, as far as the platform shows by now."""
         ...
 

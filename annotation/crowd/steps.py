@@ -67,23 +67,25 @@ class Steps:
 
     def happened(self, kind: Kind, subject: str, cents: int) -> None:
         """Note what a person did on the platform's own page and costs money, whatever the limit."""
-        self.ledger.once((kind, subject, cents), {}, self._find, lambda one: one.kind)
+        self.ledger.once((kind, subject, cents), {}, self._find, lambda operation: operation.kind)
 
     def settle(self) -> int:
         """Finish what earlier commands left open; how many operations that were."""
-        left = [operation for operation in self.ledger.operations() if operation.state == "intended"]
-        if left:
+        unsettled = [operation for operation in self.ledger.operations() if operation.state == "intended"]
+        if unsettled:
             tqdm.write(
-                f"[{self.platform.mode} {self.platform.name}] finishing {len(left)} calls that an earlier command left"
-                " open: first it is asked whether they took effect, for a bonus up to a quarter of an hour",
+                f"[{self.platform.mode} {self.platform.name}] finishing {len(unsettled)} calls that an earlier command"
+                " left open: first it is asked whether they took effect, for a bonus up to a quarter of an hour",
                 file=sys.stderr,
             )
-        for one in left:
+        for operation in unsettled:
             try:
-                self.ledger.once((one.kind, one.subject, one.cents), one.details, self._find, self._carry_out)
+                self.ledger.once(
+                    (operation.kind, operation.subject, operation.cents), operation.details, self._find, self._carry_out
+                )
             except RefusedError as error:  # the others go on
                 tqdm.write(f"[{self.platform.mode} {self.platform.name}] refused: {error}", file=sys.stderr)
-        return len(left)
+        return len(unsettled)
 
     def _refuse_beyond_limit(self, cents: int) -> None:
         if self.platform.mode == "sandbox":
@@ -96,56 +98,58 @@ class Steps:
                 " nothing was spent on it"
             )
 
-    def _find(self, one: Operation) -> str | None:
+    def _find(self, operation: Operation) -> str | None:
         """The outcome of an operation that took effect, as the platform shows it; None if it did not."""
-        if one.kind == "post":
-            return self.platform.found_posted(one.token)
-        if one.kind == "bonus":
-            paid = self.platform.found_bonus(
-                self.platform.submission(one.details["submission"]),
-                one.details["cents"],
-                one.details["reason"],
-                one.token,
+        if operation.kind == "post":
+            return self.platform.find_posted(operation.token)
+        if operation.kind == "bonus":
+            paid = self.platform.is_bonus_paid(
+                self.platform.submission(operation.details["submission"]),
+                operation.details["cents"],
+                operation.details["reason"],
+                operation.token,
             )
             return "paid" if paid else None
         return None  # all others change nothing at a second call
 
-    def _carry_out(self, one: Operation) -> str:
+    def _carry_out(self, operation: Operation) -> str:
         platform = self.platform
-        match one.kind:
+        match operation.kind:
             case "post":
-                return platform.post(self.offer(one.subject), one.token)
+                return platform.post(self.offer(operation.subject), operation.token)
             case "extend":
-                changed = platform.extend(one.details["posted"], places=one.details["places"], token=one.token)
+                changed = platform.extend(
+                    operation.details["posted"], places=operation.details["places"], token=operation.token
+                )
                 return EXTENDED if changed else "nothing to do"
             case "approve":
-                platform.approve(platform.submission(one.subject))
+                platform.approve(platform.submission(operation.subject))
             case "reject":
-                platform.reject(platform.submission(one.subject), one.details["reason"])
+                platform.reject(platform.submission(operation.subject), operation.details["reason"])
             case "bonus":
-                submission = platform.submission(one.details["submission"])
-                if one.details["cents"] not in submission.bonuses:  # else a ledger that is lost paid it
-                    platform.bonus(submission, one.details["cents"], one.details["reason"], one.token)
+                submission = platform.submission(operation.details["submission"])
+                if operation.details["cents"] not in submission.bonuses:  # else a ledger that is lost paid it
+                    platform.bonus(submission, operation.details["cents"], operation.details["reason"], operation.token)
             case "keep_out":
-                platform.keep_out(one.subject)
+                platform.keep_out(operation.subject)
             case "close":
-                platform.close(one.details["posted"])
+                platform.close(operation.details["posted"])
             case "release":
                 pass  # of the ledger alone: money that nobody can earn any more
-        return one.kind
+        return operation.kind
 
     def offer(self, batch_id: str) -> Offer:
         """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
-        one = self.ledger.find_offered(batch_id)
-        if one is None:
+        offer = self.ledger.find_offered(batch_id)
+        if offer is None:
             raise DataError(
                 f"{self.ledger.path}: no batch {batch_id!r} in the {self.platform.mode} {self.platform.name} campaign"
             )
-        return self.shown(one)
+        return self.shown(offer)
 
-    def shown(self, one: BatchOffer) -> Offer:
+    def shown(self, offer: BatchOffer) -> Offer:
         """A batch with the texts of its pairs. DataError where the sample does not have them any more."""
-        if not self.pairs.keys() >= set(one.batch.pair_ids):
+        if not self.pairs.keys() >= set(offer.batch.pair_ids):
             raise other_sample(self.study, self.platform.mode)
-        pairs = tuple(self.pairs[pair_id] for pair_id in one.batch.pair_ids)
-        return Offer(one.batch, pairs, one.places, one.reward)
+        pairs = tuple(self.pairs[pair_id] for pair_id in offer.batch.pair_ids)
+        return Offer(offer.batch, pairs, offer.places, offer.reward)

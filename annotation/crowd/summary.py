@@ -71,11 +71,13 @@ def read_summaries(study: Study) -> list[CrowdSummary]:
 def _summary(study: Study, platform: PlatformName, mode: Mode) -> CrowdSummary:
     with Ledger(study.scratch / LEDGER, study.name, platform, mode) as ledger:
         offered, works, operations = ledger.offered(), ledger.work(), ledger.operations()
-        rewards = {one.batch.batch_id: one.reward for one in offered}
+        rewards = {offer.batch.batch_id: offer.reward for offer in offered}
         approved = [work for work in works if work.submission.state == "approved"]
         # A platform shows a bonus some time after it was paid.
         bonuses = {
-            one.subject: one.details["cents"] for one in operations if one.kind == "bonus" and one.state == "done"
+            operation.subject: operation.details["cents"]
+            for operation in operations
+            if operation.kind == "bonus" and operation.state == "done"
         }
         paid = [rewards[work.batch_id]
                 + max(sum(work.submission.bonuses), bonuses.get(work.submission.submission_id, 0))
@@ -84,24 +86,26 @@ def _summary(study: Study, platform: PlatformName, mode: Mode) -> CrowdSummary:
                  if w.submission.seconds > 0]  # fmt: skip
         people = {work.submission.submission_id: (work.pseudonym, work.batch_id) for work in works}
         spec = crowd_of(study)
-        costs = [pay.cost(platform, one.reward, one.places, spec) for one in offered]
+        costs = [pay.cost(platform, offer.reward, offer.places, spec) for offer in offered]
         return CrowdSummary(
             platform=platform,
             mode=mode,
             batches=len(offered),
-            pilots=sum(one.batch.pilot for one in offered),
-            posted=sum(one.kind == "post" and one.state == "done" for one in operations),
-            places=sum(one.places for one in offered),
+            pilots=sum(offer.batch.pilot for offer in offered),
+            posted=sum(operation.kind == "post" and operation.state == "done" for operation in operations),
+            places=sum(offer.places for offer in offered),
             states=Counter(work.submission.state for work in works),
             unread=sum(bool(work.trouble) for work in works),
             planned=sum(costs),
             spent=ledger.spent_here(),
             rewards=sum(rewards[work.batch_id] for work in approved),
             bonuses=sum(bonuses.values()),
-            unsettled=sum(one.state == "intended" for one in operations),
-            hourly=statistics.median(pay.hourly(*one) for one in timed) if timed else math.nan,
+            unsettled=sum(operation.state == "intended" for operation in operations),
+            hourly=statistics.median(pay.hourly(*payment) for payment in timed) if timed else math.nan,
             minutes=statistics.median(seconds for _, seconds in timed) / 60 if timed else math.nan,
-            decisions=tuple(_decided(one, people) for one in ledger.judgements() if one.submission_id in people),
+            decisions=tuple(
+                _decided(review, people) for review in ledger.judgements() if review.submission_id in people
+            ),
         )
 
 
@@ -145,7 +149,7 @@ def marked(where: str, text: str) -> str:
 
 def cases_text(campaign: CrowdCampaign) -> str:
     """The submissions that wait for a decision: a row each, then what there is against some of them."""
-    found = cases(campaign)
+    waiting_cases = cases(campaign)
     rows = [
         [
             case.work.submission.submission_id,
@@ -156,14 +160,14 @@ def cases_text(campaign: CrowdCampaign) -> str:
             str(len(case.signs)),
             case.advice,
         ]
-        for case in found
+        for case in waiting_cases
     ]
     header = ["submission", "worker", "batch", "minutes", "an hour", "signs", "advice"]
     lines = [columns(header, rows, "none")]
-    for case in found:
+    for case in waiting_cases:
         key = case.work.submission.submission_id
         lines += [f"  {key}: {sign.rule}: {sign.evidence}" for sign in case.signs]
-        lines += [f"  {key}: {why}" for why in (case.work.trouble, case.asked and f"asked: {case.asked}") if why]
+        lines += [f"  {key}: {why}" for why in (case.work.trouble, case.question and f"asked: {case.question}") if why]
         if not case.collected and not case.work.trouble:
             lines.append(f"  {key}: its answers have not been collected yet (crowd collect)")
     return "\n".join(lines)
@@ -181,18 +185,18 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
     new = next_batches(study, mode, taken, pilot)
     rows, total, hours = [], 0, 0.0
     _check(study, platform, new)  # said now, not when money is about to be spent
-    for one in new:
-        batch = one.batch
-        cost = pay.cost(platform, one.reward, one.places, spec)
-        minutes = 60 * one.reward / 100 / spec.pay.hourly
-        fees = cost - one.places * one.reward
-        total, hours = total + cost, hours + one.places * minutes / 60
+    for offer in new:
+        batch = offer.batch
+        cost = pay.cost(platform, offer.reward, offer.places, spec)
+        minutes = 60 * offer.reward / 100 / spec.pay.hourly
+        fees = cost - offer.places * offer.reward
+        total, hours = total + cost, hours + offer.places * minutes / 60
         languages = "-".join(dict.fromkeys([batch.language, batch.output_language]))
         rows.append([
             batch.batch_id, batch.pool + (" (pilot)" if batch.pilot else ""), languages, str(len(batch.pair_ids)),
-            str(one.places), f"{minutes:.0f}", pay.dollars(one.reward), pay.dollars(fees), pay.dollars(cost),
+            str(offer.places), f"{minutes:.0f}", pay.dollars(offer.reward), pay.dollars(fees), pay.dollars(cost),
         ])  # fmt: skip
-    places = sum(len(one.batch.pair_ids) * one.places for one in new)
+    places = sum(len(offer.batch.pair_ids) * offer.places for offer in new)
     header = ["batch", "pool", "languages", f"{item}s", "workers", "minutes", "reward", "fees", "cost"]
     return marked(
         f"[{mode} {platform}]",
@@ -209,12 +213,12 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
 def _check(study: Study, platform: PlatformName, new: Sequence[BatchOffer]) -> None:
     """Raise StudyError for a batch that `launch` would refuse, as far as that is known without the platform."""
     spec, rubric, pairs = crowd_of(study), load_rubric(study), {pair.pair_id: pair for pair in read_shown(study)}
-    for one in new:
+    for offer in new:
         if platform == "mturk":
-            texts = tuple(pairs[key] for key in one.batch.pair_ids)
-            check_offer(study, rubric, Offer(one.batch, texts, one.places, one.reward))
+            texts = tuple(pairs[key] for key in offer.batch.pair_ids)
+            check_offer(study, rubric, Offer(offer.batch, texts, offer.places, offer.reward))
         else:
-            for language in sorted(one.batch.queue.languages):
+            for language in sorted(offer.batch.queue.languages):
                 spec.countries_of(language)
 
 

@@ -84,11 +84,11 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
             copy = work / DATABASES[kind]
             counts = snapshots.copy_sqlite(home.database, copy) if address is None else snapshots.dump(address, copy)
             with changing(home):
-                for name, place in BESIDE.items():
-                    if (home.path / place).exists() and name.endswith(".db"):
-                        snapshots.copy_sqlite(home.path / place, work / name)
-                    elif (home.path / place).exists():
-                        shutil.copyfile(home.path / place, work / name)
+                for name, path in BESIDE.items():
+                    if (home.path / path).exists() and name.endswith(".db"):
+                        snapshots.copy_sqlite(home.path / path, work / name)
+                    elif (home.path / path).exists():
+                        shutil.copyfile(home.path / path, work / name)
             files = {file.name: digest(file) for file in sorted(work.iterdir())}
             manifest = BackupManifest(FORMAT, now.isoformat(timespec="seconds"), kind, counts, files)
             (work / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
@@ -120,26 +120,26 @@ def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
         aside = home.path / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
         try:
             aside.mkdir(mode=PRIVATE_FOLDER)
-            kept = str(aside)
+            kept_at = str(aside)
             if address is not None:
-                kept += f" and schema {snapshots.load(address, work / DATABASES[kind], manifest.counts)}"
+                kept_at += f" and schema {snapshots.load(address, work / DATABASES[kind], manifest.counts)}"
             swap(home, work, aside, [name for name in manifest.files if name != DATABASES["postgresql"]])
         except OSError as error:
             raise ServiceError(f"{home.path}: cannot be changed ({error.strerror}, {error.filename}); what was there "
                                f"is in it or in {aside}") from error  # fmt: skip
         if address is None:
             snapshots.check_sqlite(home.database, manifest.counts)
-    return manifest, kept
+    return manifest, kept_at
 
 
 def swap(home: Home, work: Path, aside: Path, names: list[str]) -> None:
     """Move the home's files aside and the backup's into their place."""
     places = [*BESIDE.values(), "argilla.db", "jobs.db"]
-    logs = [f"{place}{log}" for place in places if place.endswith(".db") for log in ("-wal", "-shm")]
+    logs = [f"{path}{log}" for path in places if path.endswith(".db") for log in ("-wal", "-shm")]
     with changing(home):
-        for place in (*places, *logs):
-            if (home.path / place).exists():
-                (home.path / place).replace(aside / Path(place).name)
+        for path in (*places, *logs):
+            if (home.path / path).exists():
+                (home.path / path).replace(aside / Path(path).name)
         for name in names:
             target = home.path / BESIDE.get(name, name)
             target.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
@@ -266,8 +266,8 @@ class Keeper:
 
         Times that are yet to come are those of a clock that was wrong: nobody waits for them.
         """
-        times = [made for made, _ in scheduled(self.home.backups)] + ([self.tried] if self.tried else [])
-        last = max((made for made in times if made <= now), default=None)
+        times = [taken for taken, _ in scheduled(self.home.backups)] + ([self.tried] if self.tried else [])
+        last = max((taken for taken in times if taken <= now), default=None)
         return last is None or now - last >= every
 
     def tell(self, line: str) -> None:
@@ -294,8 +294,8 @@ def scheduled(folder: Path) -> list[tuple[datetime, Path]]:
     """The scheduled backups in a folder with their times, newest first."""
     if not folder.is_dir():
         return []
-    found = [(match[1], file) for file in folder.iterdir() if (match := SCHEDULED.fullmatch(file.name))]
-    return sorted(((datetime.strptime(made, "%Y%m%dT%H%M%S%z"), file) for made, file in found), reverse=True)
+    matches = [(match[1], file) for file in folder.iterdir() if (match := SCHEDULED.fullmatch(file.name))]
+    return sorted(((datetime.strptime(taken, "%Y%m%dT%H%M%S%z"), file) for taken, file in matches), reverse=True)
 
 
 def thin(folder: Path, keep: int, now: datetime) -> None:
@@ -304,9 +304,9 @@ def thin(folder: Path, keep: int, now: datetime) -> None:
     Those of a time that is yet to come (the clock was wrong) stay as well, and take no newer one's place.
     """
     newest: dict[tuple[int, int], Path] = {}
-    files = [(made, file) for made, file in scheduled(folder) if made <= now]
-    for made, file in files:
-        newest.setdefault(made.isocalendar()[:2], file)
+    files = [(taken, file) for taken, file in scheduled(folder) if taken <= now]
+    for taken, file in files:
+        newest.setdefault(taken.isocalendar()[:2], file)
     for _, file in files[keep:]:
         if file not in newest.values():
             file.unlink()

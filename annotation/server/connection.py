@@ -62,8 +62,8 @@ def wait_for(home: Home) -> Connection | None:
     while time.monotonic() < deadline:
         if not is_locked(home):
             return None
-        if (found := probe(home)) is not None:
-            return found
+        if (connection := probe(home)) is not None:
+            return connection
         time.sleep(POLL_SECONDS)
     raise ServiceError(f"{home.path}: in use by a server that does not come up; see {home.log}, or stop that server")
 

@@ -35,8 +35,8 @@ def location() -> Path:
     Installed from a wheel it is in the user's cache, and named after what it is made of: two versions of Plumbline
     on one machine do not replace each other's under a server that runs.
     """
-    if told := os.environ.get(LOCATION_VARIABLE):
-        return Path(told).absolute()
+    if folder := os.environ.get(LOCATION_VARIABLE):
+        return Path(folder).absolute()
     if IN_CHECKOUT:
         return ROOT / ".venv-argilla"
     return user_cache().absolute() / f"argilla-{hashlib.sha256(stamp().encode()).hexdigest()[:12]}"

@@ -179,7 +179,7 @@ def remember(home: Home, user: User) -> None:
         if user.username == present.owner.username:
             save(home, replace(present, owner=user))
             return
-        others = [known for known in present.annotators if known.username != user.username]
+        others = [present_user for present_user in present.annotators if present_user.username != user.username]
         save(home, replace(present, annotators=(*others, user)))
 
 
@@ -187,7 +187,7 @@ def forget(home: Home, username: str) -> None:
     """Take an annotator out of the file; nothing happens when it is not there."""
     with changing(home):
         present = credentials(home)
-        save(home, replace(present, annotators=tuple(one for one in present.annotators if one.username != username)))
+        save(home, replace(present, annotators=tuple(user for user in present.annotators if user.username != username)))
 
 
 @contextlib.contextmanager

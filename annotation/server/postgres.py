@@ -25,20 +25,20 @@ PSQL = ("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--fiel
 OWN_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGSERVICE", "PGOPTIONS")
 
 
-def choose(home: Home, given: str | None = None) -> str | None:
+def choose(home: Home, argument: str | None = None) -> str | None:
     """The PostgreSQL address that a server on `home` uses, or None for SQLite in the home.
 
     `given` comes from the command line and must not hold a password; else it is the variable's, else what the home
     has kept from before. A new one is kept. Raises StudyError for one that is none.
     """
-    address = (given or os.environ.get(URL_VARIABLE) or "").strip()
+    address = (argument or os.environ.get(URL_VARIABLE) or "").strip()
     if not address:
         return kept(home)
     if address == SQLITE:
         home.database_url_file.unlink(missing_ok=True)
         return None
-    address = checked(address, "--database-url" if given else URL_VARIABLE)
-    if given and urlsplit(address).password:
+    address = checked(address, "--database-url" if argument else URL_VARIABLE)
+    if argument and urlsplit(address).password:
         raise StudyError(
             "--database-url: has a password, which every user of this machine can read in the process list; "
             f"put the address into {URL_VARIABLE} instead (it is then kept in {home.database_url_file})"
@@ -78,15 +78,15 @@ def checked(address: str, where: str) -> str:
 
 def named(address: str) -> str:
     """What to call a database on a console: no user, no password."""
-    found = variables(address)
-    return f"PostgreSQL database {found['PGDATABASE']} on {found.get('PGHOST', 'this machine')}"
+    values = variables(address)
+    return f"PostgreSQL database {values['PGDATABASE']} on {values.get('PGHOST', 'this machine')}"
 
 
 def variables(address: str) -> dict[str, str]:
     """The environment variables of libpq for an address."""
     parts = urlsplit(address)
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    found = {
+    settings = {
         "PGHOST": parts.hostname or query.get("host"),
         "PGPORT": str(parts.port) if parts.port else query.get("port"),
         "PGUSER": unquote(parts.username) if parts.username else None,
@@ -94,13 +94,13 @@ def variables(address: str) -> dict[str, str]:
         "PGDATABASE": unquote(parts.path.strip("/")),
         "PGSSLMODE": query.get("ssl") or query.get("sslmode"),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in settings.items() if value}
 
 
 def environment(address: str) -> dict[str, str]:
     """The environment for PostgreSQL's programs; messages in English, for they are shown with ours."""
-    own: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
-    return {**own, **variables(address), "LC_ALL": "C.UTF-8", "PGCONNECT_TIMEOUT": "10"}
+    passed_on: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+    return {**passed_on, **variables(address), "LC_ALL": "C.UTF-8", "PGCONNECT_TIMEOUT": "10"}
 
 
 def program(address: str, command: Sequence[str], input_text: str | None = None) -> str:
@@ -123,8 +123,8 @@ def missing(name: str) -> ServiceError:
 
 def failed(address: str, name: str, stderr: str) -> ServiceError:
     """What to say when one of them failed."""
-    said = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return ServiceError(f"{named(address)}: {name} failed ({said[-1] if said else 'it said nothing'})")
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return ServiceError(f"{named(address)}: {name} failed ({lines[-1] if lines else 'it said nothing'})")
 
 
 def query(address: str, sql: str) -> list[list[str]]:

@@ -43,8 +43,8 @@ def running(
     home = home or Home()
     _refuse_taken(home, hosts[0], port or 0)
     prepare(home)
-    if (found := find(home)) is not None:
-        yield found
+    if (connection := find(home)) is not None:
+        yield connection
         return
     can_share(workers, postgres.choose(home, database_url))
     python = ensure_environment(progress)
@@ -52,11 +52,11 @@ def running(
         child = start(home, python, hosts, port or 0, progress, workers)
     except InUseError:
         # Another process was quicker between our look and our start; its server is as good as ours.
-        if (found := find(home)) is None:
+        if (connection := find(home)) is None:
             raise ServiceError(
                 f"{home.path}: another server has just started and ended; run the command again"
             ) from None
-        yield found
+        yield connection
         return
     try:
         yield child.connection
@@ -86,8 +86,8 @@ def serve(  # noqa: PLR0913  # a command's options
     home = home or Home()
     _refuse_taken(home, host, port)
     first = prepare(home)
-    if (found := find(home)) is not None:
-        raise ServiceError(f"{home.path}: its server already runs at {found.url}; use that one, or stop it first")
+    if (connection := find(home)) is not None:
+        raise ServiceError(f"{home.path}: its server already runs at {connection.url}; use that one, or stop it first")
     address = postgres.choose(home, database_url)
     can_share(workers, address)
     python = ensure_environment(progress)
@@ -253,8 +253,8 @@ class Child:
                 raise MigrationNeededError
             if status is not None:
                 raise ServiceError(f"the Argilla server did not start: {self.last_words()} (log: {self.home.log})")
-            if self.has_state() and (found := probe(self.home)) is not None:
-                return found
+            if self.has_state() and (connection := probe(self.home)) is not None:
+                return connection
             time.sleep(POLL_SECONDS)
         raise ServiceError(f"the Argilla server did not answer within {START_SECONDS:.0f} s; see {self.home.log}")
 

@@ -100,15 +100,15 @@ def snapshot(address: str) -> Iterator[tuple[str, dict[str, int]]]:
         with contextlib.suppress(BrokenPipeError):  # then it says below why it ended
             session.stdin.write(statements)
             session.stdin.flush()
-        found: dict[str, str] = {}
-        while "end" not in found:
+        values: dict[str, str] = {}
+        while "end" not in values:
             line = session.stdout.readline()
             if not line:
                 raise postgres.failed(address, "psql", session.stderr.read())
             name, _, value = line.rstrip("\n").partition("\t")
-            found[name] = value
+            values[name] = value
         try:
-            yield found["snapshot"], {table: int(found[table]) for table in TABLES}
+            yield values["snapshot"], {table: int(values[table]) for table in TABLES}
         finally:
             session.stdin.close()  # ends psql, and with it the transaction
 
@@ -127,9 +127,9 @@ def rows_of(file: Path) -> dict[str, int]:
                 table = None
             else:
                 counts[table] += 1
-        said = (reading.stderr.read() if reading.stderr else b"").decode(errors="replace")
+        message = (reading.stderr.read() if reading.stderr else b"").decode(errors="replace")
     if reading.returncode != 0:
-        raise DataError(f"{file.name}: PostgreSQL cannot read it ({said.strip()[-200:]})")
+        raise DataError(f"{file.name}: PostgreSQL cannot read it ({message.strip()[-200:]})")
     return {table: counts[table] for table in TABLES}
 
 

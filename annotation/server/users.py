@@ -25,23 +25,23 @@ def ensure_user(server: Home | Connection, username: str, first_name: str, role:
         with running(server) as connection:
             return ensure_user(connection, username, first_name, role)
     home = server.home
-    found = next((user for user in call(server, "GET", "users")["items"] if user["username"] == username), None)
-    if found is not None and found["role"] != role:
+    account = next((user for user in call(server, "GET", "users")["items"] if user["username"] == username), None)
+    if account is not None and account["role"] != role:
         raise ServiceError(
-            f"the account {username} exists with the role {found['role']}, not {role}; choose another name"
+            f"the account {username} exists with the role {account['role']}, not {role}; choose another name"
         )
-    known = credentials(home).find(username) if home is not None else None
-    if found is not None and known is not None and known.api_key == found["api_key"]:
-        return known
-    if found is not None and home is None:
-        return User(username, "", str(found["api_key"]))
+    credential = credentials(home).find(username) if home is not None else None
+    if account is not None and credential is not None and credential.api_key == account["api_key"]:
+        return credential
+    if account is not None and home is None:
+        return User(username, "", str(account["api_key"]))
     drawn = new_user(username)
-    if found is None:
+    if account is None:
         body = {"username": username, "first_name": first_name, "role": role, "password": drawn.password}
-        found = call(server, "POST", "users", body)
+        account = call(server, "POST", "users", body)
     else:
-        found = call(server, "PATCH", f"users/{found['id']}", {"password": drawn.password})
-    user = User(username, drawn.password, str(found["api_key"]))
+        account = call(server, "PATCH", f"users/{account['id']}", {"password": drawn.password})
+    user = User(username, drawn.password, str(account["api_key"]))
     if home is not None:
         remember(home, user)
     return user

@@ -91,7 +91,7 @@ class MTurk:
         except StudyError as error:  # nothing was offered: the intention must not wait for an answer
             raise RefusedError(str(error)) from None
         try:
-            made = self._requester.call(
+            answer = self._requester.call(
                 "create_hit_with_hit_type",
                 HITTypeId=self._requester.call("create_hit_type", **kind)["HITTypeId"],
                 MaxAssignments=offer.places,
@@ -102,21 +102,21 @@ class MTurk:
             )
         except DoneBeforeError as error:
             return self._posted_before(error, token)
-        return str(made["HIT"]["HITId"])
+        return str(answer["HIT"]["HITId"])
 
-    def found_posted(self, token: str) -> str | None:
+    def find_posted(self, token: str) -> str | None:
         """The id of the HIT that was made with this token, if lists show one."""
         hits = self._requester.pages("list_hits", "HITs")
         return next((str(hit["HITId"]) for hit in hits if hit.get("RequesterAnnotation") == token), None)
 
     def _posted_before(self, error: DoneBeforeError, token: str) -> str:
         """The HIT of a token that was used: the one that the answer names, if it is ours, or that lists show."""
-        if error.made and self._hit(error.made).get("RequesterAnnotation") == token:
-            return error.made
-        found = self.found_posted(token)
-        if found is None:
+        if error.hit_id and self._hit(error.hit_id).get("RequesterAnnotation") == token:
+            return error.hit_id
+        hit_id = self.find_posted(token)
+        if hit_id is None:
             raise UncertainError(f"{error}; its list does not show the HIT yet: run the command again in some minutes")
-        return found
+        return hit_id
 
     def posted(self, posted_id: str) -> PlatformOffer:
         """A HIT as it is now."""
@@ -130,15 +130,15 @@ class MTurk:
 
         RefusedError for ten places and more where the HIT has fewer: MTurk's fee is another then, and it allows none.
         """
-        there = self._hit(posted_id)["MaxAssignments"]
-        if there < 10 <= places:
-            raise RefusedError(f"HIT {posted_id} has {there} places, and MTurk lets none below 10 grow to {places};"
+        before = self._hit(posted_id)["MaxAssignments"]
+        if before < 10 <= places:
+            raise RefusedError(f"HIT {posted_id} has {before} places, and MTurk lets none below 10 grow to {places};"
                                " its batch stays short of workers; `crowd close` ends it")  # fmt: skip
-        if there < places:
+        if before < places:
             self._requester.once(
                 "create_additional_assignments_for_hit",
                 HITId=posted_id,
-                NumberOfAdditionalAssignments=places - there,
+                NumberOfAdditionalAssignments=places - before,
                 UniqueRequestToken=token,
             )
         self._expire(posted_id, datetime.now(UTC) + timedelta(days=self._crowd.days))
@@ -165,8 +165,10 @@ class MTurk:
         """What HITs of one queue and reward share. MTurk gives equal ones the same id."""
         queue = offer.batch.queue
         rubric = asked_rubric(self._study)
-        title, asked = (worded(one, ENGLISH) for one in (rubric.pool(queue.pool).title, rubric.pool(queue.pool).asked))
-        what = asked if rubric.fields.shown else "Read pairs of short texts and rate the new one of each."
+        title, instruction = (
+            worded(wording, ENGLISH) for wording in (rubric.pool(queue.pool).title, rubric.pool(queue.pool).asked)
+        )
+        what = instruction if rubric.fields.shown else "Read pairs of short texts and rate the new one of each."
         work = title if rubric.fields.shown else f"Rate short texts: {title}"
         names = dict.fromkeys((language_name(queue.language), language_name(queue.output_language)))
         return {
@@ -198,12 +200,12 @@ class MTurk:
     def submissions(self, posted_id: str) -> Iterator[Submission]:
         """All assignments that were submitted; MTurk does not show those that are being worked on or were returned."""
         bonuses: dict[str, list[int]] = {}
-        for one in self._requester.pages("list_bonus_payments", "BonusPayments", HITId=posted_id):
-            bonuses.setdefault(one["AssignmentId"], []).append(cents_of(one["BonusAmount"]))
-        for one in self._requester.pages(
+        for row in self._requester.pages("list_bonus_payments", "BonusPayments", HITId=posted_id):
+            bonuses.setdefault(row["AssignmentId"], []).append(cents_of(row["BonusAmount"]))
+        for row in self._requester.pages(
             "list_assignments_for_hit", "Assignments", HITId=posted_id, AssignmentStatuses=list(STATES)
         ):
-            yield submission_of(one, bonuses.get(one["AssignmentId"], []))
+            yield submission_of(row, bonuses.get(row["AssignmentId"], []))
 
     def submission(self, submission_id: str) -> Submission:
         """One assignment as it is now."""
@@ -212,18 +214,18 @@ class MTurk:
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
         """What was answered in an assignment. Raises DataError for answers that cannot be read."""
         where = f"assignment {submission.submission_id}"
-        found = self._assignment(submission.submission_id)
-        if submission.submitted_at is None or not found.get("Answer"):
+        assignment = self._assignment(submission.submission_id)
+        if submission.submitted_at is None or not assignment.get("Answer"):
             raise DataError(f"{where}: has no answers")
         pools = {pair.pair_id: pair.pool for pair in offer.pairs}
         sheet = Sheet(self._study.name, asked_rubric(self._study), pools, where)
-        fields = fields_of_xml(found["Answer"], where)
+        fields = fields_of_xml(assignment["Answer"], where)
         sheet.refuse_others(fields, offer.batch.batch_id)
         return sheet.answers(fields, offer.batch.pair_ids, submission.submitted_at.isoformat())
 
     def _assignment(self, submission_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._requester.call("get_assignment", AssignmentId=submission_id)["Assignment"]
-        return found
+        assignment: dict[str, Any] = self._requester.call("get_assignment", AssignmentId=submission_id)["Assignment"]
+        return assignment
 
     # Decisions and money
 
@@ -260,7 +262,7 @@ class MTurk:
             UniqueRequestToken=token,
         )
 
-    def found_bonus(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
+    def is_bonus_paid(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
         """Whether a bonus of this amount and reason was paid: MTurk does not say with which token."""
         return (cents, reason) in self._bonuses(submission.submission_id)
 
@@ -296,10 +298,10 @@ def _countries(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
     Raises StudyError for a language without a list, and for more countries than MTurk takes.
     """
     language = queue.rarer
-    found = crowd.countries_of(language)
-    if len(found) > MOST_COUNTRIES:
-        raise StudyError(f"crowd.countries, {language}: {len(found)} countries, and MTurk takes {MOST_COUNTRIES}")
-    return found
+    countries = crowd.countries_of(language)
+    if len(countries) > MOST_COUNTRIES:
+        raise StudyError(f"crowd.countries, {language}: {len(countries)} countries, and MTurk takes {MOST_COUNTRIES}")
+    return countries
 
 
 def _seconds(**time: float) -> int:

@@ -40,7 +40,7 @@ def read_archive(path: Path, study: Study, pools: Mapping[str, str]) -> list[Arc
     `pools` has the pool of each pair of the study's sample and controls. Raises DataError with file and line for a file
     that is none of the site's, for another study's answers, and for answers that are missing or off the scale.
     """
-    found: list[Archived] = []
+    submissions: list[Archived] = []
     seen: set[str] = set()
     rubric = asked_rubric(study)
     for number, row in _rows(path):
@@ -50,8 +50,8 @@ def read_archive(path: Path, study: Study, pools: Mapping[str, str]) -> list[Arc
         if submission.submission_id in seen:
             raise DataError(f"{where}: assignment {submission.submission_id} appears twice")
         seen.add(submission.submission_id)
-        found.append((submission, _answers(row, at, Sheet(study.name, rubric, pools, where))))
-    return found
+        submissions.append((submission, _answers(row, at, Sheet(study.name, rubric, pools, where))))
+    return submissions
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -106,33 +106,35 @@ def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]
         sheet.refuse_others(answers, answers["batch"])
         # A file has the columns of all its HITs; those of other batches are empty in this row.
         fields = answers
-        asked = dict.fromkeys(name.rpartition(".")[0] for name in answers if "." in name)
+        pair_ids = dict.fromkeys(name.rpartition(".")[0] for name in answers if "." in name)
     else:
-        places = {found[1] or "": row[name] for name in row if (found := _PAIR.fullmatch(name)) and row[name]}
+        places = {match[1] or "": row[name] for name in row if (match := _PAIR.fullmatch(name)) and row[name]}
         fields = _site_fields(answers, places, sheet.rubric)
-        asked = dict.fromkeys(places.values())
-    if not asked:
+        pair_ids = dict.fromkeys(places.values())
+    if not pair_ids:
         raise DataError(f"{sheet.where}: says of no pair; expected are Input.pair_id, or the answers of our own form")
-    strange = [pair_id for pair_id in asked if pair_id not in sheet.pools]
+    strange = [pair_id for pair_id in pair_ids if pair_id not in sheet.pools]
     if strange:
         raise DataError(f"{sheet.where}: pair {strange[0][:40]!r} is not one of this study's sample")
-    return sheet.answers(fields, list(asked), at.isoformat())
+    return sheet.answers(fields, list(pair_ids), at.isoformat())
 
 
 def _site_fields(answers: Mapping[str, str], places: Mapping[str, str], rubric: Rubric) -> dict[str, str]:
     """The answers of a template of the site, named as our own form names them."""
-    found = {}
-    for place, pair_id in places.items():
-        end = f"_{place}" if place else ""
+    fields = {}
+    for number, pair_id in places.items():
+        end = f"_{number}" if number else ""
         for name in (COMMENT, SECONDS):
-            found[f"{pair_id}.{name}"] = answers.get(f"{name}{end}", "")
+            fields[f"{pair_id}.{name}"] = answers.get(f"{name}{end}", "")
         ticked = answers.get(f"{DISCARDED}{end}", "").lower() in ("yes", "true", "on", "1")
-        found[f"{pair_id}.{DISCARDED}"] = "yes" if ticked else ""
-        for one in rubric.asked():
-            options = map(str, one.scale or one.labels)
-            ticked_ones = [name for name in options if answers.get(f"{one.name}{end}.{name}", "").lower() == "true"]
-            several = one.kind == "multi_label" or len(ticked_ones) == 1
-            given = answers.get(f"{one.name}{end}", AND.join(ticked_ones) if several else "")
-            if given or one.required:
-                found[f"{pair_id}.{one.name}"] = given
-    return found
+        fields[f"{pair_id}.{DISCARDED}"] = "yes" if ticked else ""
+        for question in rubric.asked():
+            options = map(str, question.scale or question.labels)
+            ticked_ones = [
+                name for name in options if answers.get(f"{question.name}{end}.{name}", "").lower() == "true"
+            ]
+            several = question.kind == "multi_label" or len(ticked_ones) == 1
+            answer = answers.get(f"{question.name}{end}", AND.join(ticked_ones) if several else "")
+            if answer or question.required:
+                fields[f"{pair_id}.{question.name}"] = answer
+    return fields

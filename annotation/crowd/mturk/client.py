@@ -33,12 +33,12 @@ _GONE = re.compile(r"\bclosed\b|discontinued|shut ?down|no longer (available|sup
 
 
 class DoneBeforeError(ServiceError):
-    """A call whose token was used before: it took effect then. `made` is the HIT's id where the answer names one."""
+    """A call whose token was used before: it took effect then. `hit_id` is the HIT's id where the answer names one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         named = re.search(r"\b[A-Z0-9]{30}\b", message)
-        self.made = named[0] if named else None
+        self.hit_id = named[0] if named else None
 
 
 class WrongStateError(RefusedError):
@@ -67,42 +67,42 @@ def translated(error: Exception, operation: str) -> ServiceError | None:
 
 def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
     """What an error of the service's own means."""
-    code, said = str(answer["Error"].get("Code", "")), str(answer["Error"].get("Message", ""))
+    code, message = str(answer["Error"].get("Code", "")), str(answer["Error"].get("Message", ""))
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _BAD_KEYS:
         return ServiceError(f"MTurk does not accept the AWS keys ({code}); {KEYS}")
-    if "must be linked" in said or code in _DENIED:
+    if "must be linked" in message or code in _DENIED:
         return ServiceError(
-            f"MTurk lets this AWS account do nothing ({said or code}); link it to a requester's account and allow it"
+            f"MTurk lets this AWS account do nothing ({message or code}); link it to a requester's account and allow it"
             f" {operation}. {CLOSED}"
         )
     if code in _SLOWER:
         return ServiceError(f"MTurk, {operation}: too many calls; run the command again in some minutes")
-    if status in (404, 410) or code == "UnknownOperationException" or _GONE.search(said):
-        return ServiceError(f"MTurk is not there any more ({said or code}). {CLOSED}")
+    if status in (404, 410) or code == "UnknownOperationException" or _GONE.search(message):
+        return ServiceError(f"MTurk is not there any more ({message or code}). {CLOSED}")
     if status >= 500 or code == "ServiceFault":
         return UncertainError(
-            f"MTurk, {operation}: failed on its side ({said or code}); run the command again. {CLOSED}"
+            f"MTurk, {operation}: failed on its side ({message or code}); run the command again. {CLOSED}"
         )
-    return _refused(answer, operation, said or code)
+    return _refused(answer, operation, message or code)
 
 
-def _refused(answer: dict[str, Any], operation: str, said: str) -> ServiceError:
+def _refused(answer: dict[str, Any], operation: str, message: str) -> ServiceError:
     """What a RequestError means, by its TurkErrorCode."""
     turk = str(answer.get("TurkErrorCode", "")).rpartition(".")[2]
-    if turk.endswith("AlreadyExists") or "has already been processed" in said:
-        return DoneBeforeError(f"MTurk, {operation}: {said}")
+    if turk.endswith("AlreadyExists") or "has already been processed" in message:
+        return DoneBeforeError(f"MTurk, {operation}: {message}")
     if turk == "InvalidAssignmentState":
-        return WrongStateError(f"MTurk, {operation}: {said}")
+        return WrongStateError(f"MTurk, {operation}: {message}")
     if answer.get("ResponseMetadata", {}).get("RetryAttempts", 0):
         # boto3 tried more than once: the refusal is of the last try, and an earlier one may have taken effect.
-        return UncertainError(f"MTurk, {operation}: {said}, at the second try; run the command again")
-    if turk == "InsufficientFunds" or "insufficient funds" in said.lower():
-        return NoMoneyError(f"MTurk, {operation}: {said}")
+        return UncertainError(f"MTurk, {operation}: {message}, at the second try; run the command again")
+    if turk == "InsufficientFunds" or "insufficient funds" in message.lower():
+        return NoMoneyError(f"MTurk, {operation}: {message}")
     if turk.endswith("DoesNotExist"):
-        return RefusedError(f"MTurk refuses {operation}: {said}; are keys and MTURK_ENDPOINT those of the account that"
-                            " made it?")  # fmt: skip
-    return RefusedError(f"MTurk refuses {operation}: {said}")
+        return RefusedError(f"MTurk refuses {operation}: {message}; are keys and MTURK_ENDPOINT those of the account"
+                            " that made it?")  # fmt: skip
+    return RefusedError(f"MTurk refuses {operation}: {message}")
 
 
 REGION = "us-east-1"  # MTurk has one
@@ -124,10 +124,10 @@ class Requester:
         try:
             answer: dict[str, Any] = getattr(self._client, method)(**arguments)
         except Exception as error:
-            known = translated(error, method)
-            if known is None:
+            service_error = translated(error, method)
+            if service_error is None:
                 raise
-            raise self._with_balance(known) from None
+            raise self._with_balance(service_error) from None
         return answer
 
     def once(self, method: str, **arguments: Any) -> None:
@@ -156,10 +156,10 @@ class Requester:
         if not isinstance(error, NoMoneyError):
             return error
         try:
-            there = f"the account has {dollars(self.balance())}"
+            funds = f"the account has {dollars(self.balance())}"
         except ServiceError:
-            there = "what the account has cannot be asked now"
-        return NoMoneyError(f"{error} ({there}); add money on the requester's site, then run the command again")
+            funds = "what the account has cannot be asked now"
+        return NoMoneyError(f"{error} ({funds}); add money on the requester's site, then run the command again")
 
 
 def connected(endpoint: str, retries: int) -> Any:
@@ -189,14 +189,16 @@ def refuse_other_mode(mode: Mode, endpoint: str) -> None:
     try:
         if endpoint:
             refuse_no_address(endpoint, ENDPOINTS[mode])
-        place = urlsplit(endpoint or ENDPOINTS[mode])
-        proxy_for(place.scheme, place.netloc)
+        parts = urlsplit(endpoint or ENDPOINTS[mode])
+        proxy_for(parts.scheme, parts.netloc)
     except ValueError as error:
         raise StudyError(f"MTURK_ENDPOINT: {error}") from None
-    host = place.hostname
-    for other, address in ENDPOINTS.items():
-        if other != mode and host == urlsplit(address).hostname:
-            raise StudyError(f"MTURK_ENDPOINT {endpoint} is MTurk's {other} service, but the mode is {mode}; unset it")
+    host = parts.hostname
+    for mode_name, address in ENDPOINTS.items():
+        if mode_name != mode and host == urlsplit(address).hostname:
+            raise StudyError(
+                f"MTURK_ENDPOINT {endpoint} is MTurk's {mode_name} service, but the mode is {mode}; unset it"
+            )
 
 
 def amount(cents: int) -> str:
@@ -236,16 +238,16 @@ class Qualification:
 
     def _made(self) -> str:
         try:
-            made = self._requester.call(
+            answer = self._requester.call(
                 "create_qualification_type",
                 Name=self._name,
                 Description="Has rated as much of this study as one person may.",
                 QualificationTypeStatus="Active",
             )
         except DoneBeforeError:
-            found = self._found()
-            if found is None:
+            qualification_id = self._found()
+            if qualification_id is None:
                 raise UncertainError(f"MTurk has a qualification {self._name!r} that its list does not show yet; run"
                                      " the command again in some minutes") from None  # fmt: skip
-            return found
-        return str(made["QualificationType"]["QualificationTypeId"])
+            return qualification_id
+        return str(answer["QualificationType"]["QualificationTypeId"])

@@ -46,10 +46,10 @@ class Sheet:
         Raises DataError for pairs that are others, for answers that are missing, and for values off the scale. Comments
         lose control characters and what goes beyond `COMMENT_LENGTH`; a time that cannot be is NaN.
         """
-        known = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED, ORDER, TURN}
+        parts = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED, ORDER, TURN}
         for name in fields:
             pair_id, dot, part = name.rpartition(".")
-            if dot and (pair_id not in pair_ids or part not in known):
+            if dot and (pair_id not in pair_ids or part not in parts):
                 raise DataError(f"{self.where}: answers {_short(name)}, which was not asked")
         return [self._answer(fields, pair_id, submitted_at) for pair_id in pair_ids]
 
@@ -62,9 +62,9 @@ class Sheet:
 
     def _answer(self, fields: Mapping[str, str], pair_id: str, submitted_at: str) -> Answer:
         discarded = fields.get(f"{pair_id}.{DISCARDED}") == "yes"
-        asked = self.rubric.asked(self.pools[pair_id])
-        values = {one.name: self._value(fields, pair_id, one) for one in asked}
-        missing = [one.name for one in asked if one.required and values[one.name] is None]
+        questions = self.rubric.asked(self.pools[pair_id])
+        values = {question.name: self._value(fields, pair_id, question) for question in questions}
+        missing = [question.name for question in questions if question.required and values[question.name] is None]
         if missing and not discarded:
             raise DataError(f"{self.where}: pair {pair_id} has no answer to {missing[0]!r}")
         return Answer(
@@ -80,26 +80,28 @@ class Sheet:
             turn=0 if TURN in values else _turn(fields.get(f"{pair_id}.{TURN}", "")),
         )
 
-    def _value(self, fields: Mapping[str, str], pair_id: str, asked: QuestionScale) -> Value:
-        given = fields.get(f"{pair_id}.{asked.name}", "")
-        if asked.kind == "text":
-            return clean_comment(given) or None
-        points = {str(point): point for point in asked.scale}
-        if asked.kind == "rating" and given and given not in points:
-            scale = f"{asked.scale[0]} to {asked.scale[-1]}"
-            raise DataError(f"{self.where}: pair {pair_id}, {asked.name}: {_short(given)} is not on the scale {scale}")
-        if asked.kind == "rating" or not given:
-            return points.get(given)
-        value = asked.kept(labels_of(given) if asked.kind == "multi_label" else given)
-        if wrong := asked.wrong(value):
-            raise DataError(f"{self.where}: pair {pair_id}, {asked.name}: {ascii(wrong)[1:-1]}")
+    def _value(self, fields: Mapping[str, str], pair_id: str, question: QuestionScale) -> Value:
+        text = fields.get(f"{pair_id}.{question.name}", "")
+        if question.kind == "text":
+            return clean_comment(text) or None
+        points = {str(point): point for point in question.scale}
+        if question.kind == "rating" and text and text not in points:
+            scale = f"{question.scale[0]} to {question.scale[-1]}"
+            raise DataError(
+                f"{self.where}: pair {pair_id}, {question.name}: {_short(text)} is not on the scale {scale}"
+            )
+        if question.kind == "rating" or not text:
+            return points.get(text)
+        value = question.kept(labels_of(text) if question.kind == "multi_label" else text)
+        if wrong := question.wrong(value):
+            raise DataError(f"{self.where}: pair {pair_id}, {question.name}: {ascii(wrong)[1:-1]}")
         return value
 
 
 def clean_comment(text: str) -> str:
     """A comment without control characters and lone surrogates, cut at `COMMENT_LENGTH` characters."""
-    kept = (letter for letter in text if letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs"))
-    return "".join(kept).strip()[:COMMENT_LENGTH].rstrip()
+    letters = (letter for letter in text if letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs"))
+    return "".join(letters).strip()[:COMMENT_LENGTH].rstrip()
 
 
 def fields_of_xml(xml: str, where: str) -> dict[str, str]:
@@ -155,12 +157,12 @@ class _Reader:
 
 
 def _once(fields: Iterable[tuple[str, str]], where: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for name, text in fields:
-        if name in found:
+        if name in unique:
             raise DataError(f"{where}: answers {_short(name)} twice")
-        found[name] = text
-    return found
+        unique[name] = text
+    return unique
 
 
 def _seconds(text: str) -> float:
@@ -177,7 +179,7 @@ def _order(text: str) -> str:
     Whoever sends another order changes where a candidate is said to have stood, and no answer.
     """
     numbers = text.split(" ") if text else []
-    right = all(_NUMBER.fullmatch(one) for one in numbers)
+    right = all(_NUMBER.fullmatch(number) for number in numbers)
     if right and (len(numbers) < 2 or sorted(map(int, numbers)) == [*range(1, len(numbers) + 1)]):
         return text
     return UNKNOWN
@@ -195,15 +197,15 @@ def _short(text: str) -> str:
 STATES: dict[str, State] = {"Submitted": "submitted", "Approved": "approved", "Rejected": "rejected"}
 
 
-def submission_of(one: dict[str, Any], bonuses: Sequence[int]) -> Submission:
+def submission_of(assignment: dict[str, Any], bonuses: Sequence[int]) -> Submission:
     """An assignment as the API gives it, with the cents of bonuses that were paid for it."""
-    at = one.get("SubmitTime")
-    seconds = (at - one["AcceptTime"]).total_seconds() if at and one.get("AcceptTime") else float("nan")
+    at = assignment.get("SubmitTime")
+    seconds = (at - assignment["AcceptTime"]).total_seconds() if at and assignment.get("AcceptTime") else float("nan")
     return Submission(
-        one["AssignmentId"],
-        one["HITId"],
-        one["WorkerId"],
-        STATES[one["AssignmentStatus"]],
+        assignment["AssignmentId"],
+        assignment["HITId"],
+        assignment["WorkerId"],
+        STATES[assignment["AssignmentStatus"]],
         seconds,
         at.astimezone(UTC) if at else None,
         tuple(bonuses),

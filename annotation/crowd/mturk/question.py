@@ -33,7 +33,9 @@ def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> 
     Raises StudyError where it is larger than MTurk allows, and for a question called like another field of the form.
     """
     taken = (COMMENT, SECONDS, DISCARDED, *((ORDER, TURN) if drawing_of(study, offer.pairs) else ()))
-    if name := next((one.name for one in rubric.asked_questions(offer.batch.pool) if one.name in taken), ""):
+    if name := next(
+        (question.name for question in rubric.asked_questions(offer.batch.pool) if question.name in taken), ""
+    ):
         raise StudyError(
             f"{study.file}: question {name!r}: MTurk's page sends something else back by this name; give the question,"
             " or the task that it is called after, another"
@@ -63,7 +65,7 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
     pool = rubric.pool(batch.pool)
     questions, drawing = _questions(rubric, batch.pool, language), drawing_of(study, offer.pairs)
     words = rating_words(language, of_pairs=not rubric.fields.shown)
-    if any(one["kind"] == "rating" for one in questions):  # its points are the keys
+    if any(question["kind"] == "rating" for question in questions):  # its points are the keys
         words = {**words, "keyboard": rating_words(language)["keyboard"]}
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(
@@ -76,7 +78,7 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
         title=worded(pool.title, language),
         guidelines=[worded(pool.asked, language), worded(rubric.guidelines, language)],
         # Questions about one candidate each are explained once.
-        questions=[one for one in questions if not drawing or one["name"] not in drawing.questions[1:]],
+        questions=[question for question in questions if not drawing or question["name"] not in drawing.questions[1:]],
         examples=examples_html(study, rubric, batch.queue),
         consent=consent_of(study.crowd, language),
         contact=study.crowd.contact,
@@ -88,13 +90,13 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
 
 
 def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]:
-    found = []
+    questions = []
     for question in rubric.asked_questions(pool):
         hint, options = rubric.meaning(pool, question, language)
-        asked = question.asked(rubric.scale)
+        scale = question.asked(rubric.scale)
         words = {"name": question.name, "title": worded(question.title, language), "hint": hint}
-        found.append({**words, "kind": asked.kind, "required": asked.required, "points": list(options.items())})
-    return found
+        questions.append({**words, "kind": scale.kind, "required": scale.required, "points": list(options.items())})
+    return questions
 
 
 def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict[str, str]) -> dict[str, Any]:
@@ -102,7 +104,7 @@ def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict
     batch = offer.batch
     titles = rubric.field_titles(batch.pool, language, batch.language, batch.output_language)
     codes = {name: batch.output_language if name in SECOND else batch.language for name in titles}
-    asked = {
+    instruction = {
         "asked": {
             "title": worded(rubric.fields.asked, language),
             "text": worded(rubric.pool(batch.pool).asked, language),
@@ -114,13 +116,13 @@ def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict
         "study": study.name,
         "batch": batch.batch_id,
         "words": words,
-        **(asked if not rubric.fields.shown else {}),
+        **(instruction if not rubric.fields.shown else {}),
         "comment": {"title": worded(rubric.comment, language), "most": COMMENT_LENGTH},
         "questions": _questions(rubric, batch.pool, language),
         "texts": [
             {"title": title, "lang": codes[name], "dir": direction(codes[name])} for name, title in titles.items()
         ],
-        "pairs": [{"id": pair.pair_id, "texts": [one.value for one in fields_of(pair)]} for pair in offer.pairs],
+        "pairs": [{"id": pair.pair_id, "texts": [field.value for field in fields_of(pair)]} for pair in offer.pairs],
     }
 
 
@@ -128,13 +130,13 @@ def _drawn(drawing: OrderDrawing | None, offer: Offer) -> dict[str, Any]:
     """What the page draws for each assignment: the order of the items, and of the candidates of each."""
     if drawing is None:
         return {}
-    names = [one.name for one in fields_of(offer.pairs[0])]
-    said = {"seed": drawing.seed, "questions": drawing.questions, "options": drawing.options}
+    names = [field.name for field in fields_of(offer.pairs[0])]
+    drawn = {"seed": drawing.seed, "questions": drawing.questions, "options": drawing.options}
     groups = [(drawing.groups or {}).get(pair.pair_id, "") for pair in offer.pairs]
-    return {"drawn": {**said, "field": names.index(FIELD) if drawing.number else -1, "groups": groups}}
+    return {"drawn": {**drawn, "field": names.index(FIELD) if drawing.number else -1, "groups": groups}}
 
 
 def _json(data: dict[str, Any]) -> str:
     """JSON that can stand in a script element and in XML as it is; letters stay as they are, which keeps it small."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

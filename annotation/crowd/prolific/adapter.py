@@ -74,13 +74,13 @@ class Prolific:
         return available if isinstance(available, int) else None
 
     def _balance(self) -> dict[str, Any]:
-        found = self._api.get(f"workspaces/{self._workspace}/balance/")
-        if found.get("currency_code") != CURRENCY:
+        balance = self._api.get(f"workspaces/{self._workspace}/balance/")
+        if balance.get("currency_code") != CURRENCY:
             raise ServiceError(
-                f"the Prolific workspace pays in {shortened(found.get('currency_code'))}, the study plans in dollars;"
+                f"the Prolific workspace pays in {shortened(balance.get('currency_code'))}, the study plans in dollars;"
                 f" use a workspace in {CURRENCY} and name a project of it in {PROJECT_VARIABLE}"
             )
-        return found
+        return balance
 
     @cached_property
     def _project(self) -> str:
@@ -91,30 +91,30 @@ class Prolific:
         """The workspace that pays: the project's, or the only one."""
         if self._project:
             return str(self._api.get(f"projects/{self._project}/").get("workspace"))
-        own = [str(item.get("id")) for item in self._api.pages("workspaces/")]
-        if len(own) != 1:
+        workspaces = [str(item.get("id")) for item in self._api.pages("workspaces/")]
+        if len(workspaces) != 1:
             raise ServiceError(
-                f"the Prolific account has {len(own)} workspaces; say which one pays by a project's id in"
+                f"the Prolific account has {len(workspaces)} workspaces; say which one pays by a project's id in"
                 f" {PROJECT_VARIABLE}"
             )
-        return own[0]
+        return workspaces[0]
 
     @cached_property
     def _group(self) -> str:
         """The participants who may take no other batch of this study in this mode."""
         name = f"Plumbline {self._study.name} ({self.mode}): no more batches"
 
-        def there() -> list[str]:
+        def ids_there() -> list[str]:
             groups = self._api.pages("participant-groups/", {"workspace_id": self._workspace})
             return sorted(str(item["id"]) for item in groups if item.get("name") == name)
 
-        if not there():
+        if not ids_there():
             self._api.change("POST", "participant-groups/", {"name": name, "workspace_id": self._workspace})
         # A crash can leave two: all runs take the first.
-        found = there()
-        if not found:
+        group_ids = ids_there()
+        if not group_ids:
             raise ServiceError("Prolific does not list the participant group that was just made; run again")
-        return found[0]
+        return group_ids[0]
 
     # Offers
 
@@ -129,10 +129,10 @@ class Prolific:
         except StudyError as error:  # nothing was offered: the intention must not wait for an answer
             raise RefusedError(str(error)) from None
         room = self._rooms.open(offer)
-        made = self._api.change(
+        answer = self._api.change(
             "POST", "studies/", study_body(self._study, offer, room, token, wanted, self._project or None)
         )
-        posted_id = made.get("id")
+        posted_id = answer.get("id")
         if not isinstance(posted_id, str):
             raise UncertainError("Prolific did not say which study it made; run again")
         self._rooms.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
@@ -146,11 +146,11 @@ class Prolific:
     @cached_property
     def _choices(self) -> dict[str, dict[str, str]]:
         """The labels of each filter's choices, by filter and choice."""
-        found = {}
+        choices = {}
         for item in self._api.get("filters/").get("results") or []:
             if isinstance(item, dict) and isinstance(item.get("choices"), dict):
-                found[str(item.get("filter_id"))] = {str(key): str(label) for key, label in item["choices"].items()}
-        return found
+                choices[str(item.get("filter_id"))] = {str(key): str(label) for key, label in item["choices"].items()}
+        return choices
 
     def _publish(self, posted_id: str) -> None:
         """Publish a draft, in live mode; nothing where it is published."""
@@ -162,13 +162,13 @@ class Prolific:
             if self._study_at(posted_id)["status"] == "UNPUBLISHED":
                 raise
 
-    def found_posted(self, token: str) -> str | None:
+    def find_posted(self, token: str) -> str | None:
         """The study with this token; it is published now if a crash left it as a draft."""
-        own = [item for item in self._api.pages("studies/") if item.get("internal_name") == token]
-        if not own:
+        studies = [item for item in self._api.pages("studies/") if item.get("internal_name") == token]
+        if not studies:
             return None
         # A published one goes before drafts; of drafts all runs take the first.
-        posted_id = str(min(own, key=lambda item: (item.get("status") == "UNPUBLISHED", str(item["id"])))["id"])
+        posted_id = str(min(studies, key=lambda item: (item.get("status") == "UNPUBLISHED", str(item["id"])))["id"])
         self._publish(posted_id)
         return posted_id
 
@@ -183,7 +183,8 @@ class Prolific:
         """A study as it is now; Prolific's do not end by themselves."""
         study = self._study_at(posted_id)
         is_open = study["status"] in RUNNING or (
-            study["status"] != "UNPUBLISHED" and any(one.state == "working" for one in self.submissions(posted_id))
+            study["status"] != "UNPUBLISHED"
+            and any(submission.state == "working" for submission in self.submissions(posted_id))
         )
         return PlatformOffer(posted_id, int(study["total_available_places"]), None, is_open)
 
@@ -195,7 +196,7 @@ class Prolific:
         Prolific is told. RefusedError for a study that was stopped, which is final there.
         """
         study = before = self._study_at(posted_id)
-        states = [one.state for one in self.submissions(posted_id)]
+        states = [submission.state for submission in self.submissions(posted_id)]
         rejected, valid = states.count("rejected"), sum(state not in ("rejected", "returned") for state in states)
         if int(study["total_available_places"]) < places - rejected:
             self._api.change("PATCH", f"studies/{posted_id}/", {"total_available_places": places - rejected})
@@ -216,10 +217,10 @@ class Prolific:
             self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "STOP"})
 
     def _study_at(self, posted_id: str) -> dict[str, Any]:
-        found = self._api.get(f"studies/{posted_id}/")
-        if not isinstance(found.get("status"), str) or not isinstance(found.get("total_available_places"), int):
+        answer = self._api.get(f"studies/{posted_id}/")
+        if not isinstance(answer.get("status"), str) or not isinstance(answer.get("total_available_places"), int):
             raise ServiceError("Prolific does not say how a study stands; run again later")
-        return {**found, "status": plain(found["status"])}
+        return {**answer, "status": plain(answer["status"])}
 
     # Submissions
 
@@ -230,8 +231,8 @@ class Prolific:
 
     def submission(self, submission_id: str) -> Submission:
         """One submission as it is now."""
-        found = self._api.get(f"submissions/{submission_id}/")
-        return submission_of(found, str(found.get("study_id", "")))
+        answer = self._api.get(f"submissions/{submission_id}/")
+        return submission_of(answer, str(answer.get("study_id", "")))
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
         """What the participant answered in our Argilla."""
@@ -268,17 +269,17 @@ class Prolific:
         """Pay a bonus, in two steps; Prolific knows neither tokens nor reasons."""
         line = f"{submission.submission_id},{cents // 100}.{cents % 100:02d}"
         # What is set up and never paid costs nothing, so this step may happen twice.
-        made = self._api.harmless(
+        payment = self._api.harmless(
             "submissions/bonus-payments/", {"study_id": submission.posted_id, "csv_bonuses": line}
         )
-        if made.get("amount") != cents or not made.get("id"):
+        if payment.get("amount") != cents or not payment.get("id"):
             raise RefusedError(
-                f"Prolific would pay a bonus of {shortened(made.get('amount'))} cents instead of {cents}; nothing was"
-                " paid: its way of writing amounts has changed, and this program must follow"
+                f"Prolific would pay a bonus of {shortened(payment.get('amount'))} cents instead of {cents}; nothing"
+                " was paid: its way of writing amounts has changed, and this program must follow"
             )
-        self._api.change("POST", f"bulk-bonus-payments/{made['id']}/pay/")
+        self._api.change("POST", f"bulk-bonus-payments/{payment['id']}/pay/")
 
-    def found_bonus(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
+    def is_bonus_paid(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
         """Whether the submission has been paid this bonus.
 
         Prolific pays some minutes after the call, and a second call would pay twice: where none shows yet, waits for a

@@ -115,8 +115,8 @@ class Api:
                 if answer.status_code != httpx.codes.TOO_MANY_REQUESTS and not answer.is_server_error:
                     return _content(answer, method, path)
                 trouble = f"answered {answer.status_code}"
-                asked = answer.headers.get("Retry-After", "")
-                wait = float(asked) if asked.isdecimal() else wait
+                retry_after = answer.headers.get("Retry-After", "")
+                wait = float(retry_after) if retry_after.isdecimal() else wait
             if attempt < TRIES - 1:
                 self._pause(min(wait, LONGEST_PAUSE))
         raise ServiceError(f"Prolific {trouble} to {_what(method, path)}, {TRIES} times; run again later")
@@ -149,16 +149,16 @@ def _words(answer: httpx.Response) -> str:
     """Prolific's own words in one line; ids are left out, for some are people's."""
     try:
         content = answer.json()
-        said = content.get("error", content) if isinstance(content, dict) else content
-        said = said.get("detail", said) if isinstance(said, dict) else said
+        message = content.get("error", content) if isinstance(content, dict) else content
+        message = message.get("detail", message) if isinstance(message, dict) else message
     except ValueError:
-        said = answer.text
-    return shortened(said) or "no reason given"
+        message = answer.text
+    return shortened(message) or "no reason given"
 
 
-def shortened(said: object) -> str:
+def shortened(message: object) -> str:
     """What somebody said, in one short line without ids."""
-    text = " ".join(re.sub(r"[{}\[\]'\"]", " ", str(said)).split())
+    text = " ".join(re.sub(r"[{}\[\]'\"]", " ", str(message)).split())
     return re.sub(r"\b[0-9a-fA-F]{24}\b", "...", text)[:WORDS]
 
 
@@ -198,8 +198,10 @@ def submission_of(item: dict[str, Any], posted_id: str) -> Submission:
     state = STATES.get(plain(item.get("status")))
     worker = item.get("participant_id") or item.get("participant")
     if state is None or not worker:
-        said = shortened(item.get("status"))
-        raise ServiceError(f"Prolific calls a submission {said!r}, which this program does not know; nothing was done")
+        status = shortened(item.get("status"))
+        raise ServiceError(
+            f"Prolific calls a submission {status!r}, which this program does not know; nothing was done"
+        )
     begun, ended = _moment(item.get("started_at")), _moment(item.get("completed_at"))
     taken = item.get("time_taken")
     if isinstance(taken, int | float):

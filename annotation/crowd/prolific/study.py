@@ -77,10 +77,12 @@ def filters(study: Study, offer: Offer, choices: Mapping[str, Mapping[str, str]]
     crowd = crowd_with_address(study)
     readers = sorted(offer.batch.queue.languages)
     countries = dict.fromkeys(code for language in readers for code in crowd.countries_of(language))
-    there = _matching(choices.get(COUNTRY, {}), [name for code in countries for name in _country_names(code)])
-    if not there:
+    countries_offered = _matching(
+        choices.get(COUNTRY, {}), [name for code in countries for name in _country_names(code)]
+    )
+    if not countries_offered:
         raise StudyError(f"{study.file}: Prolific has none of crowd.countries ({', '.join(countries)}); name others")
-    wanted: list[dict[str, Any]] = [{"filter_id": COUNTRY, "selected_values": there}]
+    wanted: list[dict[str, Any]] = [{"filter_id": COUNTRY, "selected_values": countries_offered}]
     for language in readers:
         fluent = _matching(choices.get(FLUENT, {}), _language_names(language))
         if not fluent:
@@ -96,8 +98,8 @@ def filters(study: Study, offer: Offer, choices: Mapping[str, Mapping[str, str]]
 
 
 def _matching(choices: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    known = {_folded(label): key for key, label in choices.items()}
-    return list(dict.fromkeys(known[name] for name in names if name in known))
+    by_label = {_folded(label): key for key, label in choices.items()}
+    return list(dict.fromkeys(by_label[name] for name in names if name in by_label))
 
 
 def _country_names(code: str) -> tuple[str, ...]:

@@ -146,15 +146,15 @@ class ArgillaRooms:
         shown, questions = {pair.pair_id for pair in offer.pairs}, asked_rubric(self._study).asked(offer.batch.pool)
         tasks = isinstance(self._study.subject, HumanSubject)
         records = list(self._argilla.records(dataset.id))  # before the orders, which are known of whoever has answered
-        found, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
+        answers, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
         for record in records:
             for response in record.get("responses") or []:
                 if response["user_id"] == user and response["status"] in ("submitted", "discarded"):
                     if record["external_id"] not in shown:
                         raise DataError(f"{name}: holds an answer to a pair that the batch does not have; which study?")
-                    said = orders.said(user, record["external_id"])
-                    found.append(replace(_answer(record["external_id"], response, questions), **said))
-        return timed(found)
+                    order = orders.of_answer(user, record["external_id"])
+                    answers.append(replace(_answer(record["external_id"], response, questions), **order))
+        return timed(answers)
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
         """Note which study of Prolific a room's participants come from, and who has a submission there."""
@@ -162,11 +162,11 @@ class ArgillaRooms:
         file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         room_id = f"{batch_id}-{self._mode}"
         with changing(self._home):
-            known = read_admitted(file)
-            before = known.get(room_id, {})
+            rooms = read_admitted(file)
+            before = rooms.get(room_id, {})
             now = {"study": posted_id, "workers": sorted({*before.get("workers", ()), *pseudonyms})}
             if now != before:
-                content = {"version": VERSION, "rooms": {**known, room_id: now}}
+                content = {"version": VERSION, "rooms": {**rooms, room_id: now}}
                 write_private(file, json.dumps(content, indent=1) + "\n")
 
     def _name(self, room: Room) -> str:
@@ -260,20 +260,20 @@ def timed(answers: Sequence[Answer]) -> list[Answer]:
 
     The first has none, nor has one after a long pause: the same rule as for all other raters (`ratings.answers`).
     """
-    ordered = sorted(answers, key=lambda one: datetime.fromisoformat(one.submitted_at))
-    for place, (before, now) in enumerate(pairwise(list(ordered)), 1):
+    ordered = sorted(answers, key=lambda answer: datetime.fromisoformat(answer.submitted_at))
+    for number, (before, now) in enumerate(pairwise(list(ordered)), 1):
         taken = datetime.fromisoformat(now.submitted_at) - datetime.fromisoformat(before.submitted_at)
         if taken <= PAUSE:
-            ordered[place] = replace(now, seconds=taken.total_seconds())
+            ordered[number] = replace(now, seconds=taken.total_seconds())
     return ordered
 
 
 def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> Answer:
-    given = response.get("values") or {}
+    values = response.get("values") or {}
     return Answer(
         pair_id=pair_id,
-        values={one.name: one.kept(given.get(one.name, {}).get("value")) for one in questions},
-        comment=given.get(COMMENT, {}).get("value") or "",
+        values={question.name: question.kept(values.get(question.name, {}).get("value")) for question in questions},
+        comment=values.get(COMMENT, {}).get("value") or "",
         seconds=float("nan"),
         submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
         status=response["status"],

@@ -195,6 +195,6 @@ def test_orders_are_drawn_after_a_kill_and_unknown_where_nobody_can_say(
     options = [one["value"].removeprefix("d") for one in asked[0]["settings"]["options"] if one["value"][1:] in ids]
     (drawn,) = (" ".join(map(str, one)) for user, one in orders.entries.items() if user != owner)
     assert options != ids and drawn == " ".join(options)
-    assert orders.said(owner, pair)["order"] == " ".join(ids)  # who sees what the records keep, and is drawn nothing
-    came_after = orders.said("11111111-2222-3333-4444-555555555555", pair)
-    assert came_after == orders.said(owner, records[1]["external_id"]) == {"order": UNKNOWN}
+    assert orders.of_answer(owner, pair)["order"] == " ".join(ids)  # nothing is drawn for the owner
+    came_after = orders.of_answer("11111111-2222-3333-4444-555555555555", pair)
+    assert came_after == orders.of_answer(owner, records[1]["external_id"]) == {"order": UNKNOWN}

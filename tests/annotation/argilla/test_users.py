@@ -117,7 +117,7 @@ def test_an_account_with_answers_is_removed_only_by_force(argilla: Argilla, home
     argilla.request("POST", f"{path}/questions", json={"name": "q", "title": "q", "required": True, "settings": rating})
     argilla.request("PUT", f"{path}/publish")
     argilla.request("POST", f"{path}/records/bulk", json={"items": [{"fields": {"t": str(i)}} for i in range(2)]})
-    user = accounts.found(reached, "busy")
+    user = accounts.account_of(reached, "busy")
     argilla.request("POST", f"/workspaces/{workspace['id']}/users", json={"user_id": user["id"]})
     for status, record in zip(("submitted", "draft"), argilla.records(dataset["id"]), strict=True):
         body = {"status": status, "values": {"q": {"value": 1}}}

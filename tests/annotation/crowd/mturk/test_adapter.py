@@ -95,8 +95,8 @@ def test_every_page_of_a_list_is_read(variant: Variant) -> None:
             platform.bonus(platform.submission(key), 10, "thanks", f"b{key}")
         assert [one.submission_id for one in platform.submissions(hits[0])] == done
         assert all(one.bonuses == (10,) for one in platform.submissions(hits[0]))
-        assert [platform.found_posted(f"t{n}") for n in range(5)] == hits
-        assert platform.found_posted("other") is None
+        assert [platform.find_posted(f"t{n}") for n in range(5)] == hits
+        assert platform.find_posted("other") is None
 
 
 @pytest.mark.parametrize("mode", ["live", "sandbox"])
@@ -181,7 +181,7 @@ def test_no_hit_is_made_twice(study: Study, site: MTurkSite, fault: Fault, retri
         assert not isinstance(caught.value, RefusedError)
         hit = platform.post(offer, "t")
     assert list(site.hits) == [hit]
-    assert platform.found_posted("t") == hit
+    assert platform.find_posted("t") == hit
 
 
 def test_a_hit_that_lists_do_not_show_yet_is_known_by_its_token(variant: Variant) -> None:
@@ -189,11 +189,11 @@ def test_a_hit_that_lists_do_not_show_yet_is_known_by_its_token(variant: Variant
     with MTurkSite(lag=2) as site:
         platform = mturk(study, site)
         hit = platform.post(make_offer(), "t")
-        assert platform.found_posted("t") is None
+        assert platform.find_posted("t") is None
         assert platform.post(make_offer(), "t") == hit
-        assert platform.found_posted("t") is None
+        assert platform.find_posted("t") is None
         site.forget_tokens()  # after 24 hours
-        assert platform.found_posted("t") == hit
+        assert platform.find_posted("t") == hit
         assert list(site.hits) == [hit]
 
 
@@ -203,7 +203,7 @@ def test_no_bonus_is_paid_twice(study: Study, site: MTurkSite, retries: int) -> 
     hit = platform.post(make_offer(), "t")
     key = site.work(hit, "W1")
     one = platform.submission(key)
-    assert not platform.found_bonus(one, 35, "longer", "b")
+    assert not platform.is_bonus_paid(one, 35, "longer", "b")
     site.fault = once("SendBonus", "after", "drop")
     if retries:
         platform.bonus(one, 35, "longer", "b")
@@ -212,8 +212,8 @@ def test_no_bonus_is_paid_twice(study: Study, site: MTurkSite, retries: int) -> 
             platform.bonus(one, 35, "longer", "b")
     platform.bonus(one, 35, "longer", "b")
     assert site.paid["W1", key] == [35]
-    assert platform.found_bonus(one, 35, "longer", "b")
-    assert not platform.found_bonus(one, 36, "longer", "c")
+    assert platform.is_bonus_paid(one, 35, "longer", "b")
+    assert not platform.is_bonus_paid(one, 36, "longer", "c")
     platform.bonus(one, 35, "longer", "other")  # another token is another bonus
     assert site.paid["W1", key] == [35, 35]
 
@@ -254,7 +254,7 @@ def test_a_refusal_at_the_second_try_is_uncertain(study: Study, site: MTurkSite)
     with pytest.raises(RefusedError, match="not allowed"):
         platform.bonus(one, 35, "longer", "b")
     site.shut = None
-    assert platform.found_bonus(one, 35, "longer", "b")
+    assert platform.is_bonus_paid(one, 35, "longer", "b")
 
 
 # Extending and closing
@@ -480,14 +480,14 @@ def test_faults_anywhere_end_in_the_same(study: Study, site: MTurkSite, moment: 
 
     platform, offer = mturk(study, site), make_offer()
     site.fault = fails_once
-    hit = insist(lambda: platform.found_posted("t") or platform.post(offer, "t"))
+    hit = insist(lambda: platform.find_posted("t") or platform.post(offer, "t"))
     insist(lambda: platform.extend(hit, places=4, token="x"))
     key = site.work(hit, "W1")
     (one,) = insist(lambda: list(platform.submissions(hit)))
     assert len(insist(lambda: platform.answers(one, offer))) == len(TEXTS)
     insist(lambda: platform.approve(one))
     insist(lambda: platform.bonus(one, 7, "r", "b"))
-    assert insist(lambda: platform.found_bonus(one, 7, "r", "b"))
+    assert insist(lambda: platform.is_bonus_paid(one, 7, "r", "b"))
     insist(lambda: platform.keep_out("W1"))
     insist(lambda: platform.close(hit))
     insist(platform.balance)

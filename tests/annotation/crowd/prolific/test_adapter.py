@@ -119,7 +119,7 @@ def test_in_the_sandbox_nothing_is_ever_published(study: Study, site: Site) -> N
     sandbox.prepare()
     posted_id = sandbox.post(offer(), TOKEN)
     sandbox.extend(posted_id, places=5, token=TOKEN)
-    assert sandbox.found_posted(TOKEN) == posted_id
+    assert sandbox.find_posted(TOKEN) == posted_id
     sandbox.close(posted_id)
     assert site.studies[posted_id]["status"] == "UNPUBLISHED"
     assert "transition_study" not in site.calls
@@ -136,11 +136,11 @@ def test_a_study_is_published_once_wherever_posting_breaks_off(
     site.fault = once(operation, moment, what)
     with pytest.raises(UncertainError):
         live.post(offer(), TOKEN)
-    found = live.found_posted(TOKEN)
+    found = live.find_posted(TOKEN)
     assert (found is None) == (operation == "create_study" and moment == "before")
     posted_id = found or live.post(offer(), TOKEN)
     assert [one["status"] for one in site.studies.values()] == ["ACTIVE"]
-    assert live.found_posted(TOKEN) == posted_id
+    assert live.find_posted(TOKEN) == posted_id
 
 
 def test_of_two_drafts_of_one_token_one_is_published(study: Study, live: Prolific, site: Site) -> None:
@@ -148,16 +148,16 @@ def test_of_two_drafts_of_one_token_one_is_published(study: Study, live: Prolifi
         site.fault = once("transition_study", "before", "drop")
         with pytest.raises(UncertainError):
             live.post(offer(), TOKEN)
-    found = [open_on(site, study).found_posted(TOKEN) for _ in range(2)]
+    found = [open_on(site, study).find_posted(TOKEN) for _ in range(2)]
     assert len(set(found)) == 1
     assert sorted(one["status"] for one in site.studies.values()) == ["ACTIVE", "UNPUBLISHED"]
-    assert live.found_posted("f" * 64) is None
+    assert live.find_posted("f" * 64) is None
 
 
 def test_every_page_of_studies_and_submissions_is_read(live: Prolific, site: Site) -> None:
     site.page = 2
     ids = [live.post(offer(places=5), f"{number:064}") for number in range(5)]
-    assert [live.found_posted(f"{number:064}") for number in range(5)] == ids
+    assert [live.find_posted(f"{number:064}") for number in range(5)] == ids
     works = [site.join(ids[0], f"{number:024x}") for number in range(5)]
     for work, status in zip(works[1:], ["AWAITING REVIEW", "RETURNED", "TIMED-OUT", "SCREENED OUT"], strict=True):
         site.leave(work, status)
@@ -272,14 +272,14 @@ def test_a_bonus_is_paid_once_wherever_paying_breaks_off(
     if operation == "pay_bonus":
         with pytest.raises(UncertainError):
             live.bonus(submission, 105, "long", TOKEN)
-        found = live.found_bonus(submission, 105, "long", TOKEN)
+        found = live.is_bonus_paid(submission, 105, "long", TOKEN)
         assert found == (moment == "after")
         if not found:
             assert sum(site.pauses) == 900  # a quarter of an hour, in which Prolific may still pay
             live.bonus(submission, 105, "long", TOKEN)
     else:  # what is only set up is tried again by itself
         live.bonus(submission, 105, "long", TOKEN)
-    assert live.found_bonus(submission, 105, "long", TOKEN)
+    assert live.is_bonus_paid(submission, 105, "long", TOKEN)
     assert dict(site.bonuses) == {(PID, work): [105]}
 
 
