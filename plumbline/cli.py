@@ -87,7 +87,7 @@ def run(main: Callable[[], int | None]) -> None:
         where = f" ({error.filename})" if error.filename else ""
         status = _complain(f"{error.strerror}{where}; make room or change the folder, then run again", 2)
     finally:
-        interrupt.end(said=status != 0)
+        interrupt.end(explained=status != 0)
     sys.exit(status)
 
 

@@ -141,4 +141,4 @@ def by_name() -> bool:
 
 def as_called(text: str) -> str:
     """A text with the commands in it as the user calls them: `plumbline sample` who has called `plumbline`."""
-    return _SPELLING.sub(lambda found: _BY_SPELLING[found[0]], text) if by_name() else text
+    return _SPELLING.sub(lambda spelling: _BY_SPELLING[spelling[0]], text) if by_name() else text

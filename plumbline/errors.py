@@ -50,10 +50,10 @@ class TextUnansweredError(TextFailedError):
     """One text got no answer this time (time-outs, overload); the next run asks for it again."""
 
 
-def nearest(name: str, known: list[str]) -> str:
+def nearest(name: str, names: list[str]) -> str:
     """A hint for a wrong name: the nearest known one, or all of them where none is near."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names)}"
 
 
 def is_full(error: BaseException) -> bool:

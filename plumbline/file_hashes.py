@@ -40,14 +40,14 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return {}
 
 
-def write_sealed(path: Path, found: dict[str, Any]) -> None:
+def write_sealed(path: Path, facts: dict[str, Any]) -> None:
     """Write plain values that may be found out again at any time, where there is a place to."""
     with contextlib.suppress(OSError, UnicodeEncodeError):  # the latter: a file's name that is no text
-        write_json(path, {"sha256": _seal(found), "found": found})
+        write_json(path, {"sha256": _seal(facts), "found": facts})
 
 
-def _seal(found: dict[str, Any]) -> str:
-    return hashlib.sha256(json_bytes(found)).hexdigest()
+def _seal(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json_bytes(facts)).hexdigest()
 
 
 class FactCache:
@@ -163,6 +163,6 @@ def _kept() -> dict[str, list[object]]:
     return read_sealed(cache_file())
 
 
-def _keep(kept: dict[str, list[object]]) -> None:
+def _keep(hashes: dict[str, list[object]]) -> None:
     """Remember it, where there is a place to; the file is read again otherwise."""
-    write_sealed(cache_file(), dict(list(kept.items())[-_MOST:]))
+    write_sealed(cache_file(), dict(list(hashes.items())[-_MOST:]))

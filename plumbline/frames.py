@@ -24,8 +24,8 @@ def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     if columns and frame.columns.nlevels > 1:
         raise ValueError(f"{what}: the columns have {frame.columns.nlevels} levels; one is needed")
     if missing := [name for name in columns if name not in frame]:
-        there = ", ".join(map(str, frame.columns)) or "none"
-        raise ValueError(f"{what} lack the column {missing[0]!r}; needed are {', '.join(columns)}, there are {there}")
+        present = ", ".join(map(str, frame.columns)) or "none"
+        raise ValueError(f"{what} lack the column {missing[0]!r}; needed are {', '.join(columns)}, there are {present}")
     if double := [name for name in columns if (frame.columns == name).sum() > 1]:
         raise ValueError(f"{what}: there is more than one column {double[0]!r}")
 

@@ -173,11 +173,11 @@ class KeyedTable:
         """The row of each key; -1 where it has none that counts."""
         if not self._rows or not len(keys):
             return np.full(len(keys), -1)
-        known = np.memmap(self._index, "S16", "r", 0, (self._rows,))
+        sorted_keys = np.memmap(self._index, "S16", "r", 0, (self._rows,))
         places = np.memmap(self._index, np.int64, "r", 16 * self._rows, (self._rows,))
         wanted = packed(keys, str(self._path))
-        at = np.minimum(np.searchsorted(known, wanted), self._rows - 1)
-        return np.where(known[at] == wanted, places[at], -1)
+        at = np.minimum(np.searchsorted(sorted_keys, wanted), self._rows - 1)
+        return np.where(sorted_keys[at] == wanted, places[at], -1)
 
     def rows(self, rows: NDArray[np.int64], columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
         """These rows in pieces, in the file's order: the places in `rows` that a piece has, and the piece."""

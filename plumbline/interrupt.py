@@ -57,10 +57,10 @@ def leave_at_once() -> None:
         signal.signal(signal.SIGINT, _leave)
 
 
-def end(*, said: bool) -> None:
-    """The command has ended, and has `said` why if it failed: an interrupt while Python clears up ends it at once."""
+def end(*, explained: bool) -> None:
+    """The command has ended, and has `explained` a failure: an interrupt while Python clears up ends it at once."""
     if _state["command"]:
-        signal.signal(signal.SIGINT, _leave_silently if said else _leave)
+        signal.signal(signal.SIGINT, _leave_silently if explained else _leave)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

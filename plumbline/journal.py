@@ -100,15 +100,15 @@ class Journal:
                 file.seek(offset)
                 yield record.model_validate_json(file.readline())
 
-    def take_over(self, other: Path) -> None:
+    def take_over(self, path: Path) -> None:
         """Append the lines of another journal, and delete it. A kill in between leaves them in both."""
         self.close()
-        with self.path.open("ab") as file, other.open("rb") as lines:
+        with self.path.open("ab") as file, path.open("rb") as lines:
             _end_last_line(file, self.path)
             shutil.copyfileobj(lines, file)
             file.flush()
             os.fsync(file.fileno())
-        other.unlink()
+        path.unlink()
 
     def close(self) -> None:
         """Close the file; what it holds stays."""

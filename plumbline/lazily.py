@@ -24,10 +24,10 @@ def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[
     return get, lambda: sorted({*vars(sys.modules[package]), *home})
 
 
-def _of_others(error: ModuleNotFoundError, asked: str, module: str) -> Exception:
+def _of_others(error: ModuleNotFoundError, name: str, module: str) -> Exception:
     from plumbline.interrupt import PACKAGES  # noqa: PLC0415 (only where something fails)
     from plumbline.resources import missing  # noqa: PLC0415
 
     of = module.partition(".")[0]
     ours = (error.name or "").partition(".")[0] in ("", *PACKAGES)
-    return error if ours else missing(asked, error, of if of != "plumbline" else "")
+    return error if ours else missing(name, error, of if of != "plumbline" else "")

@@ -144,8 +144,8 @@ def refuse_unnoted(study: Study, name: str) -> None:
     _refuse_unnoted(study, name, read_manifest(study).get("kept", {}))
 
 
-def _refuse_unnoted(study: Study, name: str, kept: Mapping[str, list[str]]) -> None:
-    if (study.folder / name).exists() and name not in kept:
+def _refuse_unnoted(study: Study, name: str, hashes: Mapping[str, list[str]]) -> None:
+    if (study.folder / name).exists() and name not in hashes:
         path = study.folder / "manifest.json"
         what = f"knows nothing of {name} (another copy's?)" if path.exists() else f"is gone, and {name} is there"
         raise DataError(f"{path} {what}; bring it back from a copy: {_SHOWS}")
@@ -177,9 +177,9 @@ def write_kept_table(study: Study, name: str, rows: Iterable[Record] | pd.DataFr
     """
     path, new = study.folder / name, ""
 
-    def noted(made: Path) -> bool:
+    def noted(temporary: Path) -> bool:
         nonlocal new
-        before, new = _table_content(path), file_hash(made)
+        before, new = _table_content(path), file_hash(temporary)
         if before == new and read_manifest(study).get("kept", {}).get(name) == [new]:
             return False
         _note_kept(study, name, [before, new])
@@ -244,8 +244,8 @@ def _content(path: Path) -> str:
     return _identity(read_json(path, "the command that made it")) if path.exists() else ""
 
 
-def _identity(said: Any) -> str:
-    return identity("kept-v1", said)
+def _identity(content: Any) -> str:
+    return identity("kept-v1", content)
 
 
 @contextlib.contextmanager

@@ -116,18 +116,20 @@ def read_rates(study: Study) -> list[Rate]:
     return rates
 
 
-def hours(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> tuple[dict[str, float], float, list[str]]:
+def hours(
+    rates: Collection[Rate], remaining: Mapping[str, tuple[str, int]]
+) -> tuple[dict[str, float], float, list[str]]:
     """What is left, by measured rates: GPU hours by kind of GPU, hours without a GPU of ours, and what is not measured.
 
-    `left` are for each work, by the name that it is told by, its identity and the characters of the texts that are
+    `remaining` are for each work, by the name that it is told by, its identity and the characters of the texts that are
     left. Time goes by characters, whatever the texts' lengths; of several kinds of GPU that were measured the last one
     counts.
     """
     by_gpu: dict[str, float] = {}
     alone, unmeasured = 0.0, []
-    for name, (identity, characters) in left.items():
+    for name, (identity, characters) in remaining.items():
         same = [rate for rate in rates if rate.identity == identity]
-        last = max(same, key=lambda one: one.finished_at, default=None)
+        last = max(same, key=lambda rate: rate.finished_at, default=None)
         alike = [rate for rate in same if last and rate.gpu == last.gpu]
         measured = sum(rate.characters for rate in alike)
         if last is None:
@@ -140,9 +142,9 @@ def hours(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> tuple
     return by_gpu, alone, unmeasured
 
 
-def in_words(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> str:
+def in_words(rates: Collection[Rate], remaining: Mapping[str, tuple[str, int]]) -> str:
     """What `hours` says of what is left."""
-    by_gpu, alone, unmeasured = hours(rates, left)
+    by_gpu, alone, unmeasured = hours(rates, remaining)
     parts = [f"{_amount(number)} GPU hours ({gpu})" for gpu, number in by_gpu.items()]
     if alone:
         parts.append(f"{_amount(alone)} hours with no GPU of this machine")

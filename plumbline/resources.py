@@ -69,6 +69,6 @@ def requirements(extras: str) -> list[str]:
     return needs
 
 
-def missing(asked: str, error: ModuleNotFoundError, extras: str) -> StudyError:
+def missing(feature: str, error: ModuleNotFoundError, extras: str) -> StudyError:
     """What is said where something that was asked for needs a package that is not installed."""
-    return StudyError(f"{asked} needs {error.name}: {installing(extras)}")
+    return StudyError(f"{feature} needs {error.name}: {installing(extras)}")

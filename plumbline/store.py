@@ -191,7 +191,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def json_bytes(value: Any) -> bytes:
     """What `write_json` writes."""
-    plain = lambda one: json.loads(one.model_dump_json()) if isinstance(one, BaseModel) else str(one)  # noqa: E731
+    plain = lambda item: json.loads(item.model_dump_json()) if isinstance(item, BaseModel) else str(item)  # noqa: E731
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=plain).encode() + b"\n"
 
 
@@ -308,10 +308,10 @@ def native_file(path: Path) -> pa.NativeFile:
 
 def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
     """The part of a record's schema that is asked for, in the record's order; what has no default must be there."""
-    schema, there = arrow_schema(record), file.schema_arrow.names
-    if len(set(there)) < len(there):
+    schema, present = arrow_schema(record), file.schema_arrow.names
+    if len(set(present)) < len(present):
         raise DataError(f"{path} has two columns of one name; delete it and run `{made_by}` again")
-    missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in there]
+    missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in present]
     if missing:
         raise DataError(f"{path} lacks column {missing[0]!r}; it is of another version: run `{made_by}` again")
     return pa.schema([schema.field(name) for name in columns]) if columns else schema

@@ -73,6 +73,6 @@ class Axes:
         return self.shown == AXES
 
 
-def _first(known: Iterable[str], names: Iterable[str]) -> list[str]:
+def _first(order: Iterable[str], names: Iterable[str]) -> list[str]:
     columns = dict.fromkeys(names)
-    return [*(name for name in known if name in columns), *(name for name in columns if name not in set(known))]
+    return [*(name for name in order if name in columns), *(name for name in columns if name not in set(order))]

@@ -83,7 +83,7 @@ def readable(text: str) -> str:
 
 def printable(text: str) -> str:
     """A text that cannot steer a terminal: what would is written out as a code; line breaks and tabs stay."""
-    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _STEERING.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def printable_line(text: str) -> str:
