@@ -141,7 +141,7 @@ class _ModelScheduler:
         for run in self.runs:
             ready = [worker for worker in run.workers if worker.ready]
             while ready:
-                worker = min(ready, key=lambda one: len(one.in_flight))
+                worker = min(ready, key=lambda worker: len(worker.in_flight))
                 shard = run.shards.next(len(run.workers)) if len(worker.in_flight) < IN_FLIGHT else None
                 if shard is None:
                     break
@@ -156,7 +156,7 @@ class _ModelScheduler:
         for scorer in [one for one in self._scoring if one.run is None]:
             runs = [run for run in self.runs if run.facts is not None and run.todo and run.workers]
             if runs:
-                run = min(runs, key=lambda one: one.pieces_in_flight)
+                run = min(runs, key=lambda worker: worker.pieces_in_flight)
                 self._calls[scorer.begin(run)] = partial(self._stepped, scorer)
 
     def _loaded(self, worker: EncodingHandle, call: Any) -> None:

@@ -61,14 +61,14 @@ class Guess:
         return tuple(dict.fromkeys(self.columns[name] for name in ("sentence1", "text") if name in self.columns))
 
 
-def guess(frame: pd.DataFrame, given: Mapping[str, str], path: Path) -> Guess:
-    """What the file's columns are for; `given` are those that the user named. Raises DataError where it is unclear."""
+def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
+    """What the file's columns are for; `named` are those that the user named. Raises DataError where it is unclear."""
     header = [str(name) for name in frame.columns]
-    columns = dict(given)
+    columns = dict(named)
     for what, names in NAMES.items():
-        found = [name for name in header if name.strip().lower() in names and name not in columns.values()]
-        if what not in columns and found:
-            columns[what] = min(found, key=lambda name: names.index(name.strip().lower()))
+        matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
+        if what not in columns and matches:
+            columns[what] = min(matches, key=lambda name: names.index(name.strip().lower()))
     has = set(columns)
     if {"sentence1", "sentence2"} <= has:
         needed = ("sentence1", "sentence2")
@@ -78,13 +78,15 @@ def guess(frame: pd.DataFrame, given: Mapping[str, str], path: Path) -> Guess:
             return _guessed(columns, (*needed, "label"), "pair_classification", "two sentences and a label of 0 or 1")
         return _guessed(columns, needed, "bitext_mining", "two sentences that say the same")
     if "text" in has:
-        own = ("text", *(("output",) if "output" in has else ()))
+        text_columns = ("text", *(("output",) if "output" in has else ()))
         if "label" in has and {_word(cell) for cell in frame.get(columns.get("split", ""), ())} >= {"train", "test"}:
-            return _guessed(columns, (*own, "label", "split"), "classification", "texts, labels, and a train split")
+            return _guessed(
+                columns, (*text_columns, "label", "split"), "classification", "texts, labels, and a train split"
+            )
         if "label" in has:
-            return _guessed(columns, (*own, "label"), "clustering", "texts and labels")
+            return _guessed(columns, (*text_columns, "label"), "clustering", "texts and labels")
         # Each text is its own counterpart: it is to be found by its transformation.
-        return _guessed(columns, own, "bitext_mining", "texts alone: each is to be found by what became of it")
+        return _guessed(columns, text_columns, "bitext_mining", "texts alone: each is to be found by what became of it")
     listed = ", ".join(map(repr, header))
     raise DataError(
         f"{path}: no column has a name that says it holds texts; the first line has {listed[:_LISTS]}. If these are"
@@ -104,9 +106,9 @@ def _word(cell: object) -> str:
 def language_of(texts: Iterable[object], path: Path) -> str:
     """The language that the texts are in, where that is certain. Raises DataError with what to do where it is not."""
     read = [text for text in texts if isinstance(text, str) and shows(text)][:READ]
-    known = Counter(code for text in read if (code := identify(text)))
-    best, number = known.most_common(1)[0] if known else ("", 0)
-    if number >= LEAST and number >= SHARE * known.total() and 2 * known.total() >= len(read):
+    counts = Counter(code for text in read if (code := identify(text)))
+    best, number = counts.most_common(1)[0] if counts else ("", 0)
+    if number >= LEAST and number >= SHARE * counts.total() and 2 * counts.total() >= len(read):
         return best
     likely = f" (perhaps {best}, {language_name(best)})" if best else ""
     raise DataError(
@@ -115,17 +117,22 @@ def language_of(texts: Iterable[object], path: Path) -> str:
 
 
 def study_text(
-    path: Path, target: Path, name: str, found: Guess, language: str, size: tuple[int, Mapping[str, int]]
+    path: Path, target: Path, name: str, guessed: Guess, language: str, size: tuple[int, Mapping[str, int]]
 ) -> str:
     """The study as YAML, with comments that say what may be changed; `size` is of texts, and of each language."""
     here = _relative(path, target)
-    dataset = [f"name: {name}", f"task: {found.task}  # {found.why}", f"path: {_quoted(here)}", f"language: {language}"]
-    mapped = {what: column for what, column in found.columns.items() if what not in ("output", column)}
-    if found.task == "bitext_mining" and "text" in found.columns:
-        mapped = {"sentence1": found.columns["text"], "sentence2": found.columns["text"]}
+    dataset = [
+        f"name: {name}",
+        f"task: {guessed.task}  # {guessed.why}",
+        f"path: {_quoted(here)}",
+        f"language: {language}",
+    ]
+    mapped = {what: column for what, column in guessed.columns.items() if what not in ("output", column)}
+    if guessed.task == "bitext_mining" and "text" in guessed.columns:
+        mapped = {"sentence1": guessed.columns["text"], "sentence2": guessed.columns["text"]}
     if mapped:
         dataset.append(f"columns: {{{', '.join(f'{what}: {_quoted(column)}' for what, column in mapped.items())}}}")
-    if found.task in ("sts", "pair_classification", "bitext_mining", "clustering"):
+    if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering"):
         dataset.append("rows: all")
     texts, languages = size
     pairs = min(MOST, texts)
@@ -139,7 +146,7 @@ def study_text(
             f"  - {dataset[0]}",
             *(f"    {line}" for line in dataset[1:]),
             "",
-            *_transformations(here, found),
+            *_transformations(here, guessed),
             "seeds: [1337]  # one run of the random choices; HTEB has three",
             "",
             "sample:",
@@ -163,10 +170,10 @@ def study_text(
     )
 
 
-def _transformations(here: str, found: Guess) -> list[str]:
+def _transformations(here: str, guessed: Guess) -> list[str]:
     """What is done to the texts, and by what."""
-    if "output" in found.columns:
-        text, output = _quoted(found.columns["text"]), _quoted(found.columns["output"])
+    if "output" in guessed.columns:
+        text, output = _quoted(guessed.columns["text"]), _quoted(guessed.columns["output"])
         return [
             "transformations:  # the file has what became of the texts, so that no language model is asked",
             "  - name: rewritten",
@@ -209,26 +216,26 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     if target.exists():
         raise StudyError(f"{target} is there already; take it away, or name another with --study FILE or --name NAME")
     refuse_no_header(frame, path, _KNOWN)
-    found = guess(frame, dict(options.column), path)
-    for column in found.columns.values():
+    guessed = guess(frame, dict(options.column), path)
+    for column in guessed.columns.values():
         if column not in frame:
-            listed = ", ".join(repr(str(one)) for one in frame.columns)
+            listed = ", ".join(repr(str(heading)) for heading in frame.columns)
             raise DataError(f"{path}: no column {column!r}; it has {listed[:_LISTS]}")
-    sides = [frame[column] for column in found.texts]
+    sides = [frame[column] for column in guessed.texts]
     language = options.language or _most_common(frame) or language_of(pd.concat(sides), path)
-    if "-" in language and "text" in found.columns:
+    if "-" in language and "text" in guessed.columns:
         raise StudyError(f"--language: {language!r} is a pair, and {path} has single texts; give one language")
     texts = len({str(text) for side in sides for text in side})
-    languages = languages_in(frame, found.texts[0], found.task, language)
+    languages = languages_in(frame, guessed.texts[0], guessed.task, language)
     with atomic(target, public=True) as file:
-        file.write(study_text(path, target, name, found, language, (texts, languages)).encode())
+        file.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
     try:
         study = load_study(target)
         load_datasets(study)
     except BaseException:
         target.unlink()
         raise
-    return study, found, language_of_all(language, languages)
+    return study, guessed, language_of_all(language, languages)
 
 
 def main() -> int:
@@ -259,11 +266,11 @@ def main() -> int:
     parser.add_argument("--name", type=_name, metavar="NAME", help="of the study (default: the file's)")
     parser.add_argument("--study", metavar="FILE", help=f"where it is written (default: {FOLDER}/NAME.yaml)")
     options = parser.parse_args()
-    study, found, language = begin(options)
-    print(f"{', '.join(f'{what}: column {column!r}' for what, column in found.columns.items())}")
-    if not _KNOWN & {column.strip().lower() for column in found.columns.values()}:
+    study, guessed, language = begin(options)
+    print(f"{', '.join(f'{what}: column {column!r}' for what, column in guessed.columns.items())}")
+    if not _KNOWN & {column.strip().lower() for column in guessed.columns.values()}:
         print(f"the first line of {options.file} is taken for the names of its columns, and is no text of the study")
-    print(f"task: {found.task} ({found.why}); language: {language}")
+    print(f"task: {guessed.task} ({guessed.why}); language: {language}")
     print(f"-> {study.file}: read it, and change what you want otherwise")
     print(f"next: {study.command('generation.run')} --dry-run")
     return 0

@@ -54,22 +54,22 @@ def _without_thinking(text: str) -> str:
     A block runs from its tag to the first closing one, or to the end. A closing tag without an opening one (chat
     templates may open it themselves) ends a block that began with the answer.
     """
-    kept: list[str] = []
+    outside: list[str] = []
     position: int | None = 0  # where the text outside begins; None within a block
     for tag in _THINKING.finditer(text):
         closing = bool(tag[1] or tag[2])
         if closing:
             if position is not None:
-                kept.clear()
+                outside.clear()
             position = tag.end()
         elif position is not None:
-            kept.append(text[position : tag.start()])
+            outside.append(text[position : tag.start()])
             position = None
     if position == 0:
         return text
     if position is not None:
-        kept.append(text[position:])
-    return trim(" ".join(kept))  # a space, so that what stood around a block does not become a new tag
+        outside.append(text[position:])
+    return trim(" ".join(outside))  # a space, so that what stood around a block does not become a new tag
 
 
 def _without_fence(text: str) -> str:

@@ -139,7 +139,7 @@ class _TextScheduler:
         try:
             with tqdm(total=self._total, unit="text", desc="generating") as self._bar:
                 async with asyncio.TaskGroup() as self._group:
-                    beside = [self._group.create_task(one) for one in (sync_always(journals), self._look())]
+                    beside = [self._group.create_task(coroutine) for coroutine in (sync_always(journals), self._look())]
                     await self._done.wait()
                     for task in (*beside, *self._tasks):
                         task.cancel()
@@ -193,18 +193,18 @@ class _TextScheduler:
 
     def _start_worker(self, slot: Slot) -> _WorkerHandle:
         names = list(dict.fromkeys(name for name, _ in self._units))
-        made = self._ray.remote(Worker).options(**slot.options)
-        worker = _WorkerHandle(slot, made.remote(self._plan.study, names, allow_code=self._allow_code))
+        remote = self._ray.remote(Worker).options(**slot.options)
+        worker = _WorkerHandle(slot, remote.remote(self._plan.study, names, allow_code=self._allow_code))
         self._workers.append(worker)
         return worker
 
     async def _serve(self, worker: _WorkerHandle) -> NoReturn:
         """Hand texts to a worker as fast as it gives them back; raises what Ray says when it works no more."""
         at_once, gpu, versions = await worker.actor.prepare.remote(made_of(self._plan))
-        if other := other_version(versions, self._versions):
-            raise _OtherVersionError(f"node {worker.slot.address}: {other}; install the same everywhere")
+        if difference := other_version(versions, self._versions):
+            raise _OtherVersionError(f"node {worker.slot.address}: {difference}; install the same everywhere")
         worker.prepared, more, self._watch.gpu = True, 1, gpu
-        if not any(other.prepared for other in self._workers if other is not worker):
+        if not any(handle.prepared for handle in self._workers if handle is not worker):
             self._watch.start()
         self._watch.gpus += worker.slot.gpus
         while True:
@@ -214,15 +214,15 @@ class _TextScheduler:
                 await self._put_back.wait()
                 continue
             worker.call = worker.actor.exchange.remote(jobs)
-            made = await worker.call
-            self._receive(worker, made)
-            more = min(at_once, max(more, 2 * len(made)))  # what it may have made before it is handed others
+            outputs = await worker.call
+            self._receive(worker, outputs)
+            more = min(at_once, max(more, 2 * len(outputs)))  # what it may have made before it is handed others
 
-    def _receive(self, worker: _WorkerHandle, made: Sequence[TransformedText]) -> None:
+    def _receive(self, worker: _WorkerHandle, outputs: Sequence[TransformedText]) -> None:
         """Keep outputs; a unit's last one settles it."""
         worker.call = None
-        worker.received += len(made)
-        for output in made:
+        worker.received += len(outputs)
+        for output in outputs:
             del worker.in_flight[output.key]
             unit = self._units[output.transformation, output.seed]
             last = unit.add(output)

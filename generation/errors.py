@@ -50,13 +50,13 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
                 f"an output of the transformation {row['transformation']!r}, which the study does not have: its file"
                 " is damaged; delete it and generate again"
             )
-        told = kind.output_language(row["source_language"], row["language"]) in KNOWN
+        identifiable = kind.output_language(row["source_language"], row["language"]) in KNOWN
         flags = row[column]
-        return (*(flag in flags for flag in FLAGS), bool(flags), 1, told)
+        return (*(flag in flags for flag in FLAGS), bool(flags), 1, identifiable)
 
-    said = {name: kind.model_dump(mode="json") for name, kind in kinds.items()}
+    dumped = {name: kind.model_dump(mode="json") for name, kind in kinds.items()}
     columns = (column, "attempts", "transformation", "source_language", "language")
-    return OutputMeasure(columns, (*RATES, "answered", "told"), of, identity("errors", column, said))
+    return OutputMeasure(columns, (*RATES, "answered", "told"), of, identity("errors", column, dumped))
 
 
 def error_rates(sums: pd.DataFrame, by: str = "") -> pd.DataFrame:
@@ -99,9 +99,9 @@ def _notes(table: pd.DataFrame, options: argparse.Namespace, studies: Sequence[S
     notes = [
         f"In % of n, {attempts}{mean} (HTEB, Table 5). A text counts once for each of its places in the data sets."
     ]
-    told = table["language_told"].dropna()
-    if len(told):
-        span = " to ".join(dict.fromkeys([shown(told.min()), shown(told.max())]))
+    shares = table["language_told"].dropna()
+    if len(shares):
+        span = " to ".join(dict.fromkeys([shown(shares.min()), shown(shares.max())]))
         notes.append(
             f"Wrong Lang. can be told for {span}% of n, what should be in a language that the identifier knows."
         )

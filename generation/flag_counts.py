@@ -44,13 +44,13 @@ class FlagCount:
     def __str__(self) -> str:
         """In words, for one line."""
         advice = f"; look at them, or keep them from raters with `sample.without: [{self.flag}]`"
-        said = f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are flagged {self.flag}"
-        return f"{said} (docs/flags.md){advice if self.doubtful else ''}"
+        line = f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are flagged {self.flag}"
+        return f"{line} (docs/flags.md){advice if self.doubtful else ''}"
 
 
 def flagged_outputs(study: Study) -> list[FlagCount]:
     """What is flagged among the usable outputs on disk of the study's generator and prompts, over all seeds."""
-    plan, found, outputs = Plan(study), Counter[tuple[str, str, str]](), Counter[tuple[str, str]]()
+    plan, flagged, outputs = Plan(study), Counter[tuple[str, str, str]](), Counter[tuple[str, str]]()
     for name in study.transformations:
         made_by = plan.makers[name].hash, plan.prompt_hashes[name]
         for seed in study.seeds:
@@ -59,26 +59,27 @@ def flagged_outputs(study: Study) -> list[FlagCount]:
             for table in read_batches(path, TransformedText, study.command(COMMAND), _COLUMNS) if path.exists() else ():
                 languages, flags = _usable(table, made_by)
                 outputs.update((name, language) for language in languages)
-                found.update((name, *one) for one in flags)
-    return [FlagCount(*place, n, outputs[place[:2]]) for place, n in found.items()]
+                flagged.update((name, *row) for row in flags)
+    return [FlagCount(*group, n, outputs[group[:2]]) for group, n in flagged.items()]
 
 
 def _usable(table: pa.Table, made_by: tuple[str, str]) -> tuple[list[str], list[tuple[str, str]]]:
     """(the languages of the usable originals, (language, error type) of each flag) of a piece of a table."""
-    own = [pc.equal(table[name], value) for name, value in zip(_COLUMNS[3:], made_by, strict=True)]
-    usable = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.and_(*own))).combine_chunks()
+    as_made = [pc.equal(table[name], value) for name, value in zip(_COLUMNS[3:], made_by, strict=True)]
+    usable = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.and_(*as_made))).combine_chunks()
     places = pc.list_parent_indices(usable["flags"])
     languages, flags = usable["source_language"], pc.list_flatten(usable["flags"])
     return languages.to_pylist(), list(zip(languages.take(places).to_pylist(), flags.to_pylist(), strict=True))
 
 
-def flagged_lines(found: Iterable[FlagCount]) -> list[str]:
+def flagged_lines(counts: Iterable[FlagCount]) -> list[str]:
     """A warning for each share above `DOUBTFUL`, and one line for all others above `NAMED`; the largest first."""
-    named = sorted((one for one in found if one.share > NAMED), key=lambda one: -one.share)
+    named = sorted((count for count in counts if count.share > NAMED), key=lambda count: -count.share)
     others = [
-        f"{one.share:.1%} of {one.transformation}, {one.language}, {one.flag}{' (kept out)' if one.kept_out else ''}"
-        for one in named
-        if not one.doubtful
+        f"{count.share:.1%} of {count.transformation}, {count.language}, {count.flag}"
+        f"{' (kept out)' if count.kept_out else ''}"
+        for count in named
+        if not count.doubtful
     ]
     line = f"outputs flagged with an error type (docs/flags.md): {'; '.join(others)}"
-    return [*(f"WARNING: {one}" for one in named if one.doubtful), *([line] if others else [])]
+    return [*(f"WARNING: {count}" for count in named if count.doubtful), *([line] if others else [])]

@@ -70,7 +70,7 @@ def find_flags(original: str, output: str, kind: Transformation, *, language: st
     leaves out the wrong language, which takes three quarters of the time. Types overlap (A.2): an empty output is
     truncated too. Never raises, for any text.
     """
-    found: dict[Flag, bool] = {
+    present: dict[Flag, bool] = {
         "identical": _same(original, output),
         "empty": not trim(output),
         "ellipsis": _is_ellipsis(output),
@@ -80,7 +80,7 @@ def find_flags(original: str, output: str, kind: Transformation, *, language: st
         "wrong_language": language is not None and _in_wrong_language(original, output, kind, language),
         **_lengths(count_words(original), count_words(output)),
     }
-    return tuple(flag for flag in FLAGS if found[flag] and flag in kind.flags)
+    return tuple(flag for flag in FLAGS if present[flag] and flag in kind.flags)
 
 
 def _same(original: str, output: str) -> bool:

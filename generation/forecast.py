@@ -38,8 +38,8 @@ def time_left(plan: Plan, characters: Mapping[str, int]) -> str:
 
     GPU hours where engines of earlier runs held GPUs. What no run has measured is named, and nothing is assumed for it.
     """
-    left = {name: (_identity(plan, name), characters[name]) for name in _asked(plan) if characters.get(name)}
-    return in_words([rate for rate in read_rates(plan.study) if rate.work == "generation"], left) if left else ""
+    work = {name: (_identity(plan, name), characters[name]) for name in _asked(plan) if characters.get(name)}
+    return in_words([rate for rate in read_rates(plan.study) if rate.work == "generation"], work) if work else ""
 
 
 def _asked(plan: Plan) -> list[str]:
@@ -91,9 +91,9 @@ def _row(plan: Plan, name: str, units: Sequence[Unit], characters: int) -> tuple
         last = number == len(plan.prompts[name])
         before = plan.kinds[name].growth if last else _growth(prompt.name)
         received += characters * before
-    there = sum(unit.wanted for unit in units) - texts
+    finished = sum(unit.wanted for unit in units) - texts
     requests = texts * len(plan.prompts[name])
-    return there, texts, requests, round(sent / CHARACTERS_A_TOKEN), round(received / CHARACTERS_A_TOKEN)
+    return finished, texts, requests, round(sent / CHARACTERS_A_TOKEN), round(received / CHARACTERS_A_TOKEN)
 
 
 def _growth(prompt: str) -> float:

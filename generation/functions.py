@@ -30,13 +30,13 @@ def load_function(function: str) -> Function:
     module, name = function.split(":")
     _source(function)
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        attribute = getattr(importlib.import_module(module), name, None)
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise StudyError(f"function {function!r}: its module cannot be imported ({_said(error)})") from None
-    if not callable(found):
+    if not callable(attribute):
         raise StudyError(f"function {function!r}: {module} has no function {name!r}; correct it in the study")
-    made: Function = found
-    return made
+    loaded: Function = attribute
+    return loaded
 
 
 def _source(function: str) -> Path:

@@ -13,18 +13,18 @@ from plumbline.errors import DataError
 _NAMED = 4  # words; a column's name has fewer
 
 
-def refuse_no_header(frame: pd.DataFrame, path: Path, known: Collection[str]) -> None:
+def refuse_no_header(frame: pd.DataFrame, path: Path, usual: Collection[str]) -> None:
     """Raise DataError where the first line of a CSV or TSV file, which names the columns, looks like a row.
 
-    It is none where one of its names is `known`.
+    It is none where one of its names is among `usual`.
     """
     names = [str(name).strip() for name in frame.columns]
-    if path.suffix.lower() not in (".csv", ".tsv") or set(known) & {name.lower() for name in names}:
+    if path.suffix.lower() not in (".csv", ".tsv") or set(usual) & {name.lower() for name in names}:
         return
     if names == [str(number) for number in range(len(names))]:  # as tables without names are written
         return
-    for place, name in enumerate(names):
-        if why := _like_a_row(name, [str(cell).strip() for cell in frame.iloc[:, place]]):
+    for index, name in enumerate(names):
+        if why := _like_a_row(name, [str(cell).strip() for cell in frame.iloc[:, index]]):
             raise DataError(
                 f"{path}: its first line looks like a row and not like names of columns, for {name[:60]!r} {why}; put a"
                 " line of names above it, such as text or text,label (if it is a name, give that column a shorter one)"

@@ -30,14 +30,19 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
             outcome = await generator.transform(job, attempt)
         except TextFailedError as error:
             status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
-            found = {"status": status, "reason": str(error), "first_flags": first or (), "attempts": attempt.number - 1}
-            return _record(plan, job, **found)
+            fields = {
+                "status": status,
+                "reason": str(error),
+                "first_flags": first or (),
+                "attempts": attempt.number - 1,
+            }
+            return _record(plan, job, **fields)
         # Telling a language takes longer than all else: it is told here only if the answer's fate hangs on it.
-        flags = _flags(plan, job, outcome, told="wrong_language" in retry.flags)
+        flags = _flags(plan, job, outcome, by_language="wrong_language" in retry.flags)
         wrong = _wrong(plan, job, flags, retry)
         if not (wrong or outcome.cut_off) or attempt.number >= retry.attempts or not outcome.repeatable:
             break
-        first = _flags(plan, job, outcome, told=True) if first is None else first
+        first = _flags(plan, job, outcome, by_language=True) if first is None else first
         attempt = attempt.next(job.seed, retry, cut_off=outcome.cut_off)
     reason = _reason(wrong, outcome, attempt)
     return _record(
@@ -69,10 +74,12 @@ def with_language(output: TransformedText, kind: Transformation) -> TransformedT
     )
 
 
-def _flags(plan: Plan, job: Job, outcome: GenerationOutcome, *, told: bool) -> tuple[Flag, ...]:
+def _flags(plan: Plan, job: Job, outcome: GenerationOutcome, *, by_language: bool) -> tuple[Flag, ...]:
     """The error types of what came back (of an answer that was cut off, its part), the wrong language if it is told."""
     output = clean(outcome.raw) if outcome.cut_off else outcome.output
-    return find_flags(job.text, output, plan.kinds[job.transformation], language=job.languages[-1] if told else None)
+    return find_flags(
+        job.text, output, plan.kinds[job.transformation], language=job.languages[-1] if by_language else None
+    )
 
 
 def _wrong(plan: Plan, job: Job, flags: Sequence[Flag], retry: RetrySpec) -> list[Flag]:
@@ -80,8 +87,8 @@ def _wrong(plan: Plan, job: Job, flags: Sequence[Flag], retry: RetrySpec) -> lis
     wrong = [flag for flag in flags if flag in retry.flags]
     if not wrong:
         return []
-    own = find_flags(job.text, job.text, plan.kinds[job.transformation], language=job.source_language)
-    return [flag for flag in wrong if flag == "identical" or flag not in own]
+    of_original = find_flags(job.text, job.text, plan.kinds[job.transformation], language=job.source_language)
+    return [flag for flag in wrong if flag == "identical" or flag not in of_original]
 
 
 def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:
@@ -94,7 +101,7 @@ def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt)
     return "" if outcome.output else f"empty {tries}"
 
 
-def _record(plan: Plan, job: Job, **found: Any) -> TransformedText:
+def _record(plan: Plan, job: Job, **fields: Any) -> TransformedText:
     """The record of a job with what was found."""
     nothing = {"intermediate": None, "output": "", "raw": None, "flags": ()}
     return TransformedText(
@@ -105,7 +112,7 @@ def _record(plan: Plan, job: Job, **found: Any) -> TransformedText:
         transformation=job.transformation,
         seed=job.seed,
         language=job.language,
-        **{**nothing, **found},
+        **{**nothing, **fields},
         model=plan.makers[job.transformation].model,
         generator_hash=plan.makers[job.transformation].hash,
         prompt_hash=plan.prompt_hashes[job.transformation],

@@ -72,11 +72,11 @@ def by_generator(studies: Sequence[Study]) -> list[Study]:
             raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
     if without := next((study for study in studies if not _units(study)), None):
         raise StudyError(f"{without.file}: no transformation of the study is a generator's work")
-    found = [by for study in studies for by in _generators(study)]
-    if not found:
+    by_study = [by for study in studies for by in _generators(study)]
+    if not by_study:
         commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)
         raise DataError(f"no outputs in {', '.join(str(study.folder) for study in studies)}; run {commands} first")
-    return found
+    return by_study
 
 
 def labels(studies: Sequence[Study]) -> list[str]:
@@ -104,7 +104,7 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
     names = labels(studies)
     units = [(study, name, t, seed) for study, name in zip(studies, names, strict=True) for t, seed in _units(study)]
     counts = {study.name: _count(study) for study in studies}
-    known = {study.folder: FactCache(study, COUNTED) for study in studies}
+    caches = {study.folder: FactCache(study, COUNTED) for study in studies}
     frames = []
     total = sum(counts[study.name] for study, *_ in units)
     with tqdm(total=total, unit="text", desc="counting", unit_scale=True, leave=False) as bar:
@@ -112,11 +112,11 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
             plan = Plan(study)
             for _, name, transformation, seed in unit_group:
                 before = bar.n
-                found = _kept_or_counted(known[study.folder], plan, transformation, seed, measure, bar)
+                sums = _kept_or_counted(caches[study.folder], plan, transformation, seed, measure, bar)
                 bar.update(before + counts[study.name] - bar.n)
-                unit = pd.DataFrame(found)
+                unit = pd.DataFrame(sums)
                 frames.append(unit.assign(generator=name, transformation=transformation, seed=seed))
-            known[study.folder].keep()
+            caches[study.folder].keep()
     columns = [*GROUP, "texts", *_STATUSES, *measure.names]
     return pd.concat(frames, ignore_index=True)[columns]
 
@@ -156,8 +156,8 @@ def _generators(study: Study) -> Iterator[Study]:
 
 def _units(study: Study) -> list[tuple[str, int]]:
     """What a generator makes: functions and files of outputs are none of its work."""
-    asked = [name for name, kind in study.transforming.items() if kind.made_by == "generator"]
-    return [(transformation, seed) for transformation in asked for seed in study.seeds]
+    names = [name for name, kind in study.transforming.items() if kind.made_by == "generator"]
+    return [(transformation, seed) for transformation in names for seed in study.seeds]
 
 
 def _count(study: Study) -> int:
@@ -178,21 +178,21 @@ def count_ahead(study: Study, measures: Sequence[OutputMeasure]) -> None:
 
     Units that have no table yet, or are being made, are left for later.
     """
-    kept = FactCache(study, COUNTED)
+    cache = FactCache(study, COUNTED)
     for by in _generators(study):
         plan = Plan(by)
         for unit in _units(by):
             for measure in measures:
                 if _rests_on(plan, *unit, measure):
                     with tqdm(unit="text", desc="counting", unit_scale=True, leave=False, delay=1) as bar:
-                        _kept_or_counted(kept, plan, *unit, measure, bar)
-            kept.keep()  # who stops a long count has what was counted
+                        _kept_or_counted(cache, plan, *unit, measure, bar)
+            cache.keep()  # who stops a long count has what was counted
 
 
 def is_counted(studies: Sequence[Study], measure: OutputMeasure) -> bool:
     """Whether `tally` has nothing to read: all units were counted, and nothing has changed since."""
     plans = [(Plan(study), FactCache(study, COUNTED)) for study in studies]
-    return all(kept.has(_rests_on(plan, *unit, measure)) for plan, kept in plans for unit in _units(plan.study))
+    return all(cache.has(_rests_on(plan, *unit, measure)) for plan, cache in plans for unit in _units(plan.study))
 
 
 def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure) -> str:
@@ -214,16 +214,16 @@ def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure
 
 
 def _kept_or_counted(
-    kept: FactCache, plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
+    cache: FactCache, plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
 ) -> dict[str, Any]:
     """The sums of one unit, column by column; kept, unless its files were written while they were read."""
     unit = plan, transformation, seed, measure
     key = _rests_on(*unit)
-    there = kept.has(key)
-    found = kept.found(key, functools.partial(_counted_unit, *unit, bar))
-    if not there and _rests_on(*unit) != key:
-        kept.forget(key)
-    return found
+    cached = cache.has(key)
+    sums = cache.found(key, functools.partial(_counted_unit, *unit, bar))
+    if not cached and _rests_on(*unit) != key:
+        cache.forget(key)
+    return sums
 
 
 def _counted_unit(
@@ -241,13 +241,13 @@ def _tally_unit(
     places, groups, names = _places(plan, transformation, seed, bar)
     keys, numbers = _outputs(plan.study, transformation, seed, measure, np.unique(places))
     at = np.searchsorted(keys, places, side="right") - 1  # the last of equal keys
-    found = at >= 0
-    found[found] = keys[at[found]] == places[found]
+    present = at >= 0
+    present[present] = keys[at[present]] == places[present]
     frame = pd.DataFrame(names, columns=["dataset", "language"])
     frame["texts"] = np.bincount(groups, minlength=len(names))
     for column, name in enumerate([*_STATUSES, *measure.names]):
-        frame[name] = np.bincount(groups[found], numbers[at[found], column], len(names))
-    frame["unanswered"] += frame["texts"] - np.bincount(groups[found], minlength=len(names))
+        frame[name] = np.bincount(groups[present], numbers[at[present], column], len(names))
+    frame["unanswered"] += frame["texts"] - np.bincount(groups[present], minlength=len(names))
     return frame.astype(dict.fromkeys(_STATUSES, int))
 
 
@@ -277,12 +277,12 @@ def _outputs(
     columns = len(_STATUSES) + len(measure.names)
     keys, numbers = [np.empty(0, "S16")], [np.empty((0, columns), np.float32)]
     for rows in _rows(study, transformation, seed, ["key", "status", *measure.columns]):
-        there = packed([row["key"] for row in rows], str(study.transformation_file(transformation, seed)))
-        at = np.minimum(np.searchsorted(wanted, there), max(len(wanted) - 1, 0))
-        kept = np.flatnonzero(wanted[at] == there) if len(wanted) else np.empty(0, int)
-        keys.append(there[kept])
-        found = [(*(rows[i]["status"] == status for status in _STATUSES), *measure.of(rows[i])) for i in kept]
-        numbers.append(np.array(found, np.float32).reshape(-1, columns))
+        batch_keys = packed([row["key"] for row in rows], str(study.transformation_file(transformation, seed)))
+        at = np.minimum(np.searchsorted(wanted, batch_keys), max(len(wanted) - 1, 0))
+        usable = np.flatnonzero(wanted[at] == batch_keys) if len(wanted) else np.empty(0, int)
+        keys.append(batch_keys[usable])
+        values = [(*(rows[i]["status"] == status for status in _STATUSES), *measure.of(rows[i])) for i in usable]
+        numbers.append(np.array(values, np.float32).reshape(-1, columns))
     every, found_of = np.concatenate(keys), np.concatenate(numbers)
     order = np.lexsort((found_of[:, _STATUSES.index("ok")], every))
     return every[order], found_of[order]

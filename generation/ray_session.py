@@ -30,12 +30,12 @@ def join(address: str) -> Any:
     except ImportError:
         raise StudyError(f"--ray needs the package ray, here and on the nodes: {installing('ray')}") from None
     try:
-        found = canonicalize_bootstrap_address(address)
-        if found is None:
+        cluster = canonicalize_bootstrap_address(address)
+        if cluster is None:
             raise ConnectionError("no running cluster is named")  # `local`: ray would start one
-        host, _, port = found.rpartition(":")
+        host, _, port = cluster.rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
-        ray.init(address=found, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=cluster, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # ConnectionError, ValueError, RuntimeError: by what is wrong
         line = f"--ray {address}: {error}; start a cluster with `ray start --head`"
         raise ServiceError(f"{line}, or name a running one that this machine is part of: --ray 10.0.0.1:6379") from None
@@ -66,14 +66,14 @@ class Slot(NamedTuple):
 
 def slots(ray: Any, cpus: int, gpus: int = 0, *, one_a_node: bool = False) -> list[Slot]:
     """All slots of so many CPUs and GPUs, as many as each node that lives has room for."""
-    found = []
+    free = []
     for node in ray.nodes():
         has = node["Resources"] if node["Alive"] else {}
         room = int(has.get("CPU", 0)) // cpus
         room = min(room, int(has.get("GPU", 0)) // gpus) if gpus else room
         for number in range(min(room, 1) if one_a_node else room):
-            found.append(Slot(node["NodeID"], node["NodeManagerAddress"], number, cpus, gpus))
-    return found
+            free.append(Slot(node["NodeID"], node["NodeManagerAddress"], number, cpus, gpus))
+    return free
 
 
 def on_node(node: str) -> dict[str, Any]:

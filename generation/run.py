@@ -127,8 +127,8 @@ def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Co
 
 
 def _counted(counts: Counter[str]) -> str:
-    made = f"{counts['ok']} texts transformed, {counts['failed']} failed, {counts['unanswered']} unanswered"
-    return f"{made}, {counts['reused']} were there"
+    line = f"{counts['ok']} texts transformed, {counts['failed']} failed, {counts['unanswered']} unanswered"
+    return f"{line}, {counts['reused']} were there"
 
 
 def _options() -> argparse.Namespace:

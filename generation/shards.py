@@ -48,14 +48,14 @@ def journal_files(study: Study, transformation: str, seed: int) -> list[Path]:
     Shards of other sizes may have the same text: which line of it came last cannot be told, and need not be, for what
     is `ok` is asked for no more. So that one counts, wherever it stands.
     """
-    own = study.journal_file(transformation, seed)
-    return [*sorted(own.parent.glob(f"{seed}.shard-*.journal")), *([own] if own.exists() else [])]
+    journal = study.journal_file(transformation, seed)
+    return [*sorted(journal.parent.glob(f"{seed}.shard-*.journal")), *([journal] if journal.exists() else [])]
 
 
 def take_over(study: Study, units: Iterable[tuple[str, int]]) -> None:
     """Put what shards have made of these units into the units' journals. No shard may be at work."""
     for transformation, seed in units:
-        own = Journal(study.journal_file(transformation, seed))
+        journal = Journal(study.journal_file(transformation, seed))
         for path in journal_files(study, transformation, seed):
-            if path != own.path:
-                own.take_over(path)
+            if path != journal.path:
+                journal.take_over(path)

@@ -74,12 +74,12 @@ class Unit:
 
     def jobs(self) -> Iterator[Job]:
         """What is left to do, in the texts' order."""
-        places = (place for place, _ in self._column("todo", "todo"))
-        place = next(places, None)
+        places = (row for row, _ in self._column("todo", "todo"))
+        next_row = next(places, None)
         for row, job in self._all_jobs():
-            if row == place:
+            if row == next_row:
                 yield job
-                place = next(places, None)
+                next_row = next(places, None)
 
     def characters(self) -> int:
         """Characters of all texts that are left to do."""
@@ -100,7 +100,7 @@ class Unit:
         if self.journal.path.exists():
             lines = (line for _, line in self._column("line", "line IS NOT NULL"))
             kind = self.plan.kinds[self.transformation]
-            outputs = (with_language(one, kind) for one in self.journal.records(lines, TransformedText))
+            outputs = (with_language(output, kind) for output in self.journal.records(lines, TransformedText))
             write_kept_table(self.plan.study, self._name, outputs, TransformedText)
         else:
             write_kept_table(self.plan.study, self._name, [], TransformedText)
@@ -113,16 +113,16 @@ class Unit:
 
     def _counted(self) -> tuple[int, int]:
         """How many outputs are wanted and to do; of a unit that was found complete once, until anything changes."""
-        state, known = self._state(), self.plan.complete
-        if known.has(state):
+        state, cache = self._state(), self.plan.complete
+        if cache.has(state):
             refuse_other_outputs(self.plan.study, self.transformation, self.seed)
-            return known.found(state, dict)["wanted"], 0
+            return cache.found(state, dict)["wanted"], 0
         self._want()
         self._find()
         (wanted,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo IS NOT NULL").fetchone()
         (todo,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo").fetchone()
         if not todo and wanted >= WORTH:
-            known.found(state, lambda: {"wanted": wanted})
+            cache.found(state, lambda: {"wanted": wanted})
         return wanted, todo
 
     def _state(self) -> str:
@@ -156,17 +156,17 @@ class Unit:
             refuse_other_outputs(self.plan.study, self.transformation, self.seed)
         for path in journal_files(self.plan.study, self.transformation, self.seed):
             if path != self.journal.path and not (self._shard and path.stem.endswith(f"-of-{self._shard.of}")):
-                found = Journal(path).lines(TransformedText)
-                self._note((row["key"], ELSEWHERE, row["status"]) for _, row in found)
+                lines = Journal(path).lines(TransformedText)
+                self._note((row["key"], ELSEWHERE, row["status"]) for _, row in lines)
         self._note((row["key"], line, row["status"]) for line, row in self.journal.lines(TransformedText))
 
-    def _note(self, found: Iterable[tuple[str, int, str]]) -> None:
+    def _note(self, rows_there: Iterable[tuple[str, int, str]]) -> None:
         query = (
             "INSERT INTO outputs VALUES ((SELECT coalesce(max(place), 0) + 1 FROM outputs), ?, ?, NULL, ?)"
             " ON CONFLICT (key) DO UPDATE SET line = excluded.line, todo = iif(todo IS NULL, NULL, ?), ok = excluded.ok"
             " WHERE excluded.ok >= ok"
         )
-        rows = ((key, line, status == "ok", status in self._again) for key, line, status in found)
+        rows = ((key, line, status == "ok", status in self._again) for key, line, status in rows_there)
         self._keys.executemany(query, rows)
 
     def _move_table(self) -> None:

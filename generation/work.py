@@ -42,15 +42,15 @@ def planned(
     write_table(file, (text for text in all_texts if shard is None or shard.has(text.text)), Text)
     return_unused()  # what the data sets took, which a long run has no more use for
     places = [(name, seed) for name in study.transformations for seed in study.seeds]
-    made: list[Unit] = []
+    units: list[Unit] = []
     try:
         for name, seed in tqdm(places, unit="unit", desc="planning", leave=False, delay=1):
-            made.append(Unit(plan, name, seed, file, again=again, shard=shard))
+            units.append(Unit(plan, name, seed, file, again=again, shard=shard))
         if texts is None:  # a dry run leaves nothing
             plan.complete.keep()
-        yield made
+        yield units
     finally:
-        for unit in made:
+        for unit in units:
             unit.close()
 
 

@@ -58,12 +58,12 @@ class Worker:
             self._waiting.put_nowait(job)
         await self._news.wait()
         await asyncio.sleep(GATHER_SECONDS)
-        made = self._given()
+        outputs = self._given()
         if self._problem is None:
             self._news.clear()
-        elif not made:
+        elif not outputs:
             raise self._problem
-        return made
+        return outputs
 
     async def stop(self) -> list[TransformedText]:
         """Make no more, give up what is in flight, and give what has been made; so does a pending `exchange`."""
@@ -73,8 +73,8 @@ class Worker:
         return self._given()
 
     def _given(self) -> list[TransformedText]:
-        made, self._made = self._made, []
-        return made
+        outputs, self._made = self._made, []
+        return outputs
 
     async def close(self) -> None:
         """Let go of the generator's connections and memory."""
@@ -101,16 +101,16 @@ def made_of(plan: Plan) -> dict[str, str]:
 
 def versions_of(spec: GeneratorSpec) -> dict[str, str]:
     """Versions here of what makes outputs; what a package is built for (`+cpu`, `+cu128`) is none of them."""
-    found = {}
+    versions = {}
     for package in (*_MAKE, *(_RUN if spec.kind == "vllm" else ())):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package).partition("+")[0]
-    return found
+            versions[package] = importlib.metadata.version(package).partition("+")[0]
+    return versions
 
 
-def other_version(there: dict[str, str], due: dict[str, str]) -> str:
+def other_version(of_node: dict[str, str], due: dict[str, str]) -> str:
     """The first package of which a node has another version than is `due`; what `due` lacks is due from then on."""
-    for package, version in there.items():
+    for package, version in of_node.items():
         if due.setdefault(package, version) != version:
             return f"{package} {version} there, and {due[package]} elsewhere"
     return ""

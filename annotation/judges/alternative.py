@@ -72,20 +72,24 @@ def by_domain(
     ratings: pd.DataFrame, scores: pd.Series, domains: pd.Series, epsilon: float = CROWD
 ) -> Mapping[str, AlternativeTest]:
     """The test in each domain, such as a transformation; `domains` by pair_id. All p-values are corrected together."""
-    found: dict[str, dict[str, tuple[Floats, Floats]]] = {}
-    for name, own in ratings.groupby(ratings["pair_id"].map(domains)):
-        differences = _differences(own, scores)
+    tested: dict[str, dict[str, tuple[Floats, Floats]]] = {}
+    for name, of_domain in ratings.groupby(ratings["pair_id"].map(domains)):
+        differences = _differences(of_domain, scores)
         if len(differences) >= 2:
-            found[str(name)] = differences
-    every = np.concatenate([_p_values(one, epsilon)[0] for one in found.values()]) if found else np.empty(0)
+            tested[str(name)] = differences
+    every = (
+        np.concatenate([_p_values(differences, epsilon)[0] for differences in tested.values()])
+        if tested
+        else np.empty(0)
+    )
     limit = _limit(every)
-    return {name: _result(one, epsilon, limit) for name, one in found.items()}
+    return {name: _result(differences, epsilon, limit) for name, differences in tested.items()}
 
 
 def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.ndarray:
     """Which hypotheses are rejected at a false discovery rate of q, whatever their dependence: True or False each."""
-    found: np.ndarray = p_values <= _limit(p_values, q)
-    return found
+    rejected: np.ndarray = p_values <= _limit(p_values, q)
+    return rejected
 
 
 def _limit(p_values: Floats, q: float = FALSE_DISCOVERIES) -> float:
@@ -103,23 +107,26 @@ def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Fl
     """For each rater (judge is as close or closer, rater is as close or closer), 0 or 1 a pair."""
     wide = that_count(ratings).pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
     values, judged = wide.to_numpy(), scores.reindex(wide.index).to_numpy(np.float64)
-    there = ~np.isnan(values)
-    found = {}
+    rated = ~np.isnan(values)
+    differences = {}
     for j, rater in enumerate(wide.columns):
-        own = there[:, j] & (there.sum(axis=1) > 1) & ~np.isnan(judged)
-        if not own.any():
+        usable = rated[:, j] & (rated.sum(axis=1) > 1) & ~np.isnan(judged)
+        if not usable.any():
             continue
-        others = np.delete(values[own], j, axis=1)
-        human = np.nanmean((values[own, j][:, None] - others) ** 2, axis=1)
-        machine = np.nanmean((judged[own][:, None] - others) ** 2, axis=1)
+        others = np.delete(values[usable], j, axis=1)
+        human = np.nanmean((values[usable, j][:, None] - others) ** 2, axis=1)
+        machine = np.nanmean((judged[usable][:, None] - others) ** 2, axis=1)
         tie = np.isclose(human, machine, rtol=0, atol=1e-9)
-        found[str(rater)] = ((machine < human) | tie).astype(np.float64), ((human < machine) | tie).astype(np.float64)
-    return found
+        differences[str(rater)] = (
+            ((machine < human) | tie).astype(np.float64),
+            ((human < machine) | tie).astype(np.float64),
+        )
+    return differences
 
 
 def _p_values(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> tuple[Floats, list[str]]:
-    found = [_p_value(rater - judge, epsilon) for judge, rater in differences.values()]
-    return np.array([p for p, _ in found]), [test for _, test in found]
+    tests = [_p_value(rater - judge, epsilon) for judge, rater in differences.values()]
+    return np.array([p for p, _ in tests]), [test for _, test in tests]
 
 
 def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
@@ -164,12 +171,12 @@ def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
 def _result(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float, limit: float | None) -> AlternativeTest:
     p_values, tests = _p_values(differences, epsilon)
     better = p_values <= (_limit(p_values) if limit is None else limit)
-    judge = np.array([one.mean() for one, _ in differences.values()])
-    rater = np.array([other.mean() for _, other in differences.values()])
+    judge = np.array([judged.mean() for judged, _ in differences.values()])
+    rater = np.array([rated.mean() for _, rated in differences.values()])
     table = pd.DataFrame(
         {
             "rater_id": list(differences),
-            "n": [len(one) for one, _ in differences.values()],
+            "n": [len(judged) for judged, _ in differences.values()],
             "judge_closer": judge,
             "rater_closer": rater,
             "p": p_values,

@@ -82,13 +82,13 @@ class JudgeChatClient:
         await self.chat.close()
 
 
-async def start(study: Study, asked: Questionnaire, labels: Sequence[str]) -> JudgeClient:
+async def start(study: Study, questionnaire: Questionnaire, labels: Sequence[str]) -> JudgeClient:
     """Who answers for a judge, ready. `labels` are the points whose probabilities will be asked for; none are for text.
 
     Says on the terminal what it cannot do. Raises StudyError for a label that is several tokens, ServiceError where
     there is nobody to ask.
     """
-    spec = asked.spec
+    spec = questionnaire.spec
     if isinstance(spec, RecordedJudge):
         return RecordedJudgements(load_recorded(study.resolve(spec.path)))
     return await start_chat(study, spec, labels)
@@ -122,16 +122,16 @@ async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Seq
     attempt = Attempt(1, spec.seed, spec.sampling)
     refused = ""
     try:
-        for told, server.extra in itertools.product((labels, ()) if labels else ((),), extras):
+        for wanted_labels, server.extra in itertools.product((labels, ()) if labels else ((),), extras):
             try:
-                answer = await _probe(server, attempt, told)
+                answer = await _probe(server, attempt, wanted_labels)
             except TextRefusedError as error:
                 refused = str(error)
                 continue
-            if told and answer.labels is None:
+            if wanted_labels and answer.labels is None:
                 continue
-            _say(spec.name, labels and not told, not server.extra)
-            return JudgeChatClient(server, bool(told))
+            _say(spec.name, labels and not wanted_labels, not server.extra)
+            return JudgeChatClient(server, bool(wanted_labels))
         raise ServiceError(f"{spec.base_url}: {refused}; correct {spec.name!r} in the study")
     except BaseException:
         await server.close()

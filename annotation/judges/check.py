@@ -45,15 +45,15 @@ class JudgeCheck:
 def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
     """Hold the study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
     evidence = Evidence.whole(study)
-    found = read_verdicts(study)
-    refuse_stale(study, found, evidence.rubric)
+    verdicts = read_verdicts(study)
+    refuse_stale(study, verdicts, evidence.rubric)
     judging = read_judging(study, evidence.collected)
-    return checked(evidence, beside(evidence, found, judging), epsilon, flag)
+    return checked(evidence, beside(evidence, verdicts, judging), epsilon, flag)
 
 
-def checked(evidence: Evidence, made: JudgedOutcome, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
+def checked(evidence: Evidence, outcome: JudgedOutcome, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
     """The same of what was read before. Where the rules let no judge speak of verdicts, it is of agreement alone."""
-    design, judging = evidence.design, made.judging
+    design, judging = evidence.design, outcome.judging
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
     rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
     tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon, flag=flag)
@@ -62,13 +62,13 @@ def checked(evidence: Evidence, made: JudgedOutcome, epsilon: float = CROWD, fla
         tables["alternative"] = refused
     shown = evidence.study.acceptance.judges.use != "none"
     if shown:
-        tables |= {"together": made.together, "decisions": made.decisions, "saved": made.saved}
+        tables |= {"together": outcome.together, "decisions": outcome.decisions, "saved": outcome.saved}
     return JudgeCheck(
         {name: table for name, table in tables.items() if len(table)},
-        tuple(made.warnings) if shown else (),
-        made.recorded,
-        made.simulated,
-        made.decides,
+        tuple(outcome.warnings) if shown else (),
+        outcome.recorded,
+        outcome.simulated,
+        outcome.decides,
     )
 
 
@@ -87,23 +87,23 @@ def held_against(
     """
     scores = over_orders(judgements)
     parts: dict[str, list[pd.DataFrame]] = {}
-    for question, own in ratings.groupby("question"):
+    for question, rated in ratings.groupby("question"):
         scale = design.asked(str(question)).scale
-        said = scores[scores["question"] == question]
-        if said.empty:
+        of_judges = scores[scores["question"] == question]
+        if of_judges.empty:
             continue
         every = judgements[judgements["question"] == question]
-        found = {
-            "people": against_people(own, said, scale),
-            "raters": with_each_rater(own, said, scale),
-            "alternative": _alternative(own, said, scale, epsilon),
-            "length": length_effects(own, said, judged),
+        of_question = {
+            "people": against_people(rated, of_judges, scale),
+            "raters": with_each_rater(rated, of_judges, scale),
+            "alternative": _alternative(rated, of_judges, scale, epsilon),
+            "length": length_effects(rated, of_judges, judged),
             "between": between_judges(every, scale),
-            "far": far_ratings(own, said, flag=flag),
+            "far": far_ratings(rated, of_judges, flag=flag),
         }
         if {"up", "down"} <= set(every["order"]):
-            found["order"] = order_effects(every, "up", "down")
-        for name, table in found.items():
+            of_question["order"] = order_effects(every, "up", "down")
+        for name, table in of_question.items():
             parts.setdefault(name, []).append(table)
     return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()}
 
@@ -111,8 +111,8 @@ def held_against(
 def _alternative(ratings: pd.DataFrame, scores: pd.DataFrame, scale: tuple[int, ...], epsilon: float) -> pd.DataFrame:
     """A row a judge: the alternative annotator test of its scores, rounded to the scale."""
     rows = []
-    for (judge, question), own in scores.groupby(["judge", "question"]):
-        points = pd.Series(rounded(own["score"].to_numpy(np.float64), scale), index=own["pair_id"])
+    for (judge, question), of_judge in scores.groupby(["judge", "question"]):
+        points = pd.Series(rounded(of_judge["score"].to_numpy(np.float64), scale), index=of_judge["pair_id"])
         test = alternative_test(ratings, points, epsilon)
         rows.append((judge, question, epsilon, test.omega, test.rho, len(test.raters), test.passes, test.reason))
     return pd.DataFrame(rows, columns=["judge", "question", "epsilon", "omega", "rho", "raters", "passes", "reason"])
@@ -124,10 +124,10 @@ def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataF
     before, after = (outputs[name].astype(str).map(count_words) for name in ("original", "transformed"))
     ratios = after / before.where(before > 0)
     rows = []
-    for (judge, question), own in scores.groupby(["judge", "question"]):
-        gaps = own.set_index("pair_id")["score"].reindex(people.index) - people
-        found = length_slope(gaps.to_numpy(np.float64), ratios.reindex(people.index).to_numpy(np.float64))
-        rows.append((judge, question, found.value, found.low, found.high, found.reason))
+    for (judge, question), of_judge in scores.groupby(["judge", "question"]):
+        gaps = of_judge.set_index("pair_id")["score"].reindex(people.index) - people
+        slope = length_slope(gaps.to_numpy(np.float64), ratios.reindex(people.index).to_numpy(np.float64))
+        rows.append((judge, question, slope.value, slope.low, slope.high, slope.reason))
     return pd.DataFrame(rows, columns=["judge", "question", "slope", "low", "high", "reason"])
 
 
@@ -207,17 +207,17 @@ _SHOWN: Sequence[tuple[str, str, dict[str, str]]] = (
 )
 
 
-def beside_text(made: JudgedOutcome) -> str:
+def beside_text(outcome: JudgedOutcome) -> str:
     """What stands beside verdicts, for `annotation accept`: what is recorded, decisions, and what they rest on."""
     title, columns = _DECISIONS
     lines = [
         title,
-        who_decides(decides=made.decides),
-        *_recorded(made.recorded),
-        *([SIMULATED] if made.simulated else []),
+        who_decides(decides=outcome.decides),
+        *_recorded(outcome.recorded),
+        *([SIMULATED] if outcome.simulated else []),
     ]
-    lines += ["", _table(made.decisions, columns), "", *basis_lines(made.decisions)]
-    return "\n".join([*lines, *saved_lines(made.saved)])
+    lines += ["", _table(outcome.decisions, columns), "", *basis_lines(outcome.decisions)]
+    return "\n".join([*lines, *saved_lines(outcome.saved)])
 
 
 def who_decides(*, decides: bool) -> str:
@@ -235,49 +235,49 @@ def saved_lines(saved: pd.DataFrame | None) -> list[str]:
     """What judges have saved so far, in a line; none where they are refused everywhere."""
     if saved is None:
         return []
-    known = saved[saved["reason"] == ""]
-    if known.empty:
+    usable = saved[saved["reason"] == ""]
+    if usable.empty:
         return []
-    pairs, ratings = known["pairs_saved"].sum(), known["ratings_saved"].sum()
-    where = f"in {len(known)} of {len(saved)} groups that are judged apart; judges are refused in the others"
+    pairs, ratings = usable["pairs_saved"].sum(), usable["ratings_saved"].sum()
+    where = f"in {len(usable)} of {len(saved)} groups that are judged apart; judges are refused in the others"
     size = f"{abs(pairs):,.0f} pairs ({abs(ratings):,.0f} ratings)"
-    told = (
+    line = (
         f"Saved so far: {size} that people alone would have to rate as well, for intervals over pairs as narrow"
         if pairs > -0.5  # less than a pair is none
         else f"Nothing saved so far: with these judges means are only as sure as people's with {size} fewer"
     )
-    return [f"{told}{', ' + where if len(known) < len(saved) else ''}"]
+    return [f"{line}{', ' + where if len(usable) < len(saved) else ''}"]
 
 
-def check_text(name: str, found: JudgeCheck) -> str:
+def check_text(name: str, checked: JudgeCheck) -> str:
     """The tables of a study called `name`, what makes them doubtful first."""
-    parts = [f"Judges of study {name}", *_recorded(found.recorded)]
-    if found.simulated:
+    parts = [f"Judges of study {name}", *_recorded(checked.recorded)]
+    if checked.simulated:
         parts.append(SIMULATED)
-    parts += [f"Another decision with judges: {line}" for line in found.warnings]
+    parts += [f"Another decision with judges: {line}" for line in checked.warnings]
     for table, title, columns in _SHOWN:
-        if table in found.tables:
-            parts.append(f"\n{title}\n\n{_table(found.tables[table], columns)}")
-        if table == "decisions" and table in found.tables:
+        if table in checked.tables:
+            parts.append(f"\n{title}\n\n{_table(checked.tables[table], columns)}")
+        if table == "decisions" and table in checked.tables:
             parts += [
                 "",
-                who_decides(decides=found.decides),
-                *basis_lines(found.tables[table]),
-                *saved_lines(found.tables.get("saved")),
+                who_decides(decides=checked.decides),
+                *basis_lines(checked.tables[table]),
+                *saved_lines(checked.tables.get("saved")),
             ]
-    far = len(found.tables.get("far", ()))
+    far = len(checked.tables.get("far", ()))
     parts.append(f"\nRatings more than 2 points from the judges, to be read: {far} ({FOLDER}/far.csv)")
     return "\n".join(parts)
 
 
 def basis_lines(decided: pd.DataFrame) -> list[str]:
     """What the decisions with judges rest on, and why there are none: a line for all that have the same."""
-    found = []
+    lines = []
     for column, none in (("rests_on", ""), ("why_not", "no judges, ")):
-        for said, own in decided[decided[column] != ""].groupby(column, sort=False):
-            names = dict.fromkeys(own["transformation"] + " (" + own["language"] + ")")
-            found.append(f"{', '.join(names)}: {none}{said}")
-    return found
+        for value, verdicts in decided[decided[column] != ""].groupby(column, sort=False):
+            names = dict.fromkeys(verdicts["transformation"] + " (" + verdicts["language"] + ")")
+            lines.append(f"{', '.join(names)}: {none}{value}")
+    return lines
 
 
 def _table(frame: pd.DataFrame, columns: dict[str, str]) -> str:

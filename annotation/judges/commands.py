@@ -134,19 +134,22 @@ def _run(options: argparse.Namespace) -> int:
     if options.generator:
         study = study.by(study.generator_called(options.generator))
     if options.dry_run:
-        asked = questionnaires(study, options.judge)
+        of_judges = questionnaires(study, options.judge)
         pairs = draw_judged(study, keep=False)
-        kept = [JudgeProgress(study, one, pairs, study.judgements, again=options.again) for one in asked]
-        print(forecast(kept, options.rate))
+        judges = [
+            JudgeProgress(study, questionnaire, pairs, study.judgements, again=options.again)
+            for questionnaire in of_judges
+        ]
+        print(forecast(judges, options.rate))
         return 0
     inputs = study.data_files() if study.subject else [study.folder / "texts.parquet", study.outputs]
     recorded = [study.resolve(spec.path) for spec in study.judges if isinstance(spec, RecordedJudge)]
     with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
         done = judge(study, options.judge, again=options.again)
     print(f"{study.name}: judged pairs -> {judged_file(study)}")
-    for one in done:
-        print(f"  {one.line('judgements')}")
-    _say_failures(read_judgements(study, [one.judge for one in done]))
+    for run in done:
+        print(f"  {run.line('judgements')}")
+    _say_failures(read_judgements(study, [run.judge for run in done]))
     return 0
 
 
@@ -172,10 +175,10 @@ def _gold(options: argparse.Namespace) -> int:
         done = judge_gold(study, options.judge, again=options.again)
         rows = agreement(study, options.judge)
     print(f"{study.name}: pairs with gold scores -> {study.folder / PAIRS}")
-    for one in done:
-        print(f"  {one.line('judgements')}")
+    for run in done:
+        print(f"  {run.line('judgements')}")
     _say_failures(gold_frame(study, options.judge))
-    recorded_too = any(one.kind == "recorded" for one in done)
+    recorded_too = any(run.kind == "recorded" for run in done)
     print(f"\n{gold_text(rows, recorded=recorded_too)}")
     return 0
 
@@ -192,9 +195,9 @@ def _check(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     files = [study.folder / name for name in ("pairs.parquet", "ratings.parquet", "verdicts.json")]
     with stage(study, "judge check", [*files, study.judgements], [study.folder / FOLDER]):
-        found = check(study, options.epsilon, options.flag)
-        write_files(study.folder / FOLDER, {f"{name}.csv": csv_bytes(table) for name, table in found.tables.items()})
-    print(f"{check_text(study.name, found)}\nall tables -> {study.folder / FOLDER}")
+        checked = check(study, options.epsilon, options.flag)
+        write_files(study.folder / FOLDER, {f"{name}.csv": csv_bytes(table) for name, table in checked.tables.items()})
+    print(f"{check_text(study.name, checked)}\nall tables -> {study.folder / FOLDER}")
     return 0
 
 
@@ -215,10 +218,10 @@ def _select(options: argparse.Namespace) -> int:
     inputs = [study.folder / name for name in ("texts.parquet", "transformations", "candidates", "judgements")]
     with stage(study, "judge select", inputs, [study.folder / FOLDER]):
         material = read_material(study, options.best)
-        found = choose(study, material, options.question)
-        record = selection_record(study, options.best, material, found)
-        write_files(study.folder / FOLDER, select_files(study.name, found, record))
-    print(f"{select_text(study.name, found)}\n\nall tables -> {study.folder / FOLDER}")
+        selected = choose(study, material, options.question)
+        record = selection_record(study, options.best, material, selected)
+        write_files(study.folder / FOLDER, select_files(study.name, selected, record))
+    print(f"{select_text(study.name, selected)}\n\nall tables -> {study.folder / FOLDER}")
     return 0
 
 

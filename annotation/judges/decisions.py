@@ -53,15 +53,17 @@ def with_judges(verdicts: Iterable[Verdict], means: pd.DataFrame, rule: Acceptan
     """
     rows: list[tuple[object, ...]] = []
     for verdict in verdicts:
-        own = of_verdict(verdict, means)
-        usable = [judged_mean(row) for row in own.to_dict("records") if not row["reason"]]
-        why = "; ".join(_refused(own))
+        of_group = of_verdict(verdict, means)
+        usable = [judged_mean(row) for row in of_group.to_dict("records") if not row["reason"]]
+        why = "; ".join(_refused(of_group))
         named = (verdict.transformation, verdict.language, verdict.task_type, verdict.alone)
         if not usable:
             rows.append((*named, "", (), "", False, why or "judges have no score of it"))
             continue
         decision, reasons = together(verdict, usable, rule)
-        rests = "; ".join(f"{one.question}: {worth_in_words(one.n_rated, one.n_judged, one.worth)}" for one in usable)
+        rests = "; ".join(
+            f"{mean.question}: {worth_in_words(mean.n_rated, mean.n_judged, mean.worth)}" for mean in usable
+        )
         rows.append((*named, decision, reasons[: -len(usable)], rests, decision != verdict.alone, why))
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -76,15 +78,17 @@ def saved(means: pd.DataFrame, scope: Sequence[str], design: Design) -> pd.DataF
     cost by people alone.
     """
     rows = []
-    for place, own in means.groupby(list(scope), sort=False):
-        alone = [name for name in design.needed(str(place[0])) if name not in set(own["question"])]
-        refused = "; ".join([*_refused(own), *(f"{name}: no judge rates it, so people alone decide" for name in alone)])
-        worth = math.nan if refused else float(own["worth"].min(skipna=False))
+    for key, of_group in means.groupby(list(scope), sort=False):
+        alone = [name for name in design.needed(str(key[0])) if name not in set(of_group["question"])]
+        refused = "; ".join(
+            [*_refused(of_group), *(f"{name}: no judge rates it, so people alone decide" for name in alone)]
+        )
+        worth = math.nan if refused else float(of_group["worth"].min(skipna=False))
         reason = refused or ("what the judges are worth is undefined" if not math.isfinite(worth) else "")
-        rated, judged = int(own["n_rated"].min()), int(own["n_judged"].min())
+        rated, judged = int(of_group["n_rated"].min()), int(of_group["n_judged"].min())
         pairs = math.nan if reason else worth - rated
-        answers = design.per_pair * len(design.needed(str(place[0])))
-        rows.append((*place, rated, judged, worth, pairs, pairs * answers, reason))
+        answers = design.per_pair * len(design.needed(str(key[0])))
+        rows.append((*key, rated, judged, worth, pairs, pairs * answers, reason))
     columns = [*scope, "n_rated", "n_judged", "worth", "pairs_saved", "ratings_saved", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -112,7 +116,7 @@ def judged_mean(
     """A row of `powered_means` as a record of what people and judges say together."""
     names = ("question", "n_rated", "n_judged", "n_failed", "mean", "low", "high", "lean_low", "lean_high", "worth")
     judges = tuple(str(row["judges"]).split(", "))
-    made_up = tuple(one for one in recorded if one in judges)
+    made_up = tuple(judge for judge in recorded if judge in judges)
     return JudgedMean.model_validate(
         {name: row[name] for name in (*names, "reason")}
         | {"judges": judges, "recorded": made_up, "judgements": judgements, "late": late}
@@ -121,10 +125,10 @@ def judged_mean(
 
 def of_verdict(verdict: Verdict, means: pd.DataFrame) -> pd.DataFrame:
     """The rows of the group that a verdict rests on."""
-    own = means["pool"] == verdict.pool
+    rows = means["pool"] == verdict.pool
     for name in SCOPES[verdict.scope][1:]:
-        own &= means[name] == getattr(verdict, name)
-    return means[own]
+        rows &= means[name] == getattr(verdict, name)
+    return means[rows]
 
 
 FILE = "verdicts_with_judges.json"
@@ -145,14 +149,14 @@ class JudgedOutcome:
     @property
     def recorded(self) -> tuple[str, ...]:
         """The judges whose judgements come from a file: nobody was asked."""
-        said = self.judging.judgements
-        return tuple(sorted(said.loc[said["kind"] == "recorded", "judge"].unique()))
+        judgements = self.judging.judgements
+        return tuple(sorted(judgements.loc[judgements["kind"] == "recorded", "judge"].unique()))
 
     @property
     def judgements(self) -> str:
         """Hash of what the judges were given and said, as far as it counts."""
-        outputs, said = self.judging.judged, self.judging.judgements
-        keys = [sorted(outputs["pair_id"]), sorted(zip(said["key"], said["score"].map(repr), strict=True))]
+        outputs, judgements = self.judging.judged, self.judging.judgements
+        keys = [sorted(outputs["pair_id"]), sorted(zip(judgements["key"], judgements["score"].map(repr), strict=True))]
         return identity("beside-v1", keys, sorted(self.judging.withdrawn), self.judging.refused)
 
     def of(self, verdict: Verdict) -> tuple[JudgedMean, ...]:
@@ -165,9 +169,9 @@ class JudgedOutcome:
     @property
     def _late(self) -> pd.DataFrame:
         """Judgements that were given, perhaps once more, after the first rating; a file's stand in it since before."""
-        said = self.judging.judgements
-        own = said[(said["kind"] != "recorded") & (said["status"] != "unanswered")]
-        return own[own["finished_at"] > self.first] if self.first else own.iloc[:0]
+        judgements = self.judging.judgements
+        asked_models = judgements[(judgements["kind"] != "recorded") & (judgements["status"] != "unanswered")]
+        return asked_models[asked_models["finished_at"] > self.first] if self.first else asked_models.iloc[:0]
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -179,7 +183,7 @@ def judged(study: Study) -> bool:
     """Whether anything can stand beside verdicts: the rules let it, and one of the study's judges has spoken."""
     if not study.judges or study.acceptance.judges.use == "none":
         return False
-    return any((study.judgements / f"{one.name}.parquet").exists() for one in study.judges)
+    return any((study.judgements / f"{spec.name}.parquet").exists() for spec in study.judges)
 
 
 def read_judging(study: Study, collected: CampaignData) -> Judging:
@@ -191,11 +195,11 @@ def read_judging(study: Study, collected: CampaignData) -> Judging:
         raise DataError(f"reading judgements needs {error.name}: {installing('generation')}") from None
 
     pool = read_judged(study)
-    outputs = pd.DataFrame([one.model_dump() for one in pool])
+    outputs = pd.DataFrame([pair.model_dump() for pair in pool])
     judgements = read_judgements(study)
     if judgements.empty:
         raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
-    shown = [one.name for one in study.judges if isinstance(one, RecordedJudge) and one.saw_ratings]
+    shown = [spec.name for spec in study.judges if isinstance(spec, RecordedJudge) and spec.saw_ratings]
     late = saw_scores(read_reviews(study), collected.sample_ratings)
     half = study.raters.suggestions == "half"
     why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
@@ -215,87 +219,87 @@ def judging_of(outputs: pd.DataFrame, judgements: pd.DataFrame, collected: Campa
         outputs,
         judgements,
         tuple(sorted(judgements["judge"].unique())),
-        frozenset(one.pair_id for one in collected.sample_pairs),
+        frozenset(pair.pair_id for pair in collected.sample_pairs),
         withdrawn=tuple(collected.withdrawn),
         refused=refused,
     )
 
 
-def beside(evidence: Evidence, found: Sequence[Verdict], judging: Judging) -> JudgedOutcome:
+def beside(evidence: Evidence, verdicts: Sequence[Verdict], judging: Judging) -> JudgedOutcome:
     """What the rule that reached these verdicts would decide with the judges' help, from the same ratings."""
     design, collected = evidence.design, evidence.collected
     counting = counting_ratings(collected.sample_ratings, design.per_pair)
     names = {"pair_id", "pool", "language", "task_type", "wave"}
-    facts = pd.DataFrame([one.model_dump(include=names) for one in collected.sample_pairs])
+    facts = pd.DataFrame([pair.model_dump(include=names) for pair in collected.sample_pairs])
     rests = basis(facts, counting, design, dealt_with(collected.sample_ratings, collected.withdrawn))
     means = powered_means(rests, judging, design)
-    decided = with_judges(found, means, design.rule)
+    decided = with_judges(verdicts, means, design.rule)
     of_groups = saved(means, SCOPES[design.rule.scope], design)
     simulated, decides = bool(counting["simulated"].any()), design.rule.judges.use == "decide"
     return JudgedOutcome(judging, means, decided, of_groups, simulated, decides, evidence.first)
 
 
-def read_beside(evidence: Evidence, found: Sequence[Verdict]) -> tuple[JudgedOutcome | None, str]:
+def read_beside(evidence: Evidence, verdicts: Sequence[Verdict]) -> tuple[JudgedOutcome | None, str]:
     """(what stands beside these verdicts, why nothing does). Both are empty where no judge was asked, or may speak.
 
     Judges never stand in the way of people's verdicts: what is wrong with their records is said, and they are left out.
     """
-    if not (found and judged(evidence.study)):
+    if not (verdicts and judged(evidence.study)):
         return None, ""
     try:
-        return beside(evidence, found, read_judging(evidence.study, evidence.collected)), ""
+        return beside(evidence, verdicts, read_judging(evidence.study, evidence.collected)), ""
     except (PlumblineError, OSError, ValueError) as error:
         return None, " ".join(str(error).split())
 
 
-def different(made: JudgedOutcome | None) -> list[str]:
+def different(outcome: JudgedOutcome | None) -> list[str]:
     """A line for each verdict that would be another with the judges, to stand among what is doubtful.
 
     None where judges decide with people: then the verdicts themselves tell it (`annotation.verdicts.doubts`).
     """
-    if made is None or made.decides:
+    if outcome is None or outcome.decides:
         return []
-    return [f"with judges it would be another verdict: {line}" for line in made.warnings]
+    return [f"with judges it would be another verdict: {line}" for line in outcome.warnings]
 
 
-def write_beside(study: Study, found: Sequence[Verdict], made: JudgedOutcome | None) -> None:
+def write_beside(study: Study, verdicts: Sequence[Verdict], outcome: JudgedOutcome | None) -> None:
     """Write `verdicts_with_judges.json`; without judges there is none, and an old one goes."""
     path = study.folder / FILE
-    if made is None:
+    if outcome is None:
         path.unlink(missing_ok=True)
     else:
-        write_json(path, _records(found, made))
+        write_json(path, _records(verdicts, outcome))
 
 
-def _records(found: Sequence[Verdict], made: JudgedOutcome) -> list[BesideVerdict]:
-    shared = {"judges": made.judging.judges, "recorded": made.recorded, "simulated": made.simulated}
-    shared["judgements"] = made.judgements
+def _records(verdicts: Sequence[Verdict], outcome: JudgedOutcome) -> list[BesideVerdict]:
+    shared = {"judges": outcome.judging.judges, "recorded": outcome.recorded, "simulated": outcome.simulated}
+    shared["judgements"] = outcome.judgements
     names = ("pairs_sha256", "ratings_sha256", "rule_id")
     return [
         BesideVerdict.model_validate({**row, **shared, **{name: getattr(verdict, name) for name in names}})
-        for row, verdict in zip(made.decisions.to_dict("records"), found, strict=True)
+        for row, verdict in zip(outcome.decisions.to_dict("records"), verdicts, strict=True)
     ]
 
 
-def judged_means(evidence: Evidence, found: Sequence[Verdict]) -> Mapping[Unit, Sequence[JudgedMean]]:
+def judged_means(evidence: Evidence, verdicts: Sequence[Verdict]) -> Mapping[Unit, Sequence[JudgedMean]]:
     """What people and judges say together of each verdict's questions. Raises DataError where judges' records lack."""
-    made = beside(evidence, found, read_judging(evidence.study, evidence.collected))
-    return of_verdicts(made, found)
+    outcome = beside(evidence, verdicts, read_judging(evidence.study, evidence.collected))
+    return of_verdicts(outcome, verdicts)
 
 
-def of_verdicts(made: JudgedOutcome, found: Sequence[Verdict]) -> dict[Unit, tuple[JudgedMean, ...]]:
+def of_verdicts(outcome: JudgedOutcome, verdicts: Sequence[Verdict]) -> dict[Unit, tuple[JudgedMean, ...]]:
     """The same from what stands beside the verdicts."""
-    return {unit_of(verdict): made.of(verdict) for verdict in found}
+    return {unit_of(verdict): outcome.of(verdict) for verdict in verdicts}
 
 
-def refuse_other_judgements(evidence: Evidence, found: Sequence[Verdict]) -> None:
+def refuse_other_judgements(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError where verdicts that judges had a part in do not say what the judges' records say.
 
     Nothing is looked at where people decided alone.
     """
-    if not any(one.judged for one in found):
+    if not any(verdict.judged for verdict in verdicts):
         return
-    for verdict in other_judged(found, judged_means(evidence, found)):
+    for verdict in other_judged(verdicts, judged_means(evidence, verdicts)):
         study = evidence.study
         raise DataError(
             f"{study.folder / 'verdicts.json'}: what judges say of {verdict.transformation} ({verdict.language}) is"
@@ -303,11 +307,13 @@ def refuse_other_judgements(evidence: Evidence, found: Sequence[Verdict]) -> Non
         )
 
 
-def other_judged(found: Sequence[Verdict], due: Mapping[Unit, Sequence[JudgedMean]]) -> Iterator[Verdict]:
+def other_judged(verdicts: Sequence[Verdict], due: Mapping[Unit, Sequence[JudgedMean]]) -> Iterator[Verdict]:
     """The verdicts that do not say of judges what is due; numbers may differ by what versions of libraries do."""
-    for verdict in found:
-        own = [one.model_dump() for one in verdict.judged]
-        right = [one.model_dump() for one in due.get(unit_of(verdict), ())]
-        pairs = zip(own, right, strict=False)
-        if len(own) != len(right) or not all(same(one[name], other[name]) for one, other in pairs for name in one):
+    for verdict in verdicts:
+        recorded = [mean.model_dump() for mean in verdict.judged]
+        right = [due_means.model_dump() for due_means in due.get(unit_of(verdict), ())]
+        pairs = zip(recorded, right, strict=False)
+        if len(recorded) != len(right) or not all(
+            same(mean[name], due_mean[name]) for mean, due_mean in pairs for name in mean
+        ):
             yield verdict

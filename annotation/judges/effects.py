@@ -52,19 +52,19 @@ def additive_fit(cells: pd.DataFrame) -> Effects:
     design[np.arange(len(rows)), 1 + rows] = 1
     design[np.arange(len(rows)), 1 + len(judges) + columns] = 1
     if len(rows) == 0 or np.linalg.matrix_rank(design) < len(judges) + len(generators) - 1:
-        judge, generator, own = (
+        judge, generator, preference = (
             pd.Series(math.nan, names) for names in (judges, generators, [n for n in judges if n in generators])
         )
         why = "the cells between different models do not connect all judges and generators"
-        return Effects(math.nan, judge, generator, own, why)
-    found = np.linalg.lstsq(design, values[rows, columns], rcond=None)[0]
-    of_judges, of_generators = found[1 : 1 + len(judges)], found[1 + len(judges) :]
-    mean = float(found[0] + of_judges.mean() + of_generators.mean())
+        return Effects(math.nan, judge, generator, preference, why)
+    parts = np.linalg.lstsq(design, values[rows, columns], rcond=None)[0]
+    of_judges, of_generators = parts[1 : 1 + len(judges)], parts[1 + len(judges) :]
+    mean = float(parts[0] + of_judges.mean() + of_generators.mean())
     of_judges, of_generators = of_judges - of_judges.mean(), of_generators - of_generators.mean()
     beyond = values - (mean + of_judges[:, None] + of_generators)
     both = [(name, i, generators.index(name)) for i, name in enumerate(judges) if name in generators]
-    own = pd.Series({name: float(beyond[i, j]) for name, i, j in both}, dtype=np.float64)
-    return Effects(mean, pd.Series(of_judges, judges), pd.Series(of_generators, generators), own, "")
+    preference = pd.Series({name: float(beyond[i, j]) for name, i, j in both}, dtype=np.float64)
+    return Effects(mean, pd.Series(of_judges, judges), pd.Series(of_generators, generators), preference, "")
 
 
 def order_effects(judgements: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
@@ -73,18 +73,18 @@ def order_effects(judgements: pd.DataFrame, first: str, second: str) -> pd.DataF
     Columns: judge, question, n (outputs judged in both orders), difference (mean of `first` - `second`) with low and
     high (95%, t over outputs), mean_absolute, large (share that moves by a point or more), reason.
     """
-    own = checked(judgements)
-    wide = own.pivot(index=["judge", "question", "pair_id"], columns="order", values="score")
+    scores = checked(judgements)
+    wide = scores.pivot(index=["judge", "question", "pair_id"], columns="order", values="score")
     if missing := [order for order in (first, second) if order not in wide]:
-        there = ", ".join(map(str, wide.columns)) or "none"
-        raise ValueError(f"judgements: there is no order {missing[0]!r}; there are {there}")
+        orders = ", ".join(map(str, wide.columns)) or "none"
+        raise ValueError(f"judgements: there is no order {missing[0]!r}; there are {orders}")
     rows = []
     for (judge, question), group in wide.groupby(level=["judge", "question"]):
         moved = (group[first] - group[second]).dropna().to_numpy(np.float64)
-        found = mean_with_interval(moved, "no output was judged in both orders")
+        mean = mean_with_interval(moved, "no output was judged in both orders")
         size = float(np.abs(moved).mean()) if len(moved) else math.nan
         large = float((np.abs(moved) >= LARGE).mean()) if len(moved) else math.nan
-        rows.append((judge, question, len(moved), found.value, found.low, found.high, size, large, found.reason))
+        rows.append((judge, question, len(moved), mean.value, mean.low, mean.high, size, large, mean.reason))
     names = ["judge", "question", "n", "difference", "low", "high", "mean_absolute", "large", "reason"]
     return pd.DataFrame(rows, columns=names)
 
@@ -93,11 +93,11 @@ def mean_with_interval(values: Floats, none: str) -> Estimate:
     """The mean of independent values with its 95% t interval; `none` is the reason where there is no value."""
     if not len(values):
         return undefined(none)
-    found = over_pairs(values, np.ones(len(values))) if len(values) > 1 else None
-    if found is None or math.isnan(float(found.low)):
+    interval = over_pairs(values, np.ones(len(values))) if len(values) > 1 else None
+    if interval is None or math.isnan(float(interval.low)):
         why = "all are the same, so their spread is unknown" if len(values) > 1 else "one output has no spread"
         return Estimate(value=float(values.mean()), low=math.nan, high=math.nan, reason=why)
-    return Estimate(value=float(found.value), low=float(found.low), high=float(found.high))
+    return Estimate(value=float(interval.value), low=float(interval.low), high=float(interval.high))
 
 
 def length_slope(scores: Floats, ratios: Floats) -> Estimate:
@@ -107,8 +107,8 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
     output over words of the original, above 0. The interval has HC3 errors (MacKinnon and White 1985, J. Econometrics
     29, 305-325) and Student's t with n - 2 degrees of freedom. A slope of 0.1 is 0.07 points for a text twice as long.
     """
-    there = np.isfinite(scores) & np.isfinite(ratios) & (ratios > 0)
-    x, y = np.log(ratios[there]), scores[there]
+    usable = np.isfinite(scores) & np.isfinite(ratios) & (ratios > 0)
+    x, y = np.log(ratios[usable]), scores[usable]
     if len(x) < 3:
         return undefined(f"a slope needs 3 outputs, there are {len(x)}")
     away = x - x.mean()
@@ -133,14 +133,16 @@ def between_judges(judgements: pd.DataFrame, scale: Sequence[int]) -> pd.DataFra
     """
     scores = over_orders(judgements)
     rows = []
-    for question, own in scores.groupby("question"):
-        wide = own.pivot(index="pair_id", columns="judge", values="score")
-        for one, other in itertools.combinations(sorted(wide.columns), 2):
-            both = wide[[one, other]].dropna().to_numpy(np.float64)
+    for question, of_question in scores.groupby("question"):
+        wide = of_question.pivot(index="pair_id", columns="judge", values="score")
+        for first, second in itertools.combinations(sorted(wide.columns), 2):
+            both = wide[[first, second]].dropna().to_numpy(np.float64)
             x, y = both[:, 0], both[:, 1]
             apart = float(np.abs(x - y).mean()) if len(x) else math.nan
             mean = float((x - y).mean()) if len(x) else math.nan
-            rows.append((question, one, other, len(x), pearson(x, y), spearman(x, y), ac2_of(x, y, scale), apart, mean))
+            rows.append(
+                (question, first, second, len(x), pearson(x, y), spearman(x, y), ac2_of(x, y, scale), apart, mean)
+            )
     names = ["question", "first", "second", "n", "pearson", "spearman", "ac2", "mean_absolute", "difference"]
     return pd.DataFrame(rows, columns=names)
 
@@ -168,13 +170,13 @@ def two_raters(x: Floats, y: Floats, scale: Sequence[int]) -> Answers:
     """Two rows of scores as two raters' points of the scale."""
     n = len(x)
     points = np.concatenate([rounded(x, scale), rounded(y, scale)])
-    place = np.searchsorted(np.array(scale), points).astype(np.int64)
-    return Answers(np.tile(np.arange(n), 2), np.repeat(np.arange(2), n), place, tuple(scale))
+    index = np.searchsorted(np.array(scale), points).astype(np.int64)
+    return Answers(np.tile(np.arange(n), 2), np.repeat(np.arange(2), n), index, tuple(scale))
 
 
 def rounded(scores: Floats, scale: Sequence[int]) -> Floats:
     """The nearest points of the scale, halves upwards; NaN stays NaN."""
     points = np.array(scale, np.float64)
     limits = (points[:-1] + points[1:]) / 2
-    found: Floats = np.where(np.isnan(scores), np.nan, points[np.searchsorted(limits, scores, side="right")])
-    return found
+    nearest: Floats = np.where(np.isnan(scores), np.nan, points[np.searchsorted(limits, scores, side="right")])
+    return nearest

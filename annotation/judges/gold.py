@@ -34,13 +34,13 @@ def beside_gold(judgements: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     values = pd.Series(numbers(gold["gold"], "gold scores"), index=gold["pair_id"])
     scores = over_orders(judgements, ("dataset",))
     if scores["question"].nunique() > 1:
-        asked = ", ".join(sorted(map(str, scores["question"].unique())))
-        raise ValueError(f"judgements answer {asked}; gold scores are beside those of one question")
+        questions = ", ".join(sorted(map(str, scores["question"].unique())))
+        raise ValueError(f"judgements answer {questions}; gold scores are beside those of one question")
     if (missing := ~scores["pair_id"].isin(values.index)).any():
         pair = scores.loc[missing, "pair_id"].iloc[0]
         raise ValueError(f"judgements: pair {pair} has no gold score ({missing.sum()} have none)")
-    found = scores.assign(gold=values.reindex(scores["pair_id"]).to_numpy())
-    return found[["judge", "dataset", "pair_id", "score", "gold"]]
+    frame = scores.assign(gold=values.reindex(scores["pair_id"]).to_numpy())
+    return frame[["judge", "dataset", "pair_id", "score", "gold"]]
 
 
 def spearman_by_dataset(beside: pd.DataFrame) -> pd.DataFrame:
@@ -50,8 +50,8 @@ def spearman_by_dataset(beside: pd.DataFrame) -> pd.DataFrame:
     spearman; the last rows are those of `with_averages`.
     """
     rows = []
-    for (dataset, judge), own in beside.groupby(["dataset", "judge"]):
-        rows.append((dataset, judge, *_n_and_failed(own), _rho(own)))
+    for (dataset, judge), group in beside.groupby(["dataset", "judge"]):
+        rows.append((dataset, judge, *_n_and_failed(group), _rho(group)))
     return with_averages(pd.DataFrame(rows, columns=["dataset", "judge", "n", "failed", "spearman"]))
 
 
@@ -62,9 +62,9 @@ def with_averages(table: pd.DataFrame) -> pd.DataFrame:
     qwen3-32b, whose nine rows have a mean of 80.36.)
     """
     wanted, rows = set(table["dataset"]), []
-    for judge, own in table.groupby("judge"):
-        mean = own["spearman"].mean(skipna=False) if set(own["dataset"]) == wanted else math.nan
-        rows.append((AVERAGE, judge, own["n"].sum(), own["failed"].sum(), mean))
+    for judge, of_judge in table.groupby("judge"):
+        mean = of_judge["spearman"].mean(skipna=False) if set(of_judge["dataset"]) == wanted else math.nan
+        rows.append((AVERAGE, judge, of_judge["n"].sum(), of_judge["failed"].sum(), mean))
     return pd.concat([table, pd.DataFrame(rows, columns=list(table.columns))], ignore_index=True)
 
 
@@ -76,7 +76,7 @@ def by_size(table: pd.DataFrame, sizes: Mapping[str, float]) -> pd.DataFrame:
     averages = table[table["dataset"] == AVERAGE].set_index("judge")["spearman"]
     if missing := [name for name in sizes if name not in averages]:
         raise ValueError(f"there are no judgements of {missing[0]!r}; there are {', '.join(map(str, averages.index))}")
-    rows = [(name, float(size), averages[name]) for name, size in sorted(sizes.items(), key=lambda one: one[1])]
+    rows = [(name, float(size), averages[name]) for name, size in sorted(sizes.items(), key=lambda pair: pair[1])]
     return pd.DataFrame(rows, columns=["judge", "size", "spearman"])
 
 
@@ -92,8 +92,8 @@ def mapped(scores: Floats, scale: Sequence[float], onto: Sequence[float]) -> Flo
     off = (scores < low - 1e-9) | (scores > high + 1e-9)
     if off.any():
         raise ValueError(f"gold scores: {scores[off][0]:g} lies off the scale from {low:g} to {high:g}")
-    found: Floats = onto[0] + (scores - low) / (high - low) * (onto[-1] - onto[0])
-    return found
+    values: Floats = onto[0] + (scores - low) / (high - low) * (onto[-1] - onto[0])
+    return values
 
 
 def error_by_gold(
@@ -112,9 +112,9 @@ def error_by_gold(
     error = beside["score"].to_numpy(np.float64) - gold
     frame = pd.DataFrame({"judge": beside["judge"].to_numpy(), "gold": np.floor(gold + 0.5).astype(int), "bias": error})
     frame["mean_absolute_error"] = frame["bias"].abs()
-    found = frame.dropna().groupby(["judge", "gold"])
-    table = found[["mean_absolute_error", "bias"]].mean()
-    table.insert(0, "n", found.size())
+    groups = frame.dropna().groupby(["judge", "gold"])
+    table = groups[["mean_absolute_error", "bias"]].mean()
+    table.insert(0, "n", groups.size())
     return table.reset_index()
 
 
@@ -133,31 +133,31 @@ def spearman_by_words(
     lengths = sum(gold[name].astype(str).map(count_words).to_numpy() for name in ("sentence1", "sentence2")) / 2
     words = pd.Series(lengths, index=gold["pair_id"])
     wide = beside.pivot(index=["dataset", "pair_id", "gold"], columns="judge", values="score").dropna().reset_index()
-    place = np.searchsorted(np.array(bins), words.reindex(wide["pair_id"]).to_numpy(), side="right") - 1
+    bin_of = np.searchsorted(np.array(bins), words.reindex(wide["pair_id"]).to_numpy(), side="right") - 1
     names = [f"{low}-{high - 1}" for low, high in itertools.pairwise(bins)] + [f"{bins[-1]}+"]
     judges = sorted(beside["judge"].unique())
     rows = []
     for dataset in sorted(wide["dataset"].unique()):
         for i, name in enumerate(names):
-            own = wide[(wide["dataset"] == dataset) & (place == i)]
-            gold_scores = own["gold"].to_numpy(np.float64)
-            each = [spearman(own[judge].to_numpy(np.float64), gold_scores) for judge in judges]
+            in_bin = wide[(wide["dataset"] == dataset) & (bin_of == i)]
+            gold_scores = in_bin["gold"].to_numpy(np.float64)
+            each = [spearman(in_bin[judge].to_numpy(np.float64), gold_scores) for judge in judges]
             rows.append(
-                (dataset, name, len(own), float(np.mean(each)) if len(own) >= fewest else math.nan, len(judges))
+                (dataset, name, len(in_bin), float(np.mean(each)) if len(in_bin) >= fewest else math.nan, len(judges))
             )
     table = pd.DataFrame(rows, columns=["dataset", "words", "n", "spearman", "judges"])
     below = [
-        (AVERAGE, name, own.loc[own["spearman"].notna(), "n"].sum(), own["spearman"].mean(), len(judges))
-        for name, own in table.groupby("words", sort=False)
+        (AVERAGE, name, of_bin.loc[of_bin["spearman"].notna(), "n"].sum(), of_bin["spearman"].mean(), len(judges))
+        for name, of_bin in table.groupby("words", sort=False)
     ]
     return pd.concat([table, pd.DataFrame(below, columns=list(table.columns))], ignore_index=True)
 
 
-def _n_and_failed(own: pd.DataFrame) -> tuple[int, int]:
-    failed = int(own["score"].isna().sum())
-    return len(own) - failed, failed
+def _n_and_failed(scores: pd.DataFrame) -> tuple[int, int]:
+    failed = int(scores["score"].isna().sum())
+    return len(scores) - failed, failed
 
 
-def _rho(own: pd.DataFrame) -> float:
-    there = own.dropna(subset=["score"])
-    return spearman(there["score"].to_numpy(np.float64), there["gold"].to_numpy(np.float64))
+def _rho(scores: pd.DataFrame) -> float:
+    scored = scores.dropna(subset=["score"])
+    return spearman(scored["score"].to_numpy(np.float64), scored["gold"].to_numpy(np.float64))

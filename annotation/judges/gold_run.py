@@ -63,26 +63,31 @@ def judge_gold(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     Writes `gold.parquet` and `gold_judgements/<judge>.parquet`; resumes as `judge` does. Raises StudyError where no
     data set has gold scores, DataError for scores that are off the scale that the study says.
     """
-    asked = _questionnaires(study, names)
+    questionnaires = _questionnaires(study, names)
     with only_one(study.scratch / ".judging.lock", f"judges are at work for {study.name!r}"):
         pairs = gold_pairs(study)
         write_table(study.folder / PAIRS, pairs, GoldPair)
-        return judge_pairs(study, asked, pairs, study.folder / FOLDER, again=again)
+        return judge_pairs(study, questionnaires, pairs, study.folder / FOLDER, again=again)
 
 
 def gold_pairs(study: Study) -> list[GoldPair]:
     """Every pair of texts of the study's data sets that has a gold score."""
     specs = {spec.name: spec for spec in study.datasets}
-    found = [pair for one in iter_datasets(study) if one.task in SIMILARITIES for pair in _of(one, specs[one.name])]
-    if not found:
+    pairs = [
+        pair
+        for dataset in iter_datasets(study)
+        if dataset.task in SIMILARITIES
+        for pair in _of(dataset, specs[dataset.name])
+    ]
+    if not pairs:
         raise StudyError(f"{study.file}: no data set has gold scores; name one of task {' or '.join(SIMILARITIES)}")
-    return found
+    return pairs
 
 
 def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> list[GoldRow]:
     """PTEB's Tables 2 and 3, Figures 3 and 4, of what judges have said; writes `gold.json`."""
-    asked, pairs = _questionnaires(study, names), gold_pairs(study)
-    scales = {(one.prompt.lowest, one.prompt.highest) for one in asked}
+    questionnaires, pairs = _questionnaires(study, names), gold_pairs(study)
+    scales = {(questionnaire.prompt.lowest, questionnaire.prompt.highest) for questionnaire in questionnaires}
     if len(scales) > 1:
         raise StudyError(f"{study.file}: gold scores are of one scale for all judges; name one gold_prompt")
     rows = _rows(gold_frame(study, names), pairs, [float(end or 0) for end in scales.pop()])
@@ -113,35 +118,36 @@ def _rows(judgements: pd.DataFrame, pairs: Sequence[GoldPair], scale: Sequence[f
 
 def gold_frame(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
     """What judges have said about pairs with gold scores: rows of `Judgement`."""
-    return pd.concat([one.frame() for one in gold_asked(study, names)], ignore_index=True)
+    return pd.concat([progress.frame() for progress in gold_asked(study, names)], ignore_index=True)
 
 
 def gold_asked(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeProgress]:
     """What there is of each judge, and what is left to ask."""
     pairs = gold_pairs(study)
     return [
-        JudgeProgress(study, one, pairs, study.folder / FOLDER, again=again) for one in _questionnaires(study, names)
+        JudgeProgress(study, questionnaire, pairs, study.folder / FOLDER, again=again)
+        for questionnaire in _questionnaires(study, names)
     ]
 
 
 def _questionnaires(study: Study, names: Sequence[str]) -> list[Questionnaire]:
     """What each judge is asked about two texts."""
-    rubric, asked = load_rubric(study), []
+    rubric, questionnaires = load_rubric(study), []
     for spec in named(study, names):
         of_gold = {"prompt": spec.gold_prompt, "questions": (), "orders": ("up",), "score": None}
-        one = Questionnaire(study, spec.model_copy(update=of_gold), rubric)
-        if not one.prompt.question:
+        questionnaire = Questionnaire(study, spec.model_copy(update=of_gold), rubric)
+        if not questionnaire.prompt.question:
             raise StudyError(
                 f"{study.file}: judge {spec.name!r}: gold_prompt {spec.gold_prompt!r} asks what the rubric does; name"
                 " one with a question of its own, such as pteb_sts"
             )
-        asked.append(one)
-    return asked
+        questionnaires.append(questionnaire)
+    return questionnaires
 
 
 def _of(dataset: Dataset, spec: DatasetSpec) -> list[GoldPair]:
     scores, (low, high) = dataset.gold_scores(), spec.gold_scale
-    made: list[GoldPair] = []
+    pairs: list[GoldPair] = []
     for item in items_of(dataset, 2):
         first, second = item.fields.get("sentence1"), item.fields.get("sentence2")
         if not isinstance(first, str) or not isinstance(second, str) or item.item not in scores:
@@ -153,16 +159,16 @@ def _of(dataset: Dataset, spec: DatasetSpec) -> list[GoldPair]:
                 f" {high:g}; write its own as gold_scale, such as [1, 5]"
             )
         identified = identity("gold-v1", dataset.name, item.item, first, second)
-        made.append(
+        pairs.append(
             GoldPair(
                 pair_id=identified, key=identified, transformation=ORIGINAL, axis=ORIGINAL, pool=ORIGINAL,
                 dataset=dataset.name, task_type=dataset.task, language=item.language,
                 output_language=item.output_language, seed=0, original=first, transformed=second, model="",
-                generator_hash="", prompt_hash="", stratum="", place=len(made) + 1, gold=gold, gold_lowest=low,
+                generator_hash="", prompt_hash="", stratum="", place=len(pairs) + 1, gold=gold, gold_lowest=low,
                 gold_highest=high,
             )
         )  # fmt: skip
-    return made
+    return pairs
 
 
 RECORDED = "Recorded judges were not asked: their answers stand in files."
@@ -183,16 +189,18 @@ def gold_text(rows: Sequence[GoldRow], *, recorded: bool) -> str:
 
 
 def _table(title: str, first: str, rows: Sequence[GoldRow], table: str) -> str:
-    own = [row for row in rows if row.table == table and row.n]
-    judges = list(dict.fromkeys(row.judge for row in own))
-    places = sorted(dict.fromkeys((row.dataset, row.group) for row in own), key=lambda place: place[0] == AVERAGE)
-    found = {(row.dataset, row.group, row.judge): row for row in own}
+    of_table = [row for row in rows if row.table == table and row.n]
+    judges = list(dict.fromkeys(row.judge for row in of_table))
+    places = sorted(dict.fromkeys((row.dataset, row.group) for row in of_table), key=lambda key: key[0] == AVERAGE)
+    by_cell = {(row.dataset, row.group, row.judge): row for row in of_table}
     lines = []
-    for place in places:
-        each = [found.get((*place, judge)) for judge in judges]
+    for row_key in places:
+        each = [by_cell.get((*row_key, judge)) for judge in judges]
         numbers = sorted({row.n for row in each if row})
         pairs = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-        lines.append([", ".join(filter(None, place)), pairs, *(_shown(row, percent=table != "error") for row in each)])
+        lines.append(
+            [", ".join(filter(None, row_key)), pairs, *(_shown(row, percent=table != "error") for row in each)]
+        )
     return f"{title}\n\n{cli.columns([first, 'pairs', *(judge or _MEAN for judge in judges)], lines)}"
 
 

@@ -35,8 +35,8 @@ def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[
     """
     rated = _checked(ratings)
     rows = []
-    for (judge, question), own in scores.groupby(["judge", "question"]):
-        by_pair = own.set_index("pair_id")["score"]
+    for (judge, question), of_judge in scores.groupby(["judge", "question"]):
+        by_pair = of_judge.set_index("pair_id")["score"]
         of_question = rated[rated["question"] == question]
         parts = [*of_question.groupby("transformation"), (ALL, of_question)]
         for transformation, part in parts:
@@ -48,8 +48,8 @@ def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[
 def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[int]) -> pd.DataFrame:
     """A row for each judge, question and rater: n, ac2, pearson, mean_absolute_error, gap (judge minus rater)."""
     rated, rows = _checked(ratings), []
-    for (judge, question), own in scores.groupby(["judge", "question"]):
-        by_pair = own.set_index("pair_id")["score"]
+    for (judge, question), of_judge in scores.groupby(["judge", "question"]):
+        by_pair = of_judge.set_index("pair_id")["score"]
         for rater, part in rated[rated["question"] == question].groupby("rater_id"):
             x, y = _both(part.set_index("pair_id")["value"], by_pair)
             apart = (float(np.abs(y - x).mean()), float((y - x).mean())) if len(x) else (math.nan, math.nan)
@@ -75,15 +75,15 @@ def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) ->
 
     if len(scores) != len(people):
         raise ValueError(f"scores and ratings are of the same pairs; there are {len(scores)} and {len(people)}")
-    there = np.flatnonzero(~np.isnan(scores) & ~np.isnan(people))
-    found = np.full(len(scores), np.nan)
-    shuffled = np.random.default_rng(seed).permutation(there)
+    usable = np.flatnonzero(~np.isnan(scores) & ~np.isnan(people))
+    predicted = np.full(len(scores), np.nan)
+    shuffled = np.random.default_rng(seed).permutation(usable)
     for fold in range(folds):
         held, rest = shuffled[fold::folds], np.concatenate([shuffled[i::folds] for i in range(folds) if i != fold])
         if len(rest) >= 2 and len(held):
             curve = IsotonicRegression(out_of_bounds="clip").fit(scores[rest], people[rest])
-            found[held] = curve.predict(scores[held])
-    return found
+            predicted[held] = curve.predict(scores[held])
+    return predicted
 
 
 def reliability(scores: Floats, people: Floats, scale: Sequence[int], seed: int) -> pd.DataFrame:
@@ -112,22 +112,22 @@ def far_ratings(
     keys = pd.MultiIndex.from_frame(rated[["question", "pair_id"]])
     apart = wide.reindex(keys).to_numpy(np.float64) - rated["value"].to_numpy(np.float64)[:, None]
     size = np.abs(apart)
-    known = ~np.isnan(size)
+    judged = ~np.isnan(size)
     over = size > far + 1e-9
-    flagged = (over.all(axis=1) if flag == "both" else over.any(axis=1)) & known.any(axis=1)
+    flagged = (over.all(axis=1) if flag == "both" else over.any(axis=1)) & judged.any(axis=1)
     apart, size = apart[flagged], size[flagged]
     rows = np.arange(len(apart))
     near, distant = np.nan_to_num(size, nan=np.inf).argmin(axis=1), np.nan_to_num(size, nan=-1).argmax(axis=1)
-    found: pd.DataFrame = rated.loc[flagged, ["pair_id", "rater_id", "question", "value"]].reset_index(drop=True)
-    return found.assign(nearest=apart[rows, near], farthest=apart[rows, distant], judges=known[flagged].sum(axis=1))
+    far_rows: pd.DataFrame = rated.loc[flagged, ["pair_id", "rater_id", "question", "value"]].reset_index(drop=True)
+    return far_rows.assign(nearest=apart[rows, near], farthest=apart[rows, distant], judges=judged[flagged].sum(axis=1))
 
 
 def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[int]) -> tuple[object, ...]:
     means = pair_means(part)
     people, judge = _both(means, scores)
     gap = mean_with_interval(judge - people, "the judge has no score of any rated pair")
-    raters = [_both(own.set_index("pair_id")["value"], scores) for _, own in part.groupby("rater_id")]
-    each = [one for one in (ac2_of(x, y, scale) for x, y in raters) if not math.isnan(one)]
+    raters = [_both(of_rater.set_index("pair_id")["value"], scores) for _, of_rater in part.groupby("rater_id")]
+    each = [value for value in (ac2_of(x, y, scale) for x, y in raters) if not math.isnan(value)]
     return (
         len(people),
         len(means) - len(people),
@@ -146,8 +146,8 @@ def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[int]) -> tuple[o
 def _both(people: pd.Series, scores: pd.Series) -> tuple[Floats, Floats]:
     """(people's number, judge's score) of the pairs that have both."""
     judged = scores.reindex(people.index).to_numpy(np.float64)
-    there = ~np.isnan(judged)
-    return people.to_numpy(np.float64)[there], judged[there]
+    judged_rows = ~np.isnan(judged)
+    return people.to_numpy(np.float64)[judged_rows], judged[judged_rows]
 
 
 def _checked(ratings: pd.DataFrame) -> pd.DataFrame:

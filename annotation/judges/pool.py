@@ -46,8 +46,8 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
     for members in _pools(study):
         for name, drawn in _drawn(source, members, sample).items():
             by_name[name] = [
-                JudgedPair(**pair.model_dump(), stratum=stratum, place=place)
-                for place, (pair, stratum) in enumerate(drawn, 1)
+                JudgedPair(**pair.model_dump(), stratum=stratum, place=number)
+                for number, (pair, stratum) in enumerate(drawn, 1)
             ]
     judged = [pair for name in study.kinds for pair in by_name[name]]
     if keep:
@@ -66,13 +66,13 @@ def undrawn(study: Study, judged: Sequence[JudgedPair]) -> int:
     Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
     """
     sample, number, seen = {pair.pair_id for pair in known_pairs(study)}, 0, dict[str, DuplicateIndex]()
-    counting = [one for one in judged if one.stratum != UNDRAWN and not in_full(study)]
-    for pair in sorted(counting, key=lambda one: one.pair_id not in sample):
-        there, place = seen.setdefault(pair.pool, DuplicateIndex()), compared(study, pair)
-        near = pair.pair_id not in sample and there.near(*place)
+    counting = [pair for pair in judged if pair.stratum != UNDRAWN and not in_full(study)]
+    for pair in sorted(counting, key=lambda pair: pair.pair_id not in sample):
+        index, text = seen.setdefault(pair.pool, DuplicateIndex()), compared(study, pair)
+        near = pair.pair_id not in sample and index.near(*text)
         number += near
         if not near:
-            there.add(*place)
+            index.add(*text)
     return number
 
 
@@ -102,27 +102,27 @@ def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair])
     pool, everything = source.study.kinds[members[0]].pool, source.study.judge_pool == "all"
     before = [pair for pair in sample if pair.pool == pool and (pair.drawn or not everything)]
     candidates = {name: source.of(name) for name in members}
-    every = [candidate for own in candidates.values() for candidate in own]
-    kept = _SourceCache(_larger(source.study, len(every)) if everything else source.study, source.supply, candidates)
-    drawn = [*(pair for pair in before if pair.drawn), *PoolDrawing(kept, members, before).sample()]
+    every = [candidate for of_name in candidates.values() for candidate in of_name]
+    cache = _SourceCache(_larger(source.study, len(every)) if everything else source.study, source.supply, candidates)
+    drawn = [*(pair for pair in before if pair.drawn), *PoolDrawing(cache, members, before).sample()]
     keys = {pair.key for pair in drawn}
-    more = sorted((one for one in every if one.key not in keys), key=lambda one: one.rank)
+    more = sorted((candidate for candidate in every if candidate.key not in keys), key=lambda candidate: candidate.rank)
     near = _near_duplicates(source.study, drawn, more)
-    strata = {one.key: _stratum(one) + _class(near[one.key]) for one in every}
+    strata = {candidate.key: _stratum(candidate) + _class(near[candidate.key]) for candidate in every}
     pairs = [(pair, strata.get(pair.key, "")) for pair in drawn]
-    pairs += [(one.pair, UNDRAWN) for one in more if everything]
-    return {name: [found for found in pairs if found[0].transformation == name] for name in members}
+    pairs += [(candidate.pair, UNDRAWN) for candidate in more if everything]
+    return {name: [drawn_pair for drawn_pair in pairs if drawn_pair[0].transformation == name] for name in members}
 
 
 def _near_duplicates(study: Study, drawn: Sequence[Pair], more: Sequence[Candidate]) -> Counter[str]:
     """How many of the other candidates are near-duplicates of each drawn pair, by its key."""
-    seen, found = DuplicateIndex(), Counter[str]()
     if in_full(study):
-        return found
+        return Counter()
+    seen = DuplicateIndex()
     for pair in drawn:
         seen.add(*compared(study, pair))
-    places = (seen.first(*compared(study, one.pair)) for one in more)
-    return Counter(drawn[place].key for place in places if place is not None)
+    places = (seen.first(*compared(study, candidate.pair)) for candidate in more)
+    return Counter(drawn[index].key for index in places if index is not None)
 
 
 def _class(near: int) -> str:

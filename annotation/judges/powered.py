@@ -71,15 +71,15 @@ def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFram
     ratings = basis.ratings[~targeted]
     scope = SCOPES[design.rule.scope]
     rows = []
-    for key, own in outputs.groupby(scope, sort=False):
-        of_group = _of_group(ratings, own, key, scope, design)
+    for key, members in outputs.groupby(scope, sort=False):
+        of_group = _of_group(ratings, members, key, scope, design)
         for question in design.questions:
             if design.asked(question).kind != "rating":
                 continue
             answered = of_group[of_group["question"] == question]
             by_pair = scores[scores["question"] == question].set_index("pair_id")["score"]
             if len(answered) and len(by_pair):
-                part = _Part(question, answered, own, by_pair, judging, design)
+                part = _Part(question, answered, members, by_pair, judging, design)
                 rows.append((*key, question, *_row(part)))
     return pd.DataFrame(rows, columns=[*scope, *COLUMNS])
 
@@ -102,9 +102,9 @@ def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFr
     once(judging.judged, ("pair_id",), "judged")
     judgements = checked(judging.judgements)
     judgements = judgements[judgements["judge"].isin(judging.judges)]
-    for question, own in judgements.groupby("question"):
+    for question, of_question in judgements.groupby("question"):
         if question in design.questions and design.asked(str(question)).kind == "rating":
-            on_scale(own, design.asked(str(question)).scale)
+            on_scale(of_question, design.asked(str(question)).scale)
     gone = judging.judged["pair_id"].isin(judging.withdrawn) | (judging.judged["stratum"] == UNDRAWN)
     outputs = judging.judged[~gone]
     strata = outputs["transformation"].astype(str) + "\n" + outputs["stratum"].astype(str)
@@ -115,11 +115,11 @@ def _of_group(
     ratings: pd.DataFrame, outputs: pd.DataFrame, key: tuple[object, ...], scope: Sequence[str], design: Design
 ) -> pd.DataFrame:
     """The group's ratings: of its outputs, and of pairs that are none of them though they should be."""
-    own = ratings["transformation"].astype(str).map(design.pool_of) == key[0]
+    of_key = ratings["transformation"].astype(str).map(design.pool_of) == key[0]
     if "language" in scope:
-        own &= ratings["language"].astype(str) == key[1]
-    known = ratings["pair_id"].isin(outputs["pair_id"])
-    return ratings[known | own] if "task_type" not in scope else ratings[known]
+        of_key &= ratings["language"].astype(str) == key[1]
+    judged = ratings["pair_id"].isin(outputs["pair_id"])
+    return ratings[judged | of_key] if "task_type" not in scope else ratings[judged]
 
 
 def _row(part: _Part) -> tuple[object, ...]:
@@ -128,39 +128,39 @@ def _row(part: _Part) -> tuple[object, ...]:
     failed = int(part.scores.reindex(part.outputs["pair_id"]).isna().sum())
     strata = pd.Series(pd.factorize(part.outputs["stratum"])[0], index=part.outputs["pair_id"])
     whole = Answers.of(part.answered, part.design.asked(part.question).scale)
-    known = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)  # where one has none, the row is refused
-    rated = RatedPairs(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), known)
+    stratum_of = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)  # where one has none, the row is refused
+    rated = RatedPairs(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), stratum_of)
     pool = Pool(part.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
     rule = part.design.rule
     over_raters = rule.stop == "fixed" and rule.interval == "pairs_and_raters"
-    found = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
+    estimate = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
     if part.design.bounded:
-        found = _bounded(found, rated, part.design.asked(part.question).scale, whole, over_raters)
-    people, mean = _ends(found) if rule.stop == "fixed" else _anytime(part, found)
+        estimate = _bounded(estimate, rated, part.design.asked(part.question).scale, whole, over_raters)
+    people, mean = _ends(estimate) if rule.stop == "fixed" else _anytime(part, estimate)
     reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
-    with_judges = (math.nan,) * 6 if reason else (*mean, found.slope, found.rho, found.worth)
+    with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
     return (
         ", ".join(part.judging.judges),
         len(rated_ids),
         len(beyond),
         failed,
         *people,
-        *_lean(found.people),
+        *_lean(estimate.people),
         *with_judges,
         reason,
     )
 
 
 def _bounded(
-    found: PoweredMean, rated: RatedPairs, scale: Sequence[int], whole: Answers, over_raters: bool
+    estimate: PoweredMean, rated: RatedPairs, scale: Sequence[int], whole: Answers, over_raters: bool
 ) -> PoweredMean:
     """The same where most pairs have one mean, so that a t interval knows too little (`intervals.bounded`)."""
     raters = effective_raters(whole.totals(whole.rater)[1]) if over_raters else math.inf
     people, mean = (
-        bounded(one, rated.sums, rated.counts, (float(scale[0]), float(scale[-1])), raters)
-        for one in (found.people, found.mean)
+        bounded(mean, rated.sums, rated.counts, (float(scale[0]), float(scale[-1])), raters)
+        for mean in (estimate.people, estimate.mean)
     )
-    return replace(found, people=people, mean=mean)
+    return replace(estimate, people=people, mean=mean)
 
 
 def _lean(people: Mean) -> tuple[float, float]:
@@ -180,15 +180,15 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
         yield f"{len(rated_ids)} pairs are rated, of at least {FEWEST_RATED} that judges need beside them"
     if not beyond:
         yield "judges have seen no output beyond the rated pairs"
-    own = judging.judgements
-    own = own[(own["question"] == part.question) & own["judge"].isin(judging.judges)]
-    own = own[own["pair_id"].isin(outputs["pair_id"]) & (own["status"] != "unanswered")]
+    judgements = judging.judgements
+    judgements = judgements[(judgements["question"] == part.question) & judgements["judge"].isin(judging.judges)]
+    judgements = judgements[judgements["pair_id"].isin(outputs["pair_id"]) & (judgements["status"] != "unanswered")]
     for judge in judging.judges:
-        lacking = len(outputs) - own.loc[own["judge"] == judge, "pair_id"].nunique()
+        lacking = len(outputs) - judgements.loc[judgements["judge"] == judge, "pair_id"].nunique()
         if lacking:
             yield f"{judge} has not judged {lacking} of {len(outputs)} outputs yet; those done may be no random part"
-    asked = [name for name in _ASKED if name in own]
-    if "prompt_hash" in own and (own.groupby(asked)["prompt_hash"].nunique() > 1).any():
+    columns = [name for name in _ASKED if name in judgements]
+    if "prompt_hash" in judgements and (judgements.groupby(columns)["prompt_hash"].nunique() > 1).any():
         yield "a judge was asked in more than one way (prompts differ)"
     if part.scores.reindex(outputs["pair_id"]).isna().all():
         yield "no output has a score of all judges"
@@ -207,25 +207,25 @@ def _apart(distance: float) -> Iterator[str]:
 _Ends = tuple[float, float, float]  # value, low, high
 
 
-def _ends(found: PoweredMean) -> tuple[_Ends, _Ends]:
-    people, mean = ((float(one.value), float(one.low), float(one.high)) for one in (found.people, found.mean))
+def _ends(estimate: PoweredMean) -> tuple[_Ends, _Ends]:
+    people, mean = ((float(mean.value), float(mean.low), float(mean.high)) for mean in (estimate.people, estimate.mean))
     return people, mean
 
 
-def _anytime(part: _Part, found: PoweredMean) -> tuple[_Ends, _Ends]:
+def _anytime(part: _Part, estimate: PoweredMean) -> tuple[_Ends, _Ends]:
     """(people's mean and ends, those with the judges) of an interval that holds at every look."""
     scale = part.design.asked(part.question).scale
     in_turn = part.answered.groupby("turn").agg(pair_id=("pair_id", "first"), value=("value", "mean"))
     values = in_turn["value"].to_numpy(np.float64)
-    own = part.scores.reindex(in_turn["pair_id"]).to_numpy(np.float64)
+    scores = part.scores.reindex(in_turn["pair_id"]).to_numpy(np.float64)
     beside = partners(part.outputs, part.judging.sample, part.design.seed)
     each = [beside.get(pair_id, []) for pair_id in in_turn["pair_id"]]
     partner_scores = np.full((len(each), max([1, *map(len, each)])), np.nan)
     for row, ids in enumerate(each):
         partner_scores[row, : len(ids)] = part.scores.reindex(ids).to_numpy(np.float64)
-    alone = holding(confidence_sequence(values, (scale[0], scale[-1])), found.people.value)
-    both = holding(powered_sequence(values, own, partner_scores, scale), found.mean.value)
-    (people, *_), (mean, *_) = _ends(found)
+    alone = holding(confidence_sequence(values, (scale[0], scale[-1])), estimate.people.value)
+    both = holding(powered_sequence(values, scores, partner_scores, scale), estimate.mean.value)
+    (people, *_), (mean, *_) = _ends(estimate)
     return (people, float(alone[0]), float(alone[1])), (mean, float(both[0]), float(both[1]))
 
 
@@ -235,10 +235,10 @@ def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[
     The outputs of a stratum, in the sample's own random order, are dealt out in equal parts to its pairs, in theirs;
     the rest of a division stands beside none. Neither ratings nor scores play a part.
     """
-    found: dict[str, list[str]] = {}
-    for _, own in outputs.groupby("stratum", sort=False)["pair_id"]:
-        ids = in_order(own, seed)
+    partners_of: dict[str, list[str]] = {}
+    for _, of_stratum in outputs.groupby("stratum", sort=False)["pair_id"]:
+        ids = in_order(of_stratum, seed)
         pairs, others = [i for i in ids if i in sample], [i for i in ids if i not in sample]
         each = len(others) // len(pairs) if pairs else 0
-        found |= {pair_id: others[i * each : (i + 1) * each] for i, pair_id in enumerate(pairs)}
-    return found
+        partners_of |= {pair_id: others[i * each : (i + 1) * each] for i, pair_id in enumerate(pairs)}
+    return partners_of

@@ -71,10 +71,10 @@ class ResumableAnswers(Generic[A, R]):
     With `again` failed ones are asked for again; unanswered ones always are.
     """
 
-    def __init__(self, place: Place, row: type[R], wanted: Mapping[str, A], *, again: bool = False) -> None:
-        self._place, self._wanted = place, wanted
+    def __init__(self, table: Place, row: type[R], wanted: Mapping[str, A], *, again: bool = False) -> None:
+        self._place, self._wanted = table, wanted
         self._row: type[R] = row
-        self.path, self.journal = place.path, place.journal()
+        self.path, self.journal = table.path, table.journal()
         self._again = {"failed", "unanswered"} if again else {"unanswered"}
         self._there = {row.key: row.status for row in self._rows()}
 
@@ -85,10 +85,12 @@ class ResumableAnswers(Generic[A, R]):
 
     def todo(self) -> list[tuple[str, A]]:
         """What is left to ask, by key: those that begin alike one after another, so that the beginning is read once."""
-        left = [
-            (key, one) for key, one in self._wanted.items() if key not in self._there or self._there[key] in self._again
+        questions = [
+            (key, question)
+            for key, question in self._wanted.items()
+            if key not in self._there or self._there[key] in self._again
         ]
-        return sorted(left, key=lambda one: one[1].prompt_hash)
+        return sorted(questions, key=lambda item: item[1].prompt_hash)
 
     def settle(self) -> None:
         """Turn the journal into the table: wanted ones first, in their order."""
@@ -118,23 +120,29 @@ class JudgeProgress(ResumableAnswers[JudgeMessage, Judgement]):
     """What one judge has said and has yet to say about pairs, in a table of a folder of the study's records."""
 
     def __init__(
-        self, study: Study, asked: Questionnaire, pairs: Iterable[JudgedPair], folder: Path, *, again: bool = False
+        self,
+        study: Study,
+        questionnaire: Questionnaire,
+        pairs: Iterable[JudgedPair],
+        folder: Path,
+        *,
+        again: bool = False,
     ) -> None:
-        self.asked = asked
-        self.hash = judge_hash(study, asked.spec, asked.reading)
-        place = Place(study, str((folder / f"{asked.spec.name}.parquet").relative_to(study.folder)))
-        wanted = {self.key(asking): asking for pair in pairs for asking in asked.askings(pair)}
-        super().__init__(place, Judgement, wanted, again=again)
+        self.asked = questionnaire
+        self.hash = judge_hash(study, questionnaire.spec, questionnaire.reading)
+        table = Place(study, str((folder / f"{questionnaire.spec.name}.parquet").relative_to(study.folder)))
+        wanted = {self.key(asking): asking for pair in pairs for asking in questionnaire.askings(pair)}
+        super().__init__(table, Judgement, wanted, again=again)
 
     def key(self, asking: JudgeMessage) -> str:
         """Identity of a judgement: of all that changes it."""
-        place = asking.question, asking.order, asking.pair.pair_id
-        return identity("judgement-v1", self.hash, asking.prompt_hash, *place)
+        position = asking.question, asking.order, asking.pair.pair_id
+        return identity("judgement-v1", self.hash, asking.prompt_hash, *position)
 
 
-def judgement(kept: JudgeProgress, key: str, asking: JudgeMessage, read: Read, **found: object) -> Judgement:
-    """The record of what came; `found` are mode, text, status and attempts."""
-    pair, spec = asking.pair, kept.asked.spec
+def judgement(progress: JudgeProgress, key: str, asking: JudgeMessage, read: Read, **fields: object) -> Judgement:
+    """The record of what came; `fields` are mode, text, status and attempts."""
+    pair, spec = asking.pair, progress.asked.spec
     return Judgement.model_validate(
         {
             "key": key,
@@ -149,10 +157,10 @@ def judgement(kept: JudgeProgress, key: str, asking: JudgeMessage, read: Read, *
             "reason": read.reason,
             "model": spec.model,
             "kind": spec.kind,
-            "judge_hash": kept.hash,
+            "judge_hash": progress.hash,
             "prompt_hash": asking.prompt_hash,
             "finished_at": datetime.now(UTC),
-            **found,
+            **fields,
         }
     )
 

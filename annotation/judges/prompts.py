@@ -40,9 +40,9 @@ class JudgePrompt(Prompt):
 
     @model_validator(mode="after")
     def _asks_something(self) -> JudgePrompt:
-        known = (*OF_RUBRIC, *ALIKE, ALL)
-        if strange := [name for name in self.variables if name not in known]:
-            raise ValueError(f"nothing fills {{{strange[0]}}}; {nearest(strange[0], list(known))}")
+        variables = (*OF_RUBRIC, *ALIKE, ALL)
+        if strange := [name for name in self.variables if name not in variables]:
+            raise ValueError(f"nothing fills {{{strange[0]}}}; {nearest(strange[0], list(variables))}")
         if not {ALL, *ALIKE} & set(self.variables):
             raise ValueError(f"never shows the texts; put {{{ALL}}} where the judge shall read them")
         of_rubric = [name for name in OF_RUBRIC if name in self.variables]
@@ -80,12 +80,12 @@ class JudgeMessage:
     order: Order
     scale: Scale
     prompt_hash: str
-    said: Callable[[], str]
+    render: Callable[[], str]
 
     @property
     def message(self) -> str:
         """What the judge reads; made when it is asked, since there may be very many."""
-        return self.said()
+        return self.render()
 
 
 def load_judge_prompt(study: Study, spec: JudgeSpec) -> JudgePrompt:
@@ -121,24 +121,26 @@ class Questionnaire:
             raise StudyError(f"prompt {self.prompt.name!r} shows pairs of texts alone; take one with {{{ALL}}}")
         for question in self.questions:
             for order in self.spec.orders:
-                if self.prompt.question or any(one.name == question for one in self._rubric.asked(pair.pool)):
-                    said = functools.partial(self._message, pair, question, order)
+                if self.prompt.question or any(
+                    candidate.name == question for candidate in self._rubric.asked(pair.pool)
+                ):
+                    render = functools.partial(self._message, pair, question, order)
                     yield JudgeMessage(
-                        pair, question, order, self.scale(question), self._hash(pair, question, order), said
+                        pair, question, order, self.scale(question), self._hash(pair, question, order), render
                     )
 
     def _message(self, pair: Pair, question: str, order: Order) -> str:
-        return self._rendered(pair, question, order, {one.name: one.text for one in fields_of(pair)})
+        return self._rendered(pair, question, order, {field.name: field.text for field in fields_of(pair)})
 
     def _hash(self, pair: Pair, question: str, order: Order) -> str:
         """Identity of what is said about pairs like this one, but their texts."""
-        names = [one.name for one in fields_of(pair)]
-        place = (pair.pool, pair.language, pair.output_language, question, order, *names)
-        if place not in self._hashes:
-            said = self._rendered(pair, question, order, {name: f"{{{name}}}" for name in names})
+        names = [field.name for field in fields_of(pair)]
+        key = (pair.pool, pair.language, pair.output_language, question, order, *names)
+        if key not in self._hashes:
+            text = self._rendered(pair, question, order, {name: f"{{{name}}}" for name in names})
             scale = self.scale(question)
-            self._hashes[place] = identity("judge-prompt-v1", said, question, scale.lowest, scale.highest)
-        return self._hashes[place]
+            self._hashes[key] = identity("judge-prompt-v1", text, question, scale.lowest, scale.highest)
+        return self._hashes[key]
 
     def _rendered(self, pair: Pair, question: str, order: Order, texts: Mapping[str, str]) -> str:
         words = {} if self.prompt.question else self._words(pair, question, order)
@@ -147,21 +149,21 @@ class Questionnaire:
 
     def scale(self, question: str) -> Scale:
         """The scores that a question takes."""
-        own = self.prompt
-        if own.question and own.lowest is not None and own.highest is not None:
-            points = () if own.decimals else tuple(range(int(own.lowest), int(own.highest) + 1))
-            return Scale(own.lowest, own.highest, own.decimals, points)
+        prompt = self.prompt
+        if prompt.question and prompt.lowest is not None and prompt.highest is not None:
+            points = () if prompt.decimals else tuple(range(int(prompt.lowest), int(prompt.highest) + 1))
+            return Scale(prompt.lowest, prompt.highest, prompt.decimals, points)
         points = self._rubric.scale_of(question)
         return Scale(points[0], points[-1], points=points)
 
     def _words(self, pair: Pair, question: str, order: Order) -> dict[str, str]:
         """What the rubric says, in the language in which a rater of this pair reads it."""
         language = self._rubric.language_for(pair.language, pair.output_language)
-        place = (pair.pool, language, question, order)
-        if place not in self._said:
-            asked = next(one for one in self._rubric.questions if one.name == question)
-            self._said[place] = self._worded(pair.pool, asked, language, order)
-        return self._said[place]
+        key = (pair.pool, language, question, order)
+        if key not in self._said:
+            wanted = next(candidate for candidate in self._rubric.questions if candidate.name == question)
+            self._said[key] = self._worded(pair.pool, wanted, language, order)
+        return self._said[key]
 
     def _worded(self, pool: str, question: Question, language: str, order: Order) -> dict[str, str]:
         hint, points = self._rubric.meaning(pool, question, language)

@@ -234,14 +234,14 @@ def over_orders(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFr
     A mean over fewer orders than the judge's others would be one of something else. `more` are columns of the output
     to keep. Columns: judge, question, pair_id, score, *more.
     """
-    own = checked(judgements, more)
+    scores = checked(judgements, more)
     keys = ["judge", "question", "pair_id"]
-    kept = {name: (name, "first") for name in more}
-    found = own.groupby(keys, sort=False).agg(score=("score", "mean"), n=("score", "count"), **kept)
-    orders = own.groupby(["judge", "question"])["order"].nunique()
-    found = found.reset_index()
-    wanted = orders.reindex(pd.MultiIndex.from_frame(found[["judge", "question"]])).to_numpy()
-    return found.assign(score=found["score"].where(found["n"] == wanted)).drop(columns="n")
+    copied = {name: (name, "first") for name in more}
+    means = scores.groupby(keys, sort=False).agg(score=("score", "mean"), n=("score", "count"), **copied)
+    orders = scores.groupby(["judge", "question"])["order"].nunique()
+    means = means.reset_index()
+    wanted = orders.reindex(pd.MultiIndex.from_frame(means[["judge", "question"]])).to_numpy()
+    return means.assign(score=means["score"].where(means["n"] == wanted)).drop(columns="n")
 
 
 def together(scores: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
@@ -251,10 +251,10 @@ def together(scores: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
     score.
     """
     names = list(dict.fromkeys(judges))
-    there = set(scores["judge"])
-    if missing := [name for name in names if name not in there]:
+    judge_names = set(scores["judge"])
+    if missing := [name for name in names if name not in judge_names]:
         raise ValueError(
-            f"judgements: there are none of {missing[0]!r}; there are {', '.join(sorted(there)) or 'none'}"
+            f"judgements: there are none of {missing[0]!r}; there are {', '.join(sorted(judge_names)) or 'none'}"
         )
     wide = scores.pivot(index=["question", "pair_id"], columns="judge", values="score")[names]
     return wide.mean(axis=1, skipna=False).rename("score").reset_index()

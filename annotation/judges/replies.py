@@ -82,14 +82,14 @@ def read_text(answer: Completion, scale: Scale) -> Read:
     text, reason = spoken(answer)
     if reason:
         return Read(reason=reason)
-    found = _NUMBER.fullmatch(text)
-    if not found:
+    match = _NUMBER.fullmatch(text)
+    if not match:
         return Read(reason=f"no number alone: {shown(text)}")
-    number = float(found[1])
+    number = float(match[1])
     if not scale.lowest <= number <= scale.highest:
-        return Read(reason=f"off the scale {scale.lowest:g} to {scale.highest:g}: {found[1]}")
+        return Read(reason=f"off the scale {scale.lowest:g} to {scale.highest:g}: {match[1]}")
     between = scale.points and number not in scale.points
-    return Read(reason=f"between two points: {found[1]}") if between else Read(number)
+    return Read(reason=f"between two points: {match[1]}") if between else Read(number)
 
 
 def spoken(answer: Completion) -> tuple[str, str]:
@@ -114,7 +114,7 @@ _Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 #: told apart by what they are, so that a share that is none is not called a bad text
 _Answer = Annotated[
     Annotated[str, Tag("text")] | Annotated[dict[str, _Share], Tag("points")],
-    Discriminator(lambda given: "points" if isinstance(given, dict) else "text"),
+    Discriminator(lambda answer: "points" if isinstance(answer, dict) else "text"),
 ]
 
 
@@ -150,14 +150,14 @@ def refuse_no_recording(path: Path) -> None:
 def load_recorded(path: Path) -> dict[Place, Answer]:
     """All judgements of a file. Raises DataError with file and line."""
     refuse_no_recording(path)
-    found: dict[Place, Answer] = {}
-    for number, one in record_lines(path, RecordedJudgement):
-        for question, answer in one.answers.items():
-            place = one.fields or _pair(one.original, one.transformed), question, one.order
-            if place in found:
+    recorded: dict[Place, Answer] = {}
+    for number, line in record_lines(path, RecordedJudgement):
+        for question, answer in line.answers.items():
+            key = line.fields or _pair(line.original, line.transformed), question, line.order
+            if key in recorded:
                 raise DataError(f"{path}: line {number}: a second answer on the same {question}; keep one")
-            found[place] = answer
-    return found
+            recorded[key] = answer
+    return recorded
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,11 @@ class RecordedJudgements:
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
         """What was recorded. Raises TextUnansweredError where nothing was."""
         pair = asking.pair
-        place = pair.fields or _pair(pair.original, pair.transformed), asking.question, asking.order
-        one = self.recorded.get(place)
-        if one is None:
+        key = pair.fields or _pair(pair.original, pair.transformed), asking.question, asking.order
+        answer = self.recorded.get(key)
+        if answer is None:
             raise TextUnansweredError(f"nothing recorded on {asking.question}, scale {asking.order}")
-        return Completion(one) if isinstance(one, str) else Completion("", labels=one)
+        return Completion(answer) if isinstance(answer, str) else Completion("", labels=answer)
 
     async def close(self) -> None:
         """Nothing to let go of."""

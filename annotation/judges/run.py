@@ -68,9 +68,9 @@ def named(study: Study, names: Sequence[str] = ()) -> list[JudgeSpec]:
     """A study's judges, or those of these names. Raises StudyError where there is none."""
     if not study.judges:
         raise StudyError(f"{study.file}: names no judges; add them under `judges` (docs/judges.md)")
-    known = [spec.name for spec in study.judges]
-    if unknown := [name for name in names if name not in known]:
-        raise StudyError(f"{study.file}: no judge {unknown[0]!r}; {nearest(unknown[0], known)}")
+    judges = [spec.name for spec in study.judges]
+    if unknown := [name for name in names if name not in judges]:
+        raise StudyError(f"{study.file}: no judge {unknown[0]!r}; {nearest(unknown[0], judges)}")
     return [spec for spec in study.judges if not names or spec.name in names]
 
 
@@ -86,24 +86,24 @@ def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> li
     Writes `judgements/judged.parquet` and `judgements/<judge>.parquet`. Raises StudyError for judges that cannot be
     asked what the study wants, ServiceError where one cannot work; what was received before stays.
     """
-    asked = questionnaires(study, names)
+    of_judges = questionnaires(study, names)
     with only_one(study.scratch / ".judging.lock", f"judges are at work for {study.name!r}"):
-        return judge_pairs(study, asked, draw_judged(study), study.judgements, again=again)
+        return judge_pairs(study, of_judges, draw_judged(study), study.judgements, again=again)
 
 
 def judge_pairs(
-    study: Study, asked: Sequence[Questionnaire], pairs: Sequence[JudgedPair], folder: Path, *, again: bool
+    study: Study, asked_judges: Sequence[Questionnaire], pairs: Sequence[JudgedPair], folder: Path, *, again: bool
 ) -> list[JudgeRun]:
     """Have judges rate these pairs; their tables stand in a folder of the study's records."""
     import uvloop  # noqa: PLC0415 (extra `generation`; who only reads judgements does without)
 
     done = []
-    for one in asked:  # each model has the machine for itself
-        kept = JudgeProgress(study, one, pairs, folder, again=again)
+    for questionnaire in asked_judges:  # each model has the machine for itself
+        progress = JudgeProgress(study, questionnaire, pairs, folder, again=again)
         try:
-            done.append(uvloop.run(_ask_all(study, kept)))
+            done.append(uvloop.run(_ask_all(study, progress)))
         finally:
-            kept.journal.close()
+            progress.journal.close()
     return done
 
 
@@ -114,54 +114,57 @@ def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
     DataError where a judge's table is not there, damaged, or another than was written.
     """
     pairs = read_judged(study)
-    frames = [JudgeProgress(study, one, pairs, study.judgements).frame() for one in questionnaires(study, names)]
+    frames = [
+        JudgeProgress(study, questionnaire, pairs, study.judgements).frame()
+        for questionnaire in questionnaires(study, names)
+    ]
     empty = joined([], Judgement)
     return pd.concat([frame for frame in frames if len(frame)], ignore_index=True) if any(map(len, frames)) else empty
 
 
-async def _ask_all(study: Study, kept: JudgeProgress) -> JudgeRun:
+async def _ask_all(study: Study, progress: JudgeProgress) -> JudgeRun:
     async def begin() -> JudgeClient:
-        labels = dict.fromkeys(label for _, asking in kept.todo() for label in asking.scale.labels)
-        return await start(study, kept.asked, list(labels) if kept.asked.reading == "expected" else [])
+        labels = dict.fromkeys(label for _, asking in progress.todo() for label in asking.scale.labels)
+        return await start(study, progress.asked, list(labels) if progress.asked.reading == "expected" else [])
 
-    return await all_asked(kept, kept.asked.spec, begin, functools.partial(ask_one, kept), "judgement")
+    return await all_asked(progress, progress.asked.spec, begin, functools.partial(ask_one, progress), "judgement")
 
 
 async def all_asked(
-    kept: ResumableAnswers[A, R],
+    progress: ResumableAnswers[A, R],
     spec: JudgeSpec | AnnotatorSpec,
     begin: Callable[[], Awaitable[Source]],
     ask: Callable[[Source, str, A], Awaitable[R]],
     unit: str,
 ) -> JudgeRun:
     """Ask for all that is left of one model, whom `begin` brings; what comes is in its journal at once."""
-    todo = kept.todo()
-    counts: Counter[str] = Counter(reused=kept.wanted - len(todo))
+    todo = progress.todo()
+    counts: Counter[str] = Counter(reused=progress.wanted - len(todo))
     if not todo:
-        kept.settle()
+        progress.settle()
         return JudgeRun(spec.name, spec.model, spec.kind, counts, math.nan)
     asker = await begin()
     try:
         with tqdm(total=len(todo), unit=unit, desc=f"asking ({spec.name})") as bar:
 
-            async def one(left: tuple[str, A]) -> None:
-                made = await ask(asker, *left)
-                kept.journal.append(made)
-                show(bar, counts, made.status)
+            async def one(question: tuple[str, A]) -> None:
+                record = await ask(asker, *question)
+                progress.journal.append(record)
+                show(bar, counts, record.status)
 
-            await all_through(iter(todo), one, min(asker.concurrency, len(todo)), [kept.journal])
+            await all_through(iter(todo), one, min(asker.concurrency, len(todo)), [progress.journal])
     finally:
         await asker.close()
-    kept.settle()
+    progress.settle()
     sent, cached = (asker.sent, asker.cached) if isinstance(asker, JudgeChatClient) else (0, 0)
     return JudgeRun(spec.name, spec.model, spec.kind, counts, cached / sent if sent else math.nan)
 
 
-async def ask_one(kept: JudgeProgress, asker: JudgeClient, key: str, asking: JudgeMessage) -> Judgement:
+async def ask_one(progress: JudgeProgress, asker: JudgeClient, key: str, asking: JudgeMessage) -> Judgement:
     """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
-    spec = kept.asked.spec
+    spec = progress.asked.spec
     retry = RetrySpec(attempts=spec.attempts, temperature=spec.temperature)
-    expected = kept.asked.reading == "expected" and asker.tells_labels
+    expected = progress.asked.reading == "expected" and asker.tells_labels
     attempt = Attempt(1, spec.seed, spec.sampling)
     while True:
         try:
@@ -169,16 +172,16 @@ async def ask_one(kept: JudgeProgress, asker: JudgeClient, key: str, asking: Jud
         except TextFailedError as error:
             status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
             mode = "expected" if expected else "text"
-            said = {"mode": mode, "text": "", "status": status, "attempts": attempt.number - 1}
-            return judgement(kept, key, asking, Read(reason=str(error)), **said)
+            fields = {"mode": mode, "text": "", "status": status, "attempts": attempt.number - 1}
+            return judgement(progress, key, asking, Read(reason=str(error)), **fields)
         by_shares = expected and (answer.labels is not None or asker.repeatable)
         read = read_expected(answer, asking.scale, spec.least_mass) if by_shares else read_text(answer, asking.scale)
         # Probabilities are the same at every attempt.
         if not read.reason or by_shares or attempt.number >= spec.attempts or not asker.repeatable:
             break
         attempt = attempt.next(spec.seed, retry, cut_off=answer.cut_off)
-    said = {"mode": "expected" if by_shares else "text", "text": answer.text, "attempts": attempt.number}
-    return judgement(kept, key, asking, read, **said, status="failed" if read.reason else "ok")
+    fields = {"mode": "expected" if by_shares else "text", "text": answer.text, "attempts": attempt.number}
+    return judgement(progress, key, asking, read, **fields, status="failed" if read.reason else "ok")
 
 
 @dataclass(frozen=True)
@@ -186,42 +189,42 @@ class JudgeForecast:
     """What one model has answered, and what is left: `out` is about how many tokens its answers have."""
 
     name: str
-    there: int
-    left: int
+    answered: int
+    missing: int
     characters: int
     out: int
     recorded: bool
 
 
-def forecast(kept: Sequence[JudgeProgress], rate: float | None) -> str:
+def forecast(progresses: Sequence[JudgeProgress], rate: float | None) -> str:
     """A row for each judge: judgements there and left, tokens in and out; with `rate` (judgements a second) the time.
 
     A token is taken for 4 characters, of which those that many prompts begin with are computed once. An answer is a
     token where probabilities are read, and three where a number is written.
     """
     rows = []
-    for one in kept:
-        todo, spec = one.todo(), one.asked.spec
-        out = len(todo) * (1 if one.asked.reading == "expected" else 3)
+    for progress in progresses:
+        todo, spec = progress.todo(), progress.asked.spec
+        out = len(todo) * (1 if progress.asked.reading == "expected" else 3)
         characters = sum(len(asking.message) for _, asking in todo)
         recorded = isinstance(spec, RecordedJudge)
-        rows.append(JudgeForecast(spec.name, one.wanted - len(todo), len(todo), characters, out, recorded))
+        rows.append(JudgeForecast(spec.name, progress.wanted - len(todo), len(todo), characters, out, recorded))
     return table_of(rows, rate, "judge", "judgements")
 
 
 def table_of(rows: Sequence[JudgeForecast], rate: float | None, who: str, what: str) -> str:
     """The rows of a forecast, with the time of those that are asked."""
     shown = []
-    for one in rows:
-        tokens = (0, 0) if one.recorded else (round(one.characters / CHARACTERS_A_TOKEN), one.out)
-        shown.append([one.name, f"{one.there:,}", f"{one.left:,}", *(f"{number:,}" for number in tokens)])
+    for row in rows:
+        tokens = (0, 0) if row.recorded else (round(row.characters / CHARACTERS_A_TOKEN), row.out)
+        shown.append([row.name, f"{row.answered:,}", f"{row.missing:,}", *(f"{number:,}" for number in tokens)])
     table = cli.columns([who, "there", "left", "tokens in, about", "tokens out, about"], shown)
-    return f"{table}\n\n{_time(sum(one.left for one in rows if not one.recorded), rate, what)}"
+    return f"{table}\n\n{_time(sum(row.missing for row in rows if not row.recorded), rate, what)}"
 
 
-def _time(asked: int, rate: float | None, what: str) -> str:
-    if not asked:
+def _time(number: int, rate: float | None, what: str) -> str:
+    if not number:
         return "no model is left to ask"
     if rate is None:
         return f"--rate N ({what} a second) tells how long it takes"
-    return f"about {duration(round(asked / rate))} at {rate:g} {what} a second"
+    return f"about {duration(round(number / rate))} at {rate:g} {what} a second"

@@ -54,7 +54,7 @@ def _by_rule(rule: AcceptanceSpec) -> list[str]:
             "With stop: anytime half of the bets are people's alone, and less is saved: decisions that took 96, 90 and",
             "90 pairs took 88, 78 and 72 with correlations of 0.51, 0.73 and 0.85 (docs/judges_simulated.md).",
         ]
-    if rule.rule == "mean" and not any(one.by == "interval" for one in rule.rules):
+    if rule.rule == "mean" and not any(bound.by == "interval" for bound in rule.rules):
         return [
             "The study's rule goes by the mean alone: where judges decide with people, they take acceptances away and",
             "give none, so that they save ratings of an interval, and none that this rule would need.",
@@ -64,19 +64,19 @@ def _by_rule(rule: AcceptanceSpec) -> list[str]:
 
 def savings_text(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) -> str:
     """The same as a table, with what it rests on."""
-    found = savings(study, correlation, sizes)
+    table = savings(study, correlation, sizes)
     rows = [
         [
-            str(one["pairs"]),
-            str(one["raters"]),
-            "all" if math.isinf(one["judged"]) else f"{one['judged']:,.0f}",
-            "any" if math.isinf(one["worth"]) else f"{one['worth']:,.0f}",
-            str(one["needed"]),
-            f"{one['ratings_saved']:,.0f}",
-            f"{one['share']:.0%}",
-            f"{one['dollars_saved']:,.0f}",
+            str(row["pairs"]),
+            str(row["raters"]),
+            "all" if math.isinf(row["judged"]) else f"{row['judged']:,.0f}",
+            "any" if math.isinf(row["worth"]) else f"{row['worth']:,.0f}",
+            str(row["needed"]),
+            f"{row['ratings_saved']:,.0f}",
+            f"{row['share']:.0%}",
+            f"{row['dollars_saved']:,.0f}",
         ]
-        for one in found.to_dict("records")
+        for row in table.to_dict("records")
     ]
     header = ["Pairs", "Raters", "Judged", "Worth", "Pairs needed", "Ratings saved", "Share", "Dollars saved"]
     return "\n".join(

@@ -66,7 +66,7 @@ class SelectionMaterial:
     judgements: pd.DataFrame  #: as `annotation.judges.records` says, a row an output, question, judge and order
     places: pd.DataFrame  #: pair_id, sample, text_id: where each judged output stands, more than once for equal texts
     outputs: pd.DataFrame  #: pair_id, generator, original, transformed, seconds (of its generator, a text)
-    asked: tuple[Questionnaire, ...]  #: the study's judges
+    questionnaires: tuple[Questionnaire, ...]  #: the study's judges
     same: Mapping[str, str]  #: a judge's name: the generator that is the same model
     recorded: tuple[str, ...]  #: judges and generators that are recordings
     missing: tuple[Missing, ...]
@@ -74,48 +74,53 @@ class SelectionMaterial:
 
 def read_material(study: Study, best: int) -> SelectionMaterial:
     """Read all of it. Raises DataError where no candidate has outputs, StudyError for a study without judges."""
-    asked = questionnaires(study)
-    made = output_statistics.by_generator([study])
-    names = dict(zip(output_statistics.labels(made), made, strict=True))
+    of_judges = questionnaires(study)
+    candidates = output_statistics.by_generator([study])
+    names = dict(zip(output_statistics.labels(candidates), candidates, strict=True))
     errors, missing = _errors(study, names, best)
     chosen = {name: names[name] for name in errors.loc[errors["chosen"], "generator"]}
     parts: list[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]] = []
     with tqdm(chosen.items(), unit="generator", desc="reading judgements", leave=False) as bar:
         for name, by in bar:
-            said, lacks = _said(name, by)
+            judged, lacks = _said(name, by)
             missing += lacks
-            parts += [said] if said else []
+            parts += [judged] if judged else []
     judgements, places, outputs = (
         pd.concat(list(frames), ignore_index=True) if frames else pd.DataFrame()
         for frames in (zip(*parts, strict=True) if parts else [(), (), ()])
     )
     recorded = [name for name, by in chosen.items() if by.generator.kind == "recorded"]
-    recorded += [one.spec.name for one in asked if one.spec.kind == "recorded"]
-    same = {one.spec.name: name for one in asked for name, by in chosen.items() if _is(one, by)}
+    recorded += [questionnaire.spec.name for questionnaire in of_judges if questionnaire.spec.kind == "recorded"]
+    same = {
+        questionnaire.spec.name: name
+        for questionnaire in of_judges
+        for name, by in chosen.items()
+        if _is(questionnaire, by)
+    }
     return SelectionMaterial(
-        names, errors, judgements, places, outputs, tuple(asked), same, tuple(recorded), tuple(missing)
+        names, errors, judgements, places, outputs, tuple(of_judges), same, tuple(recorded), tuple(missing)
     )
 
 
 def _errors(study: Study, names: Mapping[str, Study], best: int) -> tuple[pd.DataFrame, list[Missing]]:
     """HTEB's Table 5 with the candidates that are chosen, the lowest rate first; and which have no or few outputs."""
-    made = list(names.values())
-    measure = errors_measure(output_statistics.kinds_of(made), after_retries=False)
-    rates = error_rates(output_statistics.tally(made, measure)).set_index("generator")
+    studies = list(names.values())
+    measure = errors_measure(output_statistics.kinds_of(studies), after_retries=False)
+    rates = error_rates(output_statistics.tally(studies, measure)).set_index("generator")
     totals = {str(name): float(rate) for name, rate in (rates["total"] / 100).items()}
-    known = sum(not np.isnan(rate) for rate in totals.values())
-    chosen = lowest_error_rates(totals, min(best, max(known, 1)))
+    rated = sum(not np.isnan(rate) for rate in totals.values())
+    chosen = lowest_error_rates(totals, min(best, max(rated, 1)))
     table = chosen.merge(rates.rename(columns={"total": "total_percent"}), left_on="generator", right_index=True)
     wanted = {study.by(spec).outputs: study.by(spec) for spec in (study.generator, *study.candidates)}
-    there = {by.outputs for by in made}
+    folders = {by.outputs for by in studies}
     missing = [
         Missing(f"{by.generator.model}: no outputs", by.command(GENERATE))
         for folder, by in wanted.items()
-        if folder not in there
+        if folder not in folders
     ]
     for name, by in names.items():
-        left = int(rates["unanswered"][name])
-        missing += [Missing(f"{name}: {left:,} outputs are to come", by.command(GENERATE))] if left else []
+        unanswered = int(rates["unanswered"][name])
+        missing += [Missing(f"{name}: {unanswered:,} outputs are to come", by.command(GENERATE))] if unanswered else []
     columns = ["generator", "error_rate", "chosen", "reason", *RATES[:-1], "n", "failed", "unanswered"]
     return table[columns].reset_index(drop=True), missing
 
@@ -126,24 +131,25 @@ def _said(name: str, by: Study) -> tuple[tuple[pd.DataFrame, pd.DataFrame, pd.Da
     if not judged_file(by).exists():
         return None, [Missing(f"{name}: no judge has been asked", command)]
     judged = read_judged(by)
-    pairs = pd.DataFrame([one.model_dump(include=_OF_PAIR) for one in judged])
+    pairs = pd.DataFrame([pair.model_dump(include=_OF_PAIR) for pair in judged])
     places = pairs[["pair_id", "key"]].merge(_places(by), on="key")
     frames, missing = [], []
     if lost := int((~pairs["pair_id"].isin(places["pair_id"])).sum()):
         missing.append(Missing(f"{name}: {lost:,} judged outputs are none that the study wants now", command))
-    for one in questionnaires(by):
-        kept = JudgeProgress(by, one, judged, by.judgements)
-        frame = kept.frame() if kept.path.exists() else None
-        there = 0 if frame is None else int((frame["status"] != "unanswered").sum())
-        if there < kept.wanted:
-            left = f"{kept.wanted - there:,} of {kept.wanted:,} judgements by {one.spec.name} are to come"
-            missing.append(Missing(f"{name}: {left}", f"{command} --judge {one.spec.name}"))
+    for questionnaire in questionnaires(by):
+        progress = JudgeProgress(by, questionnaire, judged, by.judgements)
+        frame = progress.frame() if progress.path.exists() else None
+        answered = 0 if frame is None else int((frame["status"] != "unanswered").sum())
+        if answered < progress.wanted:
+            judge = questionnaire.spec.name
+            line = f"{progress.wanted - answered:,} of {progress.wanted:,} judgements by {judge} are to come"
+            missing.append(Missing(f"{name}: {line}", f"{command} --judge {judge}"))
         frames += [] if frame is None else [frame[frame["pair_id"].isin(places["pair_id"])]]
     if not frames or not sum(map(len, frames)):
         return None, missing
     outputs = pairs.drop(columns="key").assign(generator=name, seconds=_seconds(by))
-    said = pd.concat(frames, ignore_index=True).assign(generator=name)
-    return (said, places.drop(columns="key"), outputs), missing
+    judgements = pd.concat(frames, ignore_index=True).assign(generator=name)
+    return (judgements, places.drop(columns="key"), outputs), missing
 
 
 _OF_PAIR = {"pair_id", "key", "original", "transformed"}
@@ -152,12 +158,12 @@ _OF_PAIR = {"pair_id", "key", "original", "transformed"}
 def _places(by: Study) -> pd.DataFrame:
     """Where each output of a generator stands: key, sample (an item of a data set), text_id (a place within it)."""
     plan = Plan(by)
-    made = [name for name, kind in plan.kinds.items() if kind.made_by == "generator"]
+    names = [name for name, kind in plan.kinds.items() if kind.made_by == "generator"]
     rows = []
     for text in _texts(by):
         inner = re.fullmatch(rf"(.*)/{re.escape(text.field)}/\d+", text.item)
         sample = f"{text.dataset}/{text.split}/{inner[1] if inner else text.item}"
-        for name in made:
+        for name in names:
             for seed in by.seeds:
                 rows.append((plan.job(text, name, seed).key, sample, f"{text.item}/{text.field}/{seed}"))
     return pd.DataFrame(rows, columns=["key", "sample", "text_id"])
@@ -183,9 +189,9 @@ def _seconds(by: Study) -> float:
     return float(every.mean()) if len(every) else float("nan")
 
 
-def _is(one: Questionnaire, by: Study) -> bool:
+def _is(questionnaire: Questionnaire, by: Study) -> bool:
     """Whether a judge is the model that generated: of the same revision, where both say theirs."""
-    spec, generator = one.spec, by.generator
+    spec, generator = questionnaire.spec, by.generator
     revisions: Sequence[str] = [revision for revision in (spec.revision, generator.revision) if revision]
     return spec.model == generator.model and len(set(revisions)) < 2
 
@@ -200,8 +206,8 @@ def family(model: str) -> str:
     ('qwen', 'gemma')
     """
     name = model.rsplit("/", 1)[-1].lower()
-    found = re.match(r"[^\W\d_]+", name)
-    return found[0] if found else name
+    start = re.match(r"[^\W\d_]+", name)
+    return start[0] if start else name
 
 
 MOST = 1000  # units of a Hodges-Lehmann centre: its bootstrap takes 8 s a judge then
@@ -232,36 +238,42 @@ def select(study: Study, best: int = FIRST, question: str = "") -> GeneratorSele
     return choose(study, read_material(study, best), question)
 
 
-def choose(study: Study, found: SelectionMaterial, question: str = "") -> GeneratorSelection:
+def choose(study: Study, material: SelectionMaterial, question: str = "") -> GeneratorSelection:
     """The same of what was read (`read_material`)."""
-    asked = _question(study, found, question)
-    tables = {"error_rates": found.errors}
-    said = found.judgements[found.judgements["question"] == asked] if len(found.judgements) else found.judgements
-    generators = sorted(set(said["generator"])) if len(said) else []
-    chosen = int(found.errors["chosen"].sum())
+    chosen_question = _question(study, material, question)
+    tables = {"error_rates": material.errors}
+    judgements = (
+        material.judgements[material.judgements["question"] == chosen_question]
+        if len(material.judgements)
+        else material.judgements
+    )
+    generators = sorted(set(judgements["generator"])) if len(judgements) else []
+    chosen = int(material.errors["chosen"].sum())
     if len(generators) < 2:
         of = f"of the {chosen} with the lowest error rates" if chosen > 1 else "and a choice takes two"
         why = f"judges have rated the outputs of {len(generators) or 'none'} {of}"
-        return GeneratorSelection(asked, tables, (), found.missing, found.recorded, why)
+        return GeneratorSelection(chosen_question, tables, (), material.missing, material.recorded, why)
     try:
-        common = crossed(_everywhere(said, found.places), asked)
+        common = crossed(_everywhere(judgements, material.places), chosen_question)
     except ValueError as error:
         why = f"{error}; with `judge_pool: all` judges rate the same texts of each"
-        return GeneratorSelection(asked, tables, (), found.missing, found.recorded, why)
-    tables |= tables_of(replace(found, judgements=said), common, _scale(study, found, asked), study.sample.seed)
-    doubts = tuple(_doubts(found, common, tables))
+        return GeneratorSelection(chosen_question, tables, (), material.missing, material.recorded, why)
+    tables |= tables_of(
+        replace(material, judgements=judgements), common, _scale(study, material, chosen_question), study.sample.seed
+    )
+    doubts = tuple(_doubts(material, common, tables))
     return GeneratorSelection(
-        asked, tables, doubts, found.missing, found.recorded, "", len(common.cells), common.left_out
+        chosen_question, tables, doubts, material.missing, material.recorded, "", len(common.cells), common.left_out
     )
 
 
 def tables_of(
-    found: SelectionMaterial, common: CrossJudgements, scale: Sequence[int], seed: int
+    material: SelectionMaterial, common: CrossJudgements, scale: Sequence[int], seed: int
 ) -> dict[str, pd.DataFrame]:
     """All tables on one question, of judgements that two generators or more have in common."""
-    said = found.judgements
-    question = str(said["question"].iloc[0])
-    everywhere = _everywhere(said, found.places)
+    judgements = material.judgements
+    question = str(judgements["question"].iloc[0])
+    everywhere = _everywhere(judgements, material.places)
     differences = comparisons(common.observations, seed)
     ranked = ranking(common.observations, differences, seed)
     tables = {
@@ -270,28 +282,32 @@ def tables_of(
         "table_6": table_six(common, ranked),
         "table_7": table_seven(common),
         "by_language": by_language(everywhere, question),
-        **_effects(common, found.same, seed),
-        "length": _length(said, found.outputs),
-        "table_4": compared(said, found.outputs),
+        **_effects(common, material.same, seed),
+        "length": _length(judgements, material.outputs),
+        "table_4": compared(judgements, material.outputs),
         "table_5": _cross_check(everywhere[everywhere["generator"] == ranked["generator"].iloc[0]], seed),
     }
-    if {"up", "down"} <= set(said["order"]):
-        tables["order"] = order_effects(said, "up", "down")
-    if said["judge"].nunique() > 1:
-        tables["between"] = between_judges(said, scale)
+    if {"up", "down"} <= set(judgements["order"]):
+        tables["order"] = order_effects(judgements, "up", "down")
+    if judgements["judge"].nunique() > 1:
+        tables["between"] = between_judges(judgements, scale)
     return tables
 
 
-def _question(study: Study, found: SelectionMaterial, wanted: str) -> str:
-    known = list(dict.fromkeys(name for one in found.asked for name in one.questions))
-    if wanted and wanted not in known:
-        raise StudyError(f"{study.file}: no judge is asked {wanted!r}; {nearest(wanted, known)}")
-    return wanted or known[0]
+def _question(study: Study, material: SelectionMaterial, wanted: str) -> str:
+    questions = list(
+        dict.fromkeys(name for questionnaire in material.questionnaires for name in questionnaire.questions)
+    )
+    if wanted and wanted not in questions:
+        raise StudyError(f"{study.file}: no judge is asked {wanted!r}; {nearest(wanted, questions)}")
+    return wanted or questions[0]
 
 
-def _scale(study: Study, found: SelectionMaterial, question: str) -> list[int]:
+def _scale(study: Study, material: SelectionMaterial, question: str) -> list[int]:
     ends = {
-        (one.scale(question).lowest, one.scale(question).highest) for one in found.asked if question in one.questions
+        (questionnaire.scale(question).lowest, questionnaire.scale(question).highest)
+        for questionnaire in material.questionnaires
+        if question in questionnaire.questions
     }
     if len(ends) > 1:
         raise StudyError(f"{study.file}: judges answer {question!r} on different scales; let one prompt ask it of all")
@@ -299,51 +315,53 @@ def _scale(study: Study, found: SelectionMaterial, question: str) -> list[int]:
     return list(range(math.ceil(low), math.floor(high) + 1))
 
 
-def _everywhere(said: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
+def _everywhere(judgements: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     """The judgements, once for each place where the output's text stands, as error rates count them."""
-    frame = said.merge(places, on="pair_id")
+    frame = judgements.merge(places, on="pair_id")
     return frame.assign(pair_id=frame["pair_id"] + "/" + frame["sample"] + "/" + frame["text_id"])
 
 
 def _effects(common: CrossJudgements, same: Mapping[str, str], seed: int) -> dict[str, pd.DataFrame]:
     """The additive fit: each judge's and generator's part, and self-preference of what is both."""
-    own = CrossJudgements(common.cells.rename(index=dict(same), level="judge"), common.left_out, common.failed)
-    fit = additive_fit(own.cells.groupby("judge").mean())
+    by_model = CrossJudgements(common.cells.rename(index=dict(same), level="judge"), common.left_out, common.failed)
+    fit = additive_fit(by_model.cells.groupby("judge").mean())
     rows = [("generator", name, part, fit.mean + part, fit.reason) for name, part in fit.generators.items()]
     rows += [("judge", name, part, fit.mean + part, fit.reason) for name, part in fit.judges.items()]
     tables = {"effects": pd.DataFrame(rows, columns=["role", "name", "effect", "adjusted_mean", "reason"])}
-    if own.cells.index.unique("judge").isin(own.cells.columns).any():
-        tables["self_preference"] = self_preference(own, seed)
+    if by_model.cells.index.unique("judge").isin(by_model.cells.columns).any():
+        tables["self_preference"] = self_preference(by_model, seed)
     return tables
 
 
-def _length(said: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
+def _length(judgements: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
     """A row a judge: how its scores rise with the logarithm of the length ratio, over all outputs."""
     texts = outputs.set_index("pair_id")
     before, after = (texts[name].astype(str).map(count_words) for name in ("original", "transformed"))
     ratios = after / before.where(before > 0)
     rows = []
-    for judge, own in over_orders(said).groupby("judge"):
-        slope = length_slope(own["score"].to_numpy(np.float64), ratios.reindex(own["pair_id"]).to_numpy(np.float64))
+    for judge, of_judge in over_orders(judgements).groupby("judge"):
+        slope = length_slope(
+            of_judge["score"].to_numpy(np.float64), ratios.reindex(of_judge["pair_id"]).to_numpy(np.float64)
+        )
         rows.append((judge, slope.value, slope.low, slope.high, slope.reason))
     return pd.DataFrame(rows, columns=["judge", "slope", "low", "high", "reason"])
 
 
-def _cross_check(own: pd.DataFrame, seed: int) -> pd.DataFrame:
+def _cross_check(judgements: pd.DataFrame, seed: int) -> pd.DataFrame:
     """What all judges say of the chosen one, over outputs, or where they are too many over samples or data sets."""
     units = {"output": "pair_id", "sample": "sample", "data set": "dataset"}
-    fitting = [name for name, column in units.items() if own[column].nunique() <= MOST]
+    fitting = [name for name, column in units.items() if judgements[column].nunique() <= MOST]
     unit = fitting[0] if fitting else "data set"
-    return cross_checked(own, seed, unit=(units[unit],)).assign(unit=unit)
+    return cross_checked(judgements, seed, unit=(units[unit],)).assign(unit=unit)
 
 
-def _doubts(found: SelectionMaterial, common: CrossJudgements, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """What makes the choice doubtful, gravest first."""
     doubts = []
-    if found.recorded:
-        doubts.append(f"recorded, nobody was asked: {', '.join(found.recorded)}")
-    if found.missing:
-        doubts.append(f"{len(found.missing)} thing{'s' * (len(found.missing) > 1)} missing (below)")
+    if material.recorded:
+        doubts.append(f"recorded, nobody was asked: {', '.join(material.recorded)}")
+    if material.missing:
+        doubts.append(f"{len(material.missing)} thing{'s' * (len(material.missing) > 1)} missing (below)")
     best = str(tables["ranking"]["generator"].iloc[0])
     effects = tables["effects"]
     adjusted = effects[effects["role"] == "generator"].set_index("name")["adjusted_mean"]
@@ -356,7 +374,7 @@ def _doubts(found: SelectionMaterial, common: CrossJudgements, tables: Mapping[s
                 f"{row['model']} rates itself {row['self_preference']:.2f} {interval} above what the other cells expect"
             )
     judges = sorted(common.cells.index.unique("judge"))
-    doubts += _relatives(found, judges, list(common.cells.columns))
+    doubts += _relatives(material, judges, list(common.cells.columns))
     share = common.left_out / (common.left_out + len(common.cells))
     if share > OFTEN:
         doubts.append(f"{share:.0%} of the judgements are left out, since a generator lacks them")
@@ -365,14 +383,18 @@ def _doubts(found: SelectionMaterial, common: CrossJudgements, tables: Mapping[s
     return doubts
 
 
-def _relatives(found: SelectionMaterial, judges: Sequence[str], generators: Sequence[str]) -> list[str]:
+def _relatives(material: SelectionMaterial, judges: Sequence[str], generators: Sequence[str]) -> list[str]:
     """Judges that are a generator themselves, or by their names of its family."""
-    models = {one.spec.name: one.spec.model for one in found.asked}
-    own = [name for name in judges if found.same.get(name) in generators]
+    models = {questionnaire.spec.name: questionnaire.spec.model for questionnaire in material.questionnaires}
+    selves = [name for name in judges if material.same.get(name) in generators]
     near = {
-        judge: [one for one in generators if found.same.get(judge) != one and family(one) == family(models[judge])]
+        judge: [
+            generator
+            for generator in generators
+            if material.same.get(judge) != generator and family(generator) == family(models[judge])
+        ]
         for judge in judges
     }
-    said = [f"judges of their own outputs: {', '.join(own)}"] if own else []
+    lines = [f"judges of their own outputs: {', '.join(selves)}"] if selves else []
     related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in near.items() if names)
-    return [*said, *([f"judges of a relative by name: {related}"] if related else [])]
+    return [*lines, *([f"judges of a relative by name: {related}"] if related else [])]

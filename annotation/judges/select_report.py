@@ -28,30 +28,30 @@ RULE = (
 )
 
 
-def selection_record(study: Study, best: int, material: SelectionMaterial, found: GeneratorSelection) -> Selection:
+def selection_record(study: Study, best: int, material: SelectionMaterial, selection: GeneratorSelection) -> Selection:
     """The record of what `choose` found in what `read_material` read; `best` is how many were to be compared."""
-    pairs = found.tables.get("comparisons")
-    ranked = found.tables.get("ranking")
+    pairs = selection.tables.get("comparisons")
+    ranked = selection.tables.get("ranking")
     names = list(SelectedPair.model_fields)
     rows: list[dict[str, Any]] = [] if pairs is None else pairs[names].to_dict("records")  # type: ignore[assignment]
     return Selection(
         study=study.name,
-        question=found.question,
+        question=selection.question,
         chosen="" if ranked is None else str(ranked["generator"].iloc[0]),
-        why_none=found.why_none,
+        why_none=selection.why_none,
         not_told_apart=() if ranked is None else tuple(not_told_apart(ranked)),
-        doubts=found.doubts,
-        missing=tuple(f"{one.what}; run `{one.command}`" for one in found.missing),
-        recorded=found.recorded,
+        doubts=selection.doubts,
+        missing=tuple(f"{lack.what}; run `{lack.command}`" for lack in selection.missing),
+        recorded=selection.recorded,
         rule=RULE,
         best=best,
         seed=study.sample.seed,
         transformation_seeds=tuple(study.seeds),
         resamples=0 if pairs is None else int(pairs["resamples"].iloc[0]),
-        compared=found.compared,
-        left_out=found.left_out,
+        compared=selection.compared,
+        left_out=selection.left_out,
         generators=tuple(_generators(material, ranked)),
-        judges=tuple(_judges(study, material, found.question)),
+        judges=tuple(_judges(study, material, selection.question)),
         comparisons=tuple(SelectedPair.model_validate(row) for row in rows),
         study_sha256=study_hash(study),
         texts_sha256=file_hash(study.folder / "texts.parquet"),
@@ -63,11 +63,11 @@ def _generators(material: SelectionMaterial, ranked: pd.DataFrame | None) -> lis
     of_means = {} if ranked is None else {str(row["generator"]): row for row in ranked.to_dict("records")}
     rates = material.errors.set_index("generator")
     outputs = material.outputs
-    found = []
+    records = []
     for name, rate, judged in zip(rates.index, rates["error_rate"], rates["chosen"], strict=True):
         by = material.generators[str(name)]
-        own = sorted(outputs.loc[outputs["generator"] == name, "pair_id"]) if len(outputs) else []
-        found.append(
+        pair_ids = sorted(outputs.loc[outputs["generator"] == name, "pair_id"]) if len(outputs) else []
+        records.append(
             SelectedFrom.model_validate(
                 {
                     **of_means.get(str(name), {}),
@@ -78,21 +78,28 @@ def _generators(material: SelectionMaterial, ranked: pd.DataFrame | None) -> lis
                     "outputs_sha256": file_hash(by.outputs),
                     "error_rate": float(rate),
                     "judged": bool(judged),
-                    "judged_outputs": identity("selected-from-v1", own) if own else "",
+                    "judged_outputs": identity("selected-from-v1", pair_ids) if pair_ids else "",
                 }
             )
         )
-    return found
+    return records
 
 
 def _judges(study: Study, material: SelectionMaterial, question: str) -> list[SelectedBy]:
-    said = material.judgements
-    scored = said[(said["question"] == question) & (said["status"] == "ok")] if len(said) else said
-    found = []
-    for one in material.asked:
-        spec, own = one.spec, scored[scored["judge"] == one.spec.name] if len(scored) else scored
-        content = sorted(zip(own["key"], own["score"].map(repr), strict=True)) if len(own) else []
-        found.append(
+    judgements = material.judgements
+    scored = (
+        judgements[(judgements["question"] == question) & (judgements["status"] == "ok")]
+        if len(judgements)
+        else judgements
+    )
+    records = []
+    for questionnaire in material.questionnaires:
+        spec, of_judge = (
+            questionnaire.spec,
+            scored[scored["judge"] == questionnaire.spec.name] if len(scored) else scored,
+        )
+        content = sorted(zip(of_judge["key"], of_judge["score"].map(repr), strict=True)) if len(of_judge) else []
+        records.append(
             SelectedBy(
                 judge=spec.name,
                 model=spec.model,
@@ -100,15 +107,15 @@ def _judges(study: Study, material: SelectionMaterial, question: str) -> list[Se
                 kind=spec.kind,
                 seed=spec.seed,
                 orders=spec.orders,
-                reading=one.reading,
-                judge_hash=judge_hash(study, spec, one.reading),
-                prompt=one.prompt.name,
+                reading=questionnaire.reading,
+                judge_hash=judge_hash(study, spec, questionnaire.reading),
+                prompt=questionnaire.prompt.name,
                 prompt_sha256=file_hash(prompt_file(study, spec)),
                 n=len(content),
                 judgements=identity("selected-by-v1", content) if content else "",
             )
         )
-    return found
+    return records
 
 
 _INTERVAL = {"low": "from", "high": "to"}
@@ -164,53 +171,53 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
 }  # fmt: skip
 
 
-def headline(found: GeneratorSelection) -> str:
+def headline(selection: GeneratorSelection) -> str:
     """Which generator, how sure, and what is doubtful, in one sentence."""
-    if found.why_none:
-        return f"No generator can be chosen by {found.question} yet: {found.why_none}."
-    ranked, pairs = found.tables["ranking"], found.tables["comparisons"]
+    if selection.why_none:
+        return f"No generator can be chosen by {selection.question} yet: {selection.why_none}."
+    ranked, pairs = selection.tables["ranking"], selection.tables["comparisons"]
     best = ranked.iloc[0]
     alike = not_told_apart(ranked)
-    own = pairs[(pairs["first"] == best["generator"]) | (pairs["second"] == best["generator"])]
+    best_pairs = pairs[(pairs["first"] == best["generator"]) | (pairs["second"] == best["generator"])]
     if alike:
         sure = f"not told apart from {', '.join(alike)}"
     else:
-        sure = f"significantly better than each other one (Holm p {_p(float(own['p_holm'].max()), 'up to ')})"
+        sure = f"significantly better than each other one (Holm p {_p(float(best_pairs['p_holm'].max()), 'up to ')})"
     interval = "" if math.isnan(best["low"]) else f" [{best['low']:.2f}, {best['high']:.2f}]"
-    doubtful = "; ".join([*found.doubts, "no person has said so"])
-    chosen = f"Judges choose {best['generator']} by {found.question}: {best['mean']:.2f}{interval}"
+    doubtful = "; ".join([*selection.doubts, "no person has said so"])
+    chosen = f"Judges choose {best['generator']} by {selection.question}: {best['mean']:.2f}{interval}"
     return f"{chosen}, {sure}; doubtful: {doubtful}."
 
 
-def select_text(name: str, found: GeneratorSelection) -> str:
+def select_text(name: str, selection: GeneratorSelection) -> str:
     """All of it for a terminal."""
-    parts = [f"Choice of a generator, study {name}", headline(found)]
-    parts += [f"Missing: {one.what}; run `{one.command}`" for one in found.missing]
-    for one in exhibits(found):
-        body = cli.columns(list(one.printed.columns), one.printed.to_numpy().tolist())
-        parts.append("\n".join([f"\n{one.caption}\n\n{body}", *one.notes]))
+    parts = [f"Choice of a generator, study {name}", headline(selection)]
+    parts += [f"Missing: {lack.what}; run `{lack.command}`" for lack in selection.missing]
+    for exhibit in exhibits(selection):
+        body = cli.columns(list(exhibit.printed.columns), exhibit.printed.to_numpy().tolist())
+        parts.append("\n".join([f"\n{exhibit.caption}\n\n{body}", *exhibit.notes]))
     return "\n".join(parts)
 
 
-def select_files(name: str, found: GeneratorSelection, record: Selection) -> dict[str, bytes]:
+def select_files(name: str, selection: GeneratorSelection, record: Selection) -> dict[str, bytes]:
     """Every table as CSV with all its digits, all of them as printed in one page of Markdown, and the record."""
-    parts = [f"# Choice of a generator, study {as_markdown(name)}\n", f"{as_markdown(headline(found))}\n"]
+    parts = [f"# Choice of a generator, study {as_markdown(name)}\n", f"{as_markdown(headline(selection))}\n"]
     parts += (
-        ["".join(f"- Missing: {as_markdown(one.what)}; run `{one.command}`\n" for one in found.missing)]
-        if found.missing
+        ["".join(f"- Missing: {as_markdown(lack.what)}; run `{lack.command}`\n" for lack in selection.missing)]
+        if selection.missing
         else []
     )
-    parts += [one.markdown() for one in exhibits(found)]
-    files = {f"{table}.csv": csv_bytes(frame) for table, frame in found.tables.items()}
+    parts += [exhibit.markdown() for exhibit in exhibits(selection)]
+    files = {f"{table}.csv": csv_bytes(frame) for table, frame in selection.tables.items()}
     return {"selection.md": "\n".join(parts).encode(), "selection.json": json_bytes(record), **files}
 
 
-def exhibits(found: GeneratorSelection) -> list[Exhibit]:
+def exhibits(selection: GeneratorSelection) -> list[Exhibit]:
     """The tables in the order in which they are read."""
     return [
-        Exhibit(f"{FOLDER}/{name}", f"{caption}", frame, _printed(frame, columns), _notes(name, found.tables))
+        Exhibit(f"{FOLDER}/{name}", f"{caption}", frame, _printed(frame, columns), _notes(name, selection.tables))
         for name, (caption, columns) in _SHOWN.items()
-        if (frame := found.tables.get(name)) is not None and len(frame)
+        if (frame := selection.tables.get(name)) is not None and len(frame)
     ]
 
 

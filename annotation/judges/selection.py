@@ -71,9 +71,9 @@ def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
     `judgements` also have transformation, generator, sample and text_id (`annotation.judges.records`); `language`
     and others do not matter. Raises ValueError where there are fewer than two generators, or nothing is common to all.
     """
-    own = checked(judgements, (*CELL[1:], "generator"))
-    own = own[own["question"] == question]
-    scores = over_orders(own, (*CELL[1:], "generator"))
+    of_question = checked(judgements, (*CELL[1:], "generator"))
+    of_question = of_question[of_question["question"] == question]
+    scores = over_orders(of_question, (*CELL[1:], "generator"))
     generators = sorted(scores["generator"].unique())
     if len(generators) < 2:
         raise ValueError(
@@ -110,15 +110,27 @@ def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = N
     pairs = list(itertools.combinations(order, 2))
     number = resamples or enough_resamples(len(pairs))
     rows = []
-    for one, other in pairs:
+    for first, second in pairs:
         test = paired_bootstrap(
-            observations[one].to_numpy(),
-            observations[other].to_numpy(),
+            observations[first].to_numpy(),
+            observations[second].to_numpy(),
             n_resamples=number,
-            rng=stream(seed, "comparison", one, other),
+            rng=stream(seed, "comparison", first, second),
         )
-        found = test.estimate
-        rows.append((one, other, found.value, found.low, found.high, test.p, found.n, number, found.reason))
+        difference = test.estimate
+        rows.append(
+            (
+                first,
+                second,
+                difference.value,
+                difference.low,
+                difference.high,
+                test.p,
+                difference.n,
+                number,
+                difference.reason,
+            )
+        )
     names = ["first", "second", "difference", "low", "high", "p", "n", "resamples", "reason"]
     table = pd.DataFrame(rows, columns=names)
     adjusted = holm(table["p"].to_numpy(np.float64))
@@ -141,9 +153,9 @@ def ranking(observations: pd.DataFrame, compared: pd.DataFrame, seed: int) -> pd
     for name in order:
         values = observations[name].to_numpy(np.float64)
         none = np.zeros(len(values))
-        found = paired_bootstrap(values, none, n_resamples=number, rng=stream(seed, "mean", name)).estimate
-        mean = found.value if found.reason == "" else float(values.mean())
-        rows.append((name, mean, found.low, found.high, letters[name], found.n))
+        interval = paired_bootstrap(values, none, n_resamples=number, rng=stream(seed, "mean", name)).estimate
+        mean = interval.value if interval.reason == "" else float(values.mean())
+        rows.append((name, mean, interval.low, interval.high, letters[name], interval.n))
     return pd.DataFrame(rows, columns=["generator", "mean", "low", "high", "letters", "n"])
 
 
@@ -153,47 +165,52 @@ def not_told_apart(ranked: pd.DataFrame) -> list[str]:
     return [str(row["generator"]) for row in others if set(row["letters"]) & set(best["letters"])]
 
 
-def table_six(found: CrossJudgements, ranked: pd.DataFrame) -> pd.DataFrame:
+def table_six(judgements: CrossJudgements, ranked: pd.DataFrame) -> pd.DataFrame:
     """Judges by generators, then the average with its interval and letters (HTEB, Table 6).
 
     Columns: judge, then a generator each, in the order of their names. The last rows are called average (the plain
     mean over judgements, a model's own among them), low, high and letters.
     """
-    cells = found.cells.groupby("judge").mean()
+    cells = judgements.cells.groupby("judge").mean()
     whole = ranked.set_index("generator")[["mean", "low", "high", "letters"]].T
     below = whole.rename(index={"mean": "average"})[list(cells.columns)]
     return pd.concat([cells.astype(object), below]).rename_axis("judge").reset_index()
 
 
-def table_seven(found: CrossJudgements) -> pd.DataFrame:
+def table_seven(judgements: CrossJudgements) -> pd.DataFrame:
     """Transformations by generators, means over judges, with totals of both before rounding (HTEB, Table 7)."""
-    cells = found.cells.groupby("transformation").mean()
-    total = found.cells.mean().to_frame("total").T
+    cells = judgements.cells.groupby("transformation").mean()
+    total = judgements.cells.mean().to_frame("total").T
     table = pd.concat([cells, total])
-    table["total"] = [*found.cells.groupby("transformation").mean().mean(axis=1), found.cells.to_numpy().mean()]
+    table["total"] = [
+        *judgements.cells.groupby("transformation").mean().mean(axis=1),
+        judgements.cells.to_numpy().mean(),
+    ]
     return table.rename_axis("transformation").reset_index()
 
 
-def self_preference(found: CrossJudgements, seed: int, resamples: int = 10_000) -> pd.DataFrame:
+def self_preference(judgements: CrossJudgements, seed: int, resamples: int = 10_000) -> pd.DataFrame:
     """How much better a model judges its own outputs than the additive fit expects, with a 95% interval.
 
     The fit (`annotation.judges.effects.additive_fit`) is linear in the cells, so that its mean over source samples is
     that of the means; the interval is the percentile bootstrap over the samples that all judges judged. A part of it
     may be deserved: only people's ratings tell. Columns: model, self_preference, low, high, n, reason.
     """
-    cells = found.cells.groupby(["sample", "judge"]).mean().unstack("judge").dropna()
-    judges = sorted(found.cells.index.unique("judge"))
+    cells = judgements.cells.groupby(["sample", "judge"]).mean().unstack("judge").dropna()
+    judges = sorted(judgements.cells.index.unique("judge"))
     per_sample = [
-        additive_fit(pd.DataFrame({name: one[name].reindex(judges) for name in found.cells.columns})).self_preference
-        for _, one in cells.iterrows()
+        additive_fit(
+            pd.DataFrame({name: row[name].reindex(judges) for name in judgements.cells.columns})
+        ).self_preference
+        for _, row in cells.iterrows()
     ]
     values = pd.DataFrame(per_sample)
     rows = []
     for name in values.columns:
-        own = values[name].to_numpy(np.float64)
+        sample = values[name].to_numpy(np.float64)
         chance = stream(seed, "self-preference", str(name))
-        one = paired_bootstrap(own, np.zeros(len(own)), n_resamples=resamples, rng=chance).estimate
-        rows.append((name, one.value, one.low, one.high, one.n, one.reason))
+        estimate = paired_bootstrap(sample, np.zeros(len(sample)), n_resamples=resamples, rng=chance).estimate
+        rows.append((name, estimate.value, estimate.low, estimate.high, estimate.n, estimate.reason))
     return pd.DataFrame(rows, columns=["model", "self_preference", "low", "high", "n", "reason"])
 
 
@@ -204,9 +221,9 @@ def by_language(judgements: pd.DataFrame, question: str) -> pd.DataFrame:
     generators), and a generator each. HTEB's translation and cross-translation differ by 0.58 under one prompt; which
     languages each drew the paper does not say.
     """
-    own = checked(judgements, (*CELL[1:], "generator", "output_language"))
-    own = own[own["question"] == question]
-    scores = over_orders(own, (*CELL[1:], "generator", "output_language"))
+    of_question = checked(judgements, (*CELL[1:], "generator", "output_language"))
+    of_question = of_question[of_question["question"] == question]
+    scores = over_orders(of_question, (*CELL[1:], "generator", "output_language"))
     wide = scores.pivot(index=[*CELL, "output_language"], columns="generator", values="score").dropna()
     groups = wide.groupby(["transformation", "output_language"])
     table = groups.mean()
@@ -231,15 +248,15 @@ def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
     pairs = zip(texts["original"].astype(str), texts["transformed"].astype(str), strict=True)
     seconds = numbers(texts["seconds"], "texts") if "seconds" in texts else np.full(len(texts), np.nan)
     frame = texts.assign(edit_distance=[edit_distance(*pair) for pair in pairs], seconds=seconds)
-    made = frame.groupby("generator")[["edit_distance", "seconds"]].mean()
+    means = frame.groupby("generator")[["edit_distance", "seconds"]].mean()
     scores = over_orders(judgements, ("generator",))
     if scores["question"].nunique() > 1:
         raise ValueError("judgements answer more than one question; similarity is one")
     rows = []
-    for (judge, generator), own in scores.groupby(["judge", "generator"]):
-        there = own["score"].dropna()
-        apart, took = (made[name].get(generator, np.nan) for name in ("edit_distance", "seconds"))
-        rows.append((judge, generator, len(there), len(own) - len(there), there.mean(), apart, took))
+    for (judge, generator), of_pair in scores.groupby(["judge", "generator"]):
+        scored = of_pair["score"].dropna()
+        apart, took = (means[name].get(generator, np.nan) for name in ("edit_distance", "seconds"))
+        rows.append((judge, generator, len(scored), len(of_pair) - len(scored), scored.mean(), apart, took))
     names = ["judge", "generator", "n", "failed", "similarity", "edit_distance", "seconds"]
     return pd.DataFrame(rows, columns=names)
 
@@ -262,11 +279,11 @@ def cross_checked(
     rows = []
     for judge in units.columns:
         values = units[judge].to_numpy(np.float64)
-        found = hodges_lehmann_bootstrap(
+        centre = hodges_lehmann_bootstrap(
             values, np.zeros(len(values)), n_resamples=resamples, rng=stream(seed, "cross-check", str(judge))
         )
         mean = values.mean() if len(values) else np.nan
         rows.append(
-            (judge, len(values), len(wide) - len(whole), mean, found.value, found.low, found.high, found.reason)
+            (judge, len(values), len(wide) - len(whole), mean, centre.value, centre.low, centre.high, centre.reason)
         )
     return pd.DataFrame(rows, columns=["judge", "n", "left_out", "mean", "centre", "low", "high", "reason"])

@@ -75,7 +75,7 @@ class Replacement:
     """What `TextTable.replaced` made of a table: new cells of the changed columns, and the numbers of the rows left."""
 
     columns: Mapping[str, list[Any]]
-    kept: list[int]
+    rows: list[int]
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,14 @@ class TextTable:
         """The table with each text changed; see `Dataset.replaced` for what is dropped."""
         partners = [name for lists in self.partners.values() for name in lists]
         columns: dict[str, list[Any]] = {name: [] for name in (*self.columns, *partners)}
-        kept = []
+        rows = []
         for row in range(len(self.items)):
             cells = self._row(row, change)
             if cells is not None:
-                kept.append(row)
+                rows.append(row)
                 for name, cell in cells.items():
                     columns[name].append(cell)
-        return Replacement(columns, kept)
+        return Replacement(columns, rows)
 
     def _row(self, row: int, change: Change) -> dict[str, Any] | None:
         """The changed cells of a row, or None where it is dropped."""
@@ -128,12 +128,12 @@ class TextTable:
                     return None
                 continue
             changed = [self._changed(name, row, index, value, change) for index, value in enumerate(cell)]
-            left = [index for index, value in enumerate(changed) if value is not None]
-            if cell and not left:
+            indices = [index for index, value in enumerate(changed) if value is not None]
+            if cell and not indices:
                 return None
-            cells[name] = [changed[index] for index in left]
+            cells[name] = [changed[index] for index in indices]
             for partner, lists in self.partners.get(name, {}).items():
-                cells[partner] = [lists[row][index] for index in left]
+                cells[partner] = [lists[row][index] for index in indices]
         return cells
 
     def _changed(self, name: str, row: int, index: int | None, value: Any, change: Change) -> Any:
@@ -165,9 +165,9 @@ class TextTable:
 
 def drawn_others(ids: Sequence[str], judged: Sequence[str], item: str, number: int = 50) -> list[str]:
     """So many ids of passages that nobody judged for a query: drawn by its id, for a query may have millions."""
-    known, size = set(judged), min(len(ids), number + len(judged))
+    excluded, size = set(judged), min(len(ids), number + len(judged))
     places = stream(0, "others", item).choice(len(ids), size, replace=False)
-    return [ids[place] for place in places if ids[place] not in known][:number]
+    return [ids[index] for index in places if ids[index] not in excluded][:number]
 
 
 CANDIDATES = "candidates"
@@ -188,27 +188,27 @@ def items_of(dataset: Dataset, candidates: int) -> Iterator[DatasetItem]:
 
     A text that shows as nothing is missing in its item.
     """
-    found = defaultdict[str, DatasetItem](lambda: DatasetItem(""))
+    items = defaultdict[str, DatasetItem](lambda: DatasetItem(""))
     for text in dataset.texts():
-        place = re.fullmatch(rf"(.*)/{re.escape(text.field)}/\d+", text.item)
+        inner = re.fullmatch(rf"(.*)/{re.escape(text.field)}/\d+", text.item)
         if text.split != "test" or text.field in ("passage", "positive", "negative"):
             continue
-        one = found[place[1] if place else text.item]
-        one.item = place[1] if place else text.item
-        one.language, one.output_language = one.language or text.language, text.language
-        if place:
-            entries = one.fields.setdefault(text.field, [])
+        item = items[inner[1] if inner else text.item]
+        item.item = inner[1] if inner else text.item
+        item.language, item.output_language = item.language or text.language, text.language
+        if inner:
+            entries = item.fields.setdefault(text.field, [])
             if isinstance(entries, list):
                 entries.append(text.text)
         else:
-            one.fields[text.field] = text.text
+            item.fields[text.field] = text.text
     for passages in dataset.passages_of():
-        if passages.item in found:
+        if passages.item in items:
             shown = chosen(passages, candidates)
             if shown:
-                found[passages.item].fields[CANDIDATES] = shown
-                found[passages.item].output_language = passages.language
-    yield from found.values()
+                items[passages.item].fields[CANDIDATES] = shown
+                items[passages.item].output_language = passages.language
+    yield from items.values()
 
 
 def chosen(passages: Passages, most: int) -> list[str]:

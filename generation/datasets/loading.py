@@ -57,4 +57,4 @@ def languages_in(frame: pd.DataFrame, column: str, task: TaskType, language: str
     for name, text in zip(named, frame[column].astype(str), strict=True):
         for code in languages_of(task, language_pair(name or language), passages=False):
             texts.setdefault(code, set()).add(text)
-    return {code: len(one) for code, one in texts.items()}
+    return {code: len(distinct) for code, distinct in texts.items()}

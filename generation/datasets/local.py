@@ -65,7 +65,7 @@ def read_beir(folder: Path, language: str) -> Beir:
         if before != int(relevance):
             raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {before} further up;"
                             " keep one")  # fmt: skip
-    if qrels and not any(value > 0 for own in qrels.values() for value in own.values()):
+    if qrels and not any(value > 0 for judged in qrels.values() for value in judged.values()):
         raise DataError(f"{judged}: no passage is relevant to any query (every relevance is 0); nothing could be found")
     queries = {query: text for query, text in queries.items() if query in qrels}
     if not queries:
@@ -179,12 +179,12 @@ class TableDataset(Dataset):
         if self.corpus and self.passages:
             passages = self._corpus_table().replaced(change)
             ids = list(self.corpus)
-            corpus = dict(zip([ids[row] for row in passages.kept], passages.columns["passage"], strict=True))
+            corpus = dict(zip([ids[row] for row in passages.rows], passages.columns["passage"], strict=True))
             splits = {name: frame[self._answerable(frame, corpus)] for name, frame in splits.items()}
         for split, frame in splits.items():
-            made = self._table(split, frame).replaced(change)
-            left = frame.iloc[made.kept].reset_index(drop=True)
-            splits[split] = left.assign(**{name: _cells(column) for name, column in made.columns.items()})
+            replacement = self._table(split, frame).replaced(change)
+            remaining = frame.iloc[replacement.rows].reset_index(drop=True)
+            splits[split] = remaining.assign(**{name: _cells(column) for name, column in replacement.columns.items()})
         qrels = {
             query: {passage: value for passage, value in self.qrels[query].items() if passage in corpus}
             for query in (splits["test"]["id"] if self.qrels else ())
@@ -214,25 +214,27 @@ class TableDataset(Dataset):
     def passages_of(self) -> Iterator[Passages]:
         """The passages of each query: a row's own, or those of the corpus."""
         frame = self.splits["test"]
-        own = frame["language"] if "language" in frame else [self.language] * len(frame)
+        languages = frame["language"] if "language" in frame else [self.language] * len(frame)
         if self.task in ("reranking", "instruction_reranking"):
-            lists = zip(own, frame["positive"], frame["negative"], strict=True)
+            lists = zip(languages, frame["positive"], frame["negative"], strict=True)
             for row, (language, relevant, others) in enumerate(lists):
                 yield Passages(str(row), language_pair(language)[1], relevant, others)
         ids = list(self.corpus)
-        for query, language in zip(frame["id"], own, strict=True) if self.task == "retrieval" else ():
+        for query, language in zip(frame["id"], languages, strict=True) if self.task == "retrieval" else ():
             judged = self.qrels[query]
             relevant = [passage for passage, value in judged.items() if value > 0]
             others = [passage for passage, value in judged.items() if value <= 0]
             others += drawn_others(ids, list(judged), query)
-            texts = [[self.corpus[one] for one in some if one in self.corpus] for some in (relevant, others)]
+            texts = [
+                [self.corpus[passage] for passage in some if passage in self.corpus] for some in (relevant, others)
+            ]
             yield Passages(query, language_pair(language)[1], *texts)
 
     def _table(self, split: str, frame: pd.DataFrame) -> TextTable:
         candidates = self.task in ("reranking", "instruction_reranking") and self.passages
         names = [*TRANSFORMED[self.task], *(CANDIDATES if candidates else ())]
-        own = frame["language"] if "language" in frame else pd.Series([self.language] * len(frame), dtype=object)
-        sides = [language_pair(language) for language in own]
+        languages = frame["language"] if "language" in frame else pd.Series([self.language] * len(frame), dtype=object)
+        sides = [language_pair(language) for language in languages]
         partners = {}
         if self.task == "summarisation":
             partners = {"machine_summaries": {"relevance": list(frame["relevance"])}}
@@ -300,20 +302,20 @@ def _load_retrieval(spec: LocalDataset, path: Path) -> TableDataset:
     for column in spec.columns:
         if column != "language":
             raise DataError(f"data set {spec.name!r}: BEIR's layout has fixed names; `columns` can map language alone")
-    found = read_beir(path, spec.columns.get("language", "language"))
-    queries = pd.DataFrame({"id": list(found.queries), "query": list(found.queries.values())})
-    if found.query_languages:
-        own = [found.query_languages.get(query, spec.language) for query in found.queries]
-        queries = queries.assign(language=_languages(pd.Series(own, dtype=object), spec, path / "queries.jsonl"))
-    passages = pd.Series(found.passage_languages, dtype=object)
+    beir = read_beir(path, spec.columns.get("language", "language"))
+    queries = pd.DataFrame({"id": list(beir.queries), "query": list(beir.queries.values())})
+    if beir.query_languages:
+        languages = [beir.query_languages.get(query, spec.language) for query in beir.queries]
+        queries = queries.assign(language=_languages(pd.Series(languages, dtype=object), spec, path / "queries.jsonl"))
+    passages = pd.Series(beir.passage_languages, dtype=object)
     return TableDataset(
         spec.name,
         spec.task,
         spec.language,
         file_hash(path),
         {"test": queries},
-        found.corpus,
-        found.qrels,
+        beir.corpus,
+        beir.qrels,
         dict(_languages(passages, spec, path / "corpus.jsonl")),
         passages=spec.passages,
     )
@@ -330,7 +332,7 @@ def _renamed(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFram
     for column in sorted(wanted, key=allowed.index):
         name = spec.columns.get(column, column)
         if name not in frame:
-            hint = nearest(name, [str(known) for known in frame.columns])
+            hint = nearest(name, [str(label) for label in frame.columns])
             if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
                 hint = "there is one column alone: commas separate those of a .csv, tabs those of a .tsv"
             what = f"{name!r} ('train' or 'test' in each row)" if column == "split" else repr(name)

@@ -186,11 +186,11 @@ def _arrange(spec: MtebDataset, task: Any, kind: TaskType, split: str) -> None:
     for subset in task.hf_subsets:
         if subset not in task.dataset:
             raise StudyError(f"its data have no subset {subset!r}; name in `subsets` those that they have")
-        there = task.dataset[subset]
+        present = task.dataset[subset]
         for name in splits:
-            if name not in there:
-                raise StudyError(f"subset {subset!r} of the data has no split {name!r}; {nearest(name, list(there))}")
-        parts = {name: _part(spec, task, kind, there[name]) for name in dict.fromkeys(splits)}
+            if name not in present:
+                raise StudyError(f"subset {subset!r} of the data has no split {name!r}; {nearest(name, list(present))}")
+        parts = {name: _part(spec, task, kind, present[name]) for name in dict.fromkeys(splits)}
         arranged[subset] = parts if kind in SEARCHES else DatasetDict(parts)
     task.dataset = arranged
 
@@ -225,8 +225,8 @@ def _part(spec: MtebDataset, task: Any, kind: TaskType, part: Any) -> Any:
         part = part.rename_column(name, column)
     for column in (*text_columns(task, kind), gold_column(task, kind)):
         if column not in part.column_names:
-            there = nearest(column, list(part.column_names))
-            raise StudyError(f"the data have no column {column!r}; {there} (`columns` maps names)")
+            hint = nearest(column, list(part.column_names))
+            raise StudyError(f"the data have no column {column!r}; {hint} (`columns` maps names)")
     if kind == "pair_classification" and len(part) == 1 and isinstance(part[0][gold_column(task, kind)], list):
         return in_memory(part[0])
     return part

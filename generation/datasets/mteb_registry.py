@@ -90,14 +90,14 @@ def _task(spec: MtebDataset) -> Any:
 def _mteb() -> Any:
     """The library; it takes seconds to import, and would make a folder in the user's home that is not used here."""
     with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:
-        own = "MTEB_CACHE" not in os.environ
+        unset = "MTEB_CACHE" not in os.environ
         os.environ.setdefault("MTEB_CACHE", unused)
         try:
             return importlib.import_module("mteb")
         except ImportError as error:
             raise StudyError(f"mteb's tasks need mteb ({error}): {installing('evaluation')}") from None
         finally:
-            if own:
+            if unset:
                 del os.environ["MTEB_CACHE"]
 
 
@@ -124,19 +124,19 @@ def _kind(spec: MtebDataset, task: Any) -> TaskType:
 
 
 def _subsets(spec: MtebDataset, task: Any) -> list[str]:
-    known = list(task.metadata.hf_subsets)
+    names = list(task.metadata.hf_subsets)
     for subset in (*spec.subsets, *spec.languages):
-        if subset not in known and subset not in (spec.languages if subset in spec.subsets else ()):
-            hint = nearest(subset, known)
+        if subset not in names and subset not in (spec.languages if subset in spec.subsets else ()):
+            hint = nearest(subset, names)
             raise StudyError(f"{spec.mteb} has no subset {subset!r}; {hint[:300]}{' ...' if len(hint) > 300 else ''}")
-    return list(spec.subsets) or known
+    return list(spec.subsets) or names
 
 
 def _languages(spec: MtebDataset, kind: TaskType, metadata: Any, subset: str) -> tuple[str, str]:
     """The codes of first and second texts: the study's, or mteb's where it says which is which."""
-    given = spec.languages.get(subset, spec.language)
-    if given:
-        return language_pair(given)
+    language = spec.languages.get(subset, spec.language)
+    if language:
+        return language_pair(language)
     names = metadata.hf_subsets_to_langscripts[subset]
     mend = "give `language`" if subset == "default" else f"give `languages: {{{subset}: ...}}`"
     try:
@@ -177,8 +177,8 @@ def _configure(spec: MtebDataset, task: Any, languages: Mapping[str, tuple[str, 
     source = {"path": spec.path or metadata.dataset["path"], "revision": spec.revision or metadata.dataset["revision"]}
     changes: dict[str, Any] = {"dataset": {**metadata.dataset, **source}}
     if metadata.is_multilingual:
-        own = {name: [_langscript(code) for code in dict.fromkeys(codes)] for name, codes in languages.items()}
-        changes["eval_langs"] = {**own, **metadata.eval_langs}
+        wanted = {name: [_langscript(code) for code in dict.fromkeys(codes)] for name, codes in languages.items()}
+        changes["eval_langs"] = {**wanted, **metadata.eval_langs}
     task.metadata = metadata.model_copy(update=changes)
     task.hf_subsets = list(languages)
     task.filter_eval_splits([split])

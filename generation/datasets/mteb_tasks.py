@@ -58,11 +58,11 @@ class MtebTask(Dataset):
 
     def sizes(self) -> dict[str, int]:
         """Rows or queries of the scored split by subset; texts where a row holds a list of them."""
-        made = {}
+        sizes = {}
         for subset, parts in self.loaded.task.dataset.items():
             part = parts[self.loaded.split]
             if self._searches:
-                made[subset] = len(part["queries"])
+                sizes[subset] = len(part["queries"])
                 continue
             lists = [
                 len(cell)
@@ -70,17 +70,17 @@ class MtebTask(Dataset):
                 for cell in part[name]
                 if isinstance(cell, list)
             ]
-            made[subset] = sum(lists) if lists else len(part)
-        return made
+            sizes[subset] = sum(lists) if lists else len(part)
+        return sizes
 
     def gold_scores(self) -> dict[str, float]:
         """The column `score` of the scored split, subset by subset, of tasks that have one."""
-        found: dict[str, float] = {}
+        scores_by: dict[str, float] = {}
         for subset, parts in self.loaded.task.dataset.items() if self.task in SIMILARITIES else ():
             prefix = "" if subset == "default" else f"{subset}/"
             scores = parts[self.loaded.split]["score"]
-            found |= {f"{prefix}{row}": float(score) for row, score in enumerate(scores)}
-        return found
+            scores_by |= {f"{prefix}{row}": float(score) for row, score in enumerate(scores)}
+        return scores_by
 
     def passages_of(self) -> Iterator[Passages]:
         """The passages of each query of a search, subset by subset."""
@@ -91,10 +91,10 @@ class MtebTask(Dataset):
             for query in part["queries"]["id"]:
                 judged = part["relevant_docs"].get(query, {})
                 ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
-                relevant = [one for one, value in judged.items() if value > 0]
-                others = [one for one in dict.fromkeys([*judged, *ranked]) if one not in set(relevant)]
-                found = [[texts[one] for one in some if one in texts] for some in (relevant, others)]
-                yield Passages(f"{prefix}{query}", self.loaded.languages[subset][1], *found)
+                relevant = [passage for passage, value in judged.items() if value > 0]
+                others = [passage for passage in dict.fromkeys([*judged, *ranked]) if passage not in set(relevant)]
+                texts_of = [[texts[passage] for passage in some if passage in texts] for some in (relevant, others)]
+                yield Passages(f"{prefix}{query}", self.loaded.languages[subset][1], *texts_of)
 
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """The labels of each subset: of classification's train split, of clustering's and pairs' scored split."""
@@ -175,18 +175,18 @@ class MtebTask(Dataset):
         part = dict(part)
         if self.passages:
             _, table = self._tables(subset, ours, part)
-            made = table.replaced(change)
-            columns = {"text": made.columns[PASSAGE]}
+            replacement = table.replaced(change)
+            columns = {"text": replacement.columns[PASSAGE]}
             if "title" in part["corpus"].column_names:
-                columns["title"] = [""] * len(made.kept)
-            _narrow(part, _with(part["corpus"], Replacement(columns, made.kept)))
+                columns["title"] = [""] * len(replacement.rows)
+            _narrow(part, _with(part["corpus"], Replacement(columns, replacement.rows)))
         table = next(self._tables(subset, ours, part))
-        made = table.replaced(change)
-        part["queries"] = _with(part["queries"], Replacement({"text": made.columns[QUERY]}, made.kept))
-        asked = set(part["queries"]["id"])
+        replacement = table.replaced(change)
+        part["queries"] = _with(part["queries"], Replacement({"text": replacement.columns[QUERY]}, replacement.rows))
+        queries = set(part["queries"]["id"])
         for name in ("relevant_docs", "top_ranked"):
             if part[name] is not None:
-                part[name] = {query: found for query, found in part[name].items() if query in asked}
+                part[name] = {query: judged for query, judged in part[name].items() if query in queries}
         return _paired(part) if self.task == "instruction_reranking" else part
 
 
@@ -204,18 +204,22 @@ def passage_texts(corpus: Any) -> list[str]:
 
 def _narrow(part: dict[str, Any], corpus: Any) -> None:
     """Take a smaller corpus; judgements of lost passages go, and queries that have lost every relevant passage."""
-    there = set(corpus["id"])
+    passages = set(corpus["id"])
     judged = part["relevant_docs"]
-    relevant = {query: [name for name, value in found.items() if value > 0] for query, found in judged.items()}
-    lost = {query for query, wanted in relevant.items() if wanted and not there.intersection(wanted)}
+    relevant = {
+        query: [name for name, value in judgements.items() if value > 0] for query, judgements in judged.items()
+    }
+    lost = {query for query, wanted in relevant.items() if wanted and not passages.intersection(wanted)}
     part["corpus"] = corpus
-    part["relevant_docs"] = {q: {p: v for p, v in found.items() if p in there} for q, found in judged.items()}
+    part["relevant_docs"] = {
+        q: {p: v for p, v in judgements.items() if p in passages} for q, judgements in judged.items()
+    }
     if part["top_ranked"] is not None:
         part["top_ranked"] = {
-            query: [name for name in names if name in there] for query, names in part["top_ranked"].items()
+            query: [name for name in names if name in passages] for query, names in part["top_ranked"].items()
         }
-    kept = [row for row, query in enumerate(part["queries"]["id"]) if query not in lost]
-    part["queries"] = part["queries"].select(kept)
+    rows = [row for row, query in enumerate(part["queries"]["id"]) if query not in lost]
+    part["queries"] = part["queries"].select(rows)
 
 
 def _paired(part: dict[str, Any]) -> dict[str, Any]:
@@ -226,17 +230,17 @@ def _paired(part: dict[str, Any]) -> dict[str, Any]:
     ids = [query.removesuffix("-og").removesuffix("-changed") for query in part["queries"]["id"]]
     part["queries"] = part["queries"].select([row for row, query in enumerate(ids) if query in whole])
     part["changed"] = {query: names for query, names in changed.items() if query in whole}
-    asked = set(part["queries"]["id"])
+    remaining = set(part["queries"]["id"])
     for name in ("relevant_docs", "top_ranked"):
-        part[name] = {query: found for query, found in part[name].items() if query in asked}
+        part[name] = {query: judged for query, judged in part[name].items() if query in remaining}
     return part
 
 
-def _with(rows: Any, made: Replacement) -> Any:
+def _with(rows: Any, replacement: Replacement) -> Any:
     """A table with new cells in some columns and some rows alone; columns keep their types and order."""
     order = rows.column_names
-    left = rows if len(made.kept) == len(rows) else rows.select(made.kept)
-    for name, cells in made.columns.items():
-        feature = left.features[name]
-        left = left.remove_columns(name).add_column(name, cells, feature=feature)
-    return left.select_columns(order)
+    remaining = rows if len(replacement.rows) == len(rows) else rows.select(replacement.rows)
+    for name, cells in replacement.columns.items():
+        feature = remaining.features[name]
+        remaining = remaining.remove_columns(name).add_column(name, cells, feature=feature)
+    return remaining.select_columns(order)

@@ -36,17 +36,17 @@ def search_data(frame: pd.DataFrame) -> dict[str, Any]:
     queries: dict[str, str] = {}
     corpus: dict[str, str] = {}
     judged: dict[str, dict[str, int]] = {}
-    for number, (asked, right, wrong) in enumerate(
+    for number, (query_text, right, wrong) in enumerate(
         zip(frame["query"], frame["positive"], frame["negative"], strict=True)
     ):
         if not len(right) or not len(wrong):
             continue
         query = f"q{number}"
-        queries[query], judged[query] = asked, {}
+        queries[query], judged[query] = query_text, {}
         texts = [*right, *wrong]
-        for place, (passage, text) in enumerate(zip(passage_names(query, texts), texts, strict=True)):
+        for index, (passage, text) in enumerate(zip(passage_names(query, texts), texts, strict=True)):
             corpus[passage] = text
-            judged[query][passage] = int(place < len(right))
+            judged[query][passage] = int(index < len(right))
     return {
         "queries": in_memory({"id": list(queries), "text": list(queries.values())}),
         "corpus": in_memory({"id": list(corpus), "text": list(corpus.values())}),
@@ -57,11 +57,11 @@ def search_data(frame: pd.DataFrame) -> dict[str, Any]:
 
 def passage_names(query: str, texts: Sequence[str]) -> list[str]:
     """The ids of a query's own passages, relevant ones first; `query` is `q` and its row."""
-    return [_passage(query, place, text) for place, text in enumerate(texts)]
+    return [_passage(query, index, text) for index, text in enumerate(texts)]
 
 
-def _passage(query: str, place: int, text: str) -> str:
-    return f"{query}-{identity('passage-v1', text)[:12]}-{place}"
+def _passage(query: str, index: int, text: str) -> str:
+    return f"{query}-{identity('passage-v1', text)[:12]}-{index}"
 
 
 def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
@@ -75,12 +75,12 @@ def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
     judged: dict[str, dict[str, int]] = {}
     ranked: dict[str, list[str]] = {}
     changed: dict[str, list[str]] = {}
-    for query, asked in zip(single["queries"]["id"], single["queries"]["text"], strict=True):
+    for query, query_text in zip(single["queries"]["id"], single["queries"]["text"], strict=True):
         row = frame.iloc[int(query.removeprefix("q"))]
         relevance = single["relevant_docs"][query]
         lost = [
-            _passage(query, place, text)
-            for place, (text, changes) in enumerate(zip(row["positive"], row["changed"], strict=True))
+            _passage(query, index, text)
+            for index, (text, changes) in enumerate(zip(row["positive"], row["changed"], strict=True))
             if changes
         ]
         if not lost:
@@ -88,7 +88,7 @@ def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
         changed[query] = lost
         for version, instruction in (("og", row["instruction"]), ("changed", row["changed_instruction"])):
             name = f"{query}-{version}"
-            for column, value in zip(queries, (name, asked, instruction), strict=True):
+            for column, value in zip(queries, (name, query_text, instruction), strict=True):
                 queries[column].append(value)
             judged[name] = {
                 passage: 0 if version == "changed" and passage in lost else value

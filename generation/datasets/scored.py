@@ -79,22 +79,22 @@ def all_labels(dataset: Dataset) -> set[str]:
     else:
         columns = [frame["label"] for frame in dataset.splits.values()] if isinstance(dataset, TableDataset) else []
     cells = [cell for column in columns for cell in column if cell is not None]
-    return {str(one) for cell in cells for one in (cell if isinstance(cell, (list, tuple)) else [cell])}
+    return {str(label) for cell in cells for label in (cell if isinstance(cell, (list, tuple)) else [cell])}
 
 
 def label_words(dataset: Dataset) -> dict[str, str]:
     """What labels are called, by label, where a task of mteb's says it beside numbers."""
     if not isinstance(dataset, MtebTask) or dataset.task not in ("classification", "multilabel_classification"):
         return {}
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     for parts in dataset.loaded.task.dataset.values():
         part, column = parts[dataset.loaded.split], dataset.loaded.task.label_column_name
         feature = part.features[column]
         names = getattr(getattr(feature, "feature", feature), "names", None)
-        found |= {str(number): name for number, name in enumerate(names or ())}
+        words |= {str(number): name for number, name in enumerate(names or ())}
         if dataset.task == "classification" and "label_text" in part.column_names and column != "label_text":
-            found |= {str(one): str(name) for one, name in zip(part[column], part["label_text"], strict=True)}
-    return found
+            words |= {str(label): str(name) for label, name in zip(part[column], part["label_text"], strict=True)}
+    return words
 
 
 def split_of(dataset: Dataset) -> str:
@@ -108,9 +108,11 @@ def _searches(dataset: Dataset) -> bool:
 
 def _rows_of_files(dataset: TableDataset) -> _SubsetRows:
     frame = dataset.splits["test"]
-    own = frame["language"] if "language" in frame else [dataset.language] * len(frame)
+    languages = frame["language"] if "language" in frame else [dataset.language] * len(frame)
     columns = {str(name): list(frame[name]) for name in frame}
-    return _SubsetRows("", [str(row) for row in range(len(frame))], columns, [language_pair(one) for one in own])
+    return _SubsetRows(
+        "", [str(row) for row in range(len(frame))], columns, [language_pair(language) for language in languages]
+    )
 
 
 def _rows_of_mteb(dataset: MtebTask) -> Iterator[_SubsetRows]:
@@ -123,7 +125,7 @@ def _rows_of_mteb(dataset: MtebTask) -> Iterator[_SubsetRows]:
         gold, theirs = "relevance", task.relevancy_column_name
     for subset, parts in task.dataset.items():
         part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
-        columns = {name: list(part[own]) for name, own in zip(ours, texts, strict=True)}
+        columns = {name: list(part[column]) for name, column in zip(ours, texts, strict=True)}
         if gold:  # which the owners of some test sets keep back
             columns[gold] = list(part[theirs]) if theirs in part.column_names else [None] * len(part)
         names = [f"{prefix}{row}" for row in range(len(part))]
@@ -133,9 +135,9 @@ def _rows_of_mteb(dataset: MtebTask) -> Iterator[_SubsetRows]:
 
 def _of_rows(dataset: Dataset, tables: Sequence[_SubsetRows] | Iterator[_SubsetRows]) -> Iterator[ScoredItem]:
     for rows in tables:
-        for place, name in enumerate(rows.names):
-            row = {column: cells[place] for column, cells in rows.columns.items()}
-            yield from _of_row(dataset, rows, name, row, rows.languages[place])
+        for index, name in enumerate(rows.names):
+            row = {column: cells[index] for column, cells in rows.columns.items()}
+            yield from _of_row(dataset, rows, name, row, rows.languages[index])
 
 
 def _of_row(
@@ -144,30 +146,30 @@ def _of_row(
     """The items of one row: itself; of lists of texts each."""
     kind, (first, second) = dataset.task, languages
     if kind in ("sts", "str", "pair_classification"):
-        fields = {one: _text(row[one]) for one in SENTENCES}
+        fields = {field: _text(row[field]) for field in SENTENCES}
         paired = kind == "pair_classification"
         labels = (str(int(row["label"])),) if paired and row["label"] in (0, 1) else ()
         score = math.nan if paired or row["score"] is None else float(row["score"])
         yield ScoredItem(rows.subset, name, first, second, fields, labels, score)
     elif kind == "bitext_mining":
-        own = {name: _text(row["sentence2"])}
+        counterpart = {name: _text(row["sentence2"])}
         yield ScoredItem(
             rows.subset, name, first, second, {"sentence1": _text(row["sentence1"])},
-            candidates=own, relevant=frozenset(own),
+            candidates=counterpart, relevant=frozenset(counterpart),
         )  # fmt: skip
     elif kind == "summarisation":
-        human = [_text(one) for one in row[SUMMARIES]]
+        human = [_text(summary) for summary in row[SUMMARIES]]
         texts = row["machine_summaries"]
-        for place, (text, score) in enumerate(zip(texts, _each(row["relevance"], texts), strict=True)):
-            known = math.nan if score is None else float(score)
+        for index, (text, score) in enumerate(zip(texts, _each(row["relevance"], texts), strict=True)):
+            value = math.nan if score is None else float(score)
             yield ScoredItem(
-                rows.subset, f"{name}/machine_summaries/{place}", first, second,
-                {SUMMARIES: human, SUMMARY: _text(text)}, score=known, drawn_with=name,
+                rows.subset, f"{name}/machine_summaries/{index}", first, second,
+                {SUMMARIES: human, SUMMARY: _text(text)}, score=value, drawn_with=name,
             )  # fmt: skip
     elif isinstance(row["text"], list):
         column = text_columns(dataset.loaded.task, kind)[0] if isinstance(dataset, MtebTask) else "text"
-        for place, (text, label) in enumerate(zip(row["text"], _each(row["label"], row["text"]), strict=True)):
-            item, labels = f"{name}/{column}/{place}", () if label is None else (str(label),)
+        for index, (text, label) in enumerate(zip(row["text"], _each(row["label"], row["text"]), strict=True)):
+            item, labels = f"{name}/{column}/{index}", () if label is None else (str(label),)
             yield ScoredItem(rows.subset, item, first, first, {"text": _text(text)}, labels, drawn_with=name)
     else:
         label = row["label"]
@@ -187,16 +189,16 @@ def _each(gold: Sequence[Any] | None, texts: Sequence[Any]) -> Sequence[Any]:
 
 def _searches_of_files(dataset: TableDataset) -> Iterator[ScoredItem]:
     frame = dataset.splits["test"]
-    own = frame["language"] if "language" in frame else [dataset.language] * len(frame)
+    languages = frame["language"] if "language" in frame else [dataset.language] * len(frame)
     ids = list(dataset.corpus)
-    for row, language in enumerate(own):
+    for row, language in enumerate(languages):
         (first, second), query = language_pair(language), _text(frame["query"].iloc[row])
         if dataset.task == "retrieval":
             name = str(frame["id"].iloc[row])
             judged = dataset.qrels.get(name, {})
-            there = [*judged, *drawn_others(ids, list(judged), name)]
-            passages = {one: _text(dataset.corpus[one]) for one in there if one in dataset.corpus}
-            right = frozenset(one for one, value in judged.items() if value > 0 and one in passages)
+            passage_ids = [*judged, *drawn_others(ids, list(judged), name)]
+            passages = {passage: _text(dataset.corpus[passage]) for passage in passage_ids if passage in dataset.corpus}
+            right = frozenset(passage for passage, value in judged.items() if value > 0 and passage in passages)
         else:
             name, lists = str(row), (frame["positive"].iloc[row], frame["negative"].iloc[row])
             texts = [*map(_text, lists[0]), *map(_text, lists[1])]
@@ -213,8 +215,10 @@ def _searches_of_mteb(dataset: MtebTask) -> Iterator[ScoredItem]:
         for query, text in zip(part["queries"]["id"], part["queries"]["text"], strict=True):
             judged = part["relevant_docs"].get(query, {})
             ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
-            passages = {one: _text(texts[one]) for one in dict.fromkeys([*judged, *ranked]) if one in texts}
-            right = frozenset(one for one, value in judged.items() if value > 0 and one in passages)
+            passages = {
+                passage: _text(texts[passage]) for passage in dict.fromkeys([*judged, *ranked]) if passage in texts
+            }
+            right = frozenset(passage for passage, value in judged.items() if value > 0 and passage in passages)
             yield ScoredItem(
                 prefix.rstrip("/"), f"{prefix}{query}", first, second, {"query": _text(text)},
                 candidates=passages, relevant=right,

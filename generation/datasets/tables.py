@@ -52,15 +52,15 @@ def read_frame(path: Path) -> pd.DataFrame:
 
 def _why(error: Exception) -> str:
     """What is wrong with a file, in words of ours where pandas has its own."""
-    said = str(error)
+    message = str(error)
     if isinstance(error, pd.errors.EmptyDataError):
         return "it is empty; give it a line of column names, and rows"
-    if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", said):
-        cells = f"line {found[2]} has {found[3]} cells, the header {found[1]}"
+    if counts := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message):
+        cells = f"line {counts[2]} has {counts[3]} cells, the header {counts[1]}"
         return f"{cells}; put cells that hold the separator into quotes"
-    if "EOF inside string" in said:
+    if "EOF inside string" in message:
         return "a cell begins with a quotation mark and no other one ends it; close it"
-    return said
+    return message
 
 
 def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -91,10 +91,10 @@ def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
     wrong = ~np.isfinite(values.to_numpy(float))
     if wrong.any():
         row = values.index[wrong][0]
-        given = column[row]
-        missing = given is None or (isinstance(given, float) and math.isnan(given))
-        said = "is missing; give it a number or remove the row" if missing else f"is not a number: {given!r}"
-        raise DataError(f"{path}: row {row_number(row)}, field {column.name!r} {said}")
+        cell = column[row]
+        missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
+        trouble = "is missing; give it a number or remove the row" if missing else f"is not a number: {cell!r}"
+        raise DataError(f"{path}: row {row_number(row)}, field {column.name!r} {trouble}")
     return values
 
 
@@ -150,20 +150,20 @@ def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     for row, value in column.items():
         if not isinstance(value, list):
             raise DataError(f"{path}: row {row_number(row)}, field 'label' is not a list of labels: {value!r}")
-    made = [[label_of(label, path, row) for label in labels] for row, labels in column.items()]
-    return pd.Series(made, index=column.index, dtype=object)
+    rows = [[label_of(label, path, row) for label in labels] for row, labels in column.items()]
+    return pd.Series(rows, index=column.index, dtype=object)
 
 
 def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     """Of each positive passage whether the changed instruction makes it irrelevant."""
-    made = []
+    rows = []
     for row, changed, positive in zip(frame.index, frame["changed"], frame["positive"], strict=True):
         foreign = [text for text in texts_of(changed, path, row, "changed") if text not in positive]
         if foreign:
             where = f"{path}: row {row_number(row)}, field 'changed'"
             raise DataError(f"{where} holds a text that 'positive' does not: {foreign[0][:60]!r}")
-        made.append([text in changed for text in positive])
-    return pd.Series(made, index=frame.index, dtype=object)
+        rows.append([text in changed for text in positive])
+    return pd.Series(rows, index=frame.index, dtype=object)
 
 
 def _finite(value: Any) -> bool:
@@ -172,17 +172,17 @@ def _finite(value: Any) -> bool:
 
 def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     """Lists of numbers, one for each machine summary."""
-    made = []
+    rows = []
     for row, values, summaries in zip(frame.index, frame["relevance"], frame["machine_summaries"], strict=True):
         wanted = len(summaries)
-        given = values if isinstance(values, list) else []
-        if len(given) != wanted or not all(map(_finite, given)):
+        cells = values if isinstance(values, list) else []
+        if len(cells) != wanted or not all(map(_finite, cells)):
             raise DataError(
                 f"{path}: row {row_number(row)}, field 'relevance' is not a list of {wanted} numbers, one"
                 " a machine summary"
             )
-        made.append([float(value) for value in given])
-    return pd.Series(made, index=frame.index, dtype=object)
+        rows.append([float(value) for value in cells])
+    return pd.Series(rows, index=frame.index, dtype=object)
 
 
 # The column of each task that has one, and what makes it of a frame, or raises DataError with file, row and field.

@@ -94,7 +94,7 @@ class Together:
     @property
     def concurrency(self) -> int:
         """As many as the one that wants most."""
-        return max(one.concurrency for one in self._generators.values())
+        return max(generator.concurrency for generator in self._generators.values())
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """The outcome, of whoever makes the job's transformation."""
@@ -102,8 +102,8 @@ class Together:
 
     async def close(self) -> None:
         """Close all."""
-        for one in {id(one): one for one in self._generators.values()}.values():
-            await one.close()
+        for generator in {id(generator): generator for generator in self._generators.values()}.values():
+            await generator.close()
 
 
 def make_generator(plan: Plan, names: Collection[str] = (), *, allow_code: bool = False) -> Generator:
@@ -117,10 +117,10 @@ def make_generator(plan: Plan, names: Collection[str] = (), *, allow_code: bool 
         by_way.setdefault(plan.kinds[name].made_by, {})[name] = plan.kinds[name]
     if not allow_code:
         refuse_code(plan, by_way.get("function", {}))
-    made = {way: _of_way(plan, way, kinds) for way, kinds in by_way.items()}
-    if len(made) == 1:
-        return next(iter(made.values()))
-    return Together({name: made[way] for way, kinds in by_way.items() for name in kinds})
+    by_name = {way: _of_way(plan, way, kinds) for way, kinds in by_way.items()}
+    if len(by_name) == 1:
+        return next(iter(by_name.values()))
+    return Together({name: by_name[way] for way, kinds in by_way.items() for name in kinds})
 
 
 def refuse_code(plan: Plan, names: Collection[str]) -> None:

@@ -43,11 +43,11 @@ class RecordedOutputs:
         if self.published is not None:
             output = (await self._unit(self.published, job)).output(job.text, job.source_language, job.language)
             return GenerationOutcome(clean(output), None, output, repeatable=False)
-        found = self.find(job.transformation, job.language, job.text)
-        if found is None:
+        recording = self.find(job.transformation, job.language, job.text)
+        if recording is None:
             into = f" into {job.language!r}" if job.language else ""
             raise TextUnansweredError(f"nothing recorded for {job.transformation}{into}")
-        return GenerationOutcome(clean(found.output), found.intermediate, found.output, repeatable=False)
+        return GenerationOutcome(clean(recording.output), recording.intermediate, recording.output, repeatable=False)
 
     async def _unit(self, published: HtebOutputs, job: Job) -> Recordings:
         """The recordings of the job's transformation and seed; they are kept until a job of another one comes."""

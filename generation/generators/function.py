@@ -54,8 +54,10 @@ def _once(function: Function, job: Job) -> str:
     try:
         text = function(job.text, language=job.languages[-1], seed=job.seed)
     except (Exception, SystemExit) as error:  # whatever its code raises
-        said = " ".join(str(error).split())[:_MOST]
-        raise TextFailedError(f"the function raised {type(error).__name__}{f': {said}' if said else ''}") from None
+        message = " ".join(str(error).split())[:_MOST]
+        raise TextFailedError(
+            f"the function raised {type(error).__name__}{f': {message}' if message else ''}"
+        ) from None
     if not isinstance(text, str):
         raise TextFailedError(f"the function gave {type(text).__name__}, not a text")
     if not shows(text):

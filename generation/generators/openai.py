@@ -39,14 +39,14 @@ def label_shares(choice: Mapping[str, Any], labels: Sequence[str]) -> dict[str, 
     """
     try:
         top = choice["logprobs"]["content"][0]["top_logprobs"]
-        told = [(str(one["token"]).strip(), math.exp(min(float(one["logprob"]), 0.0))) for one in top]
+        tokens = [(str(token["token"]).strip(), math.exp(min(float(token["logprob"]), 0.0))) for token in top]
     except (TypeError, KeyError, IndexError, ValueError):
         return None
     shares = dict.fromkeys(labels, 0.0)
-    for token, share in told:
+    for token, share in tokens:
         if token in shares:
             shares[token] += share
-    return shares if told else None
+    return shares if tokens else None
 
 
 def prompt_tokens(page: Mapping[str, Any]) -> tuple[int, int | None]:
@@ -77,13 +77,13 @@ def stated_wait(headers: Mapping[str, str]) -> float | None:
 def complaint(content: bytes, key: str) -> str:
     """What a server says about an error: the message in its JSON, in the ways in which servers write it, or all."""
     try:
-        said: Any = json.loads(content)
+        page: Any = json.loads(content)
     except (ValueError, RecursionError):
-        said = content.decode(errors="replace")
+        page = content.decode(errors="replace")
     for name in ("error", "message", "detail"):
-        if isinstance(said, dict) and name in said:
-            said = said[name]
-    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        if isinstance(page, dict) and name in page:
+            page = page[name]
+    text = page if isinstance(page, str) else json.dumps(page, ensure_ascii=False)
     return hidden(text, key)
 
 
@@ -164,14 +164,14 @@ class ChatServer(Chat):
     ) -> ChatServer:
         """A server that a study names in `where`; its key comes from the environment, `EMPTY` where none is set."""
         try:
-            place = urlsplit(spec.base_url)
+            address = urlsplit(spec.base_url)
             key = key_in(spec.api_key_env) or "EMPTY"
-            proxy = proxy_for(place.scheme, place.netloc)
+            proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
             raise StudyError(f"{study.file}: {where}: {error}") from None
         if proxy.startswith("https"):
             raise StudyError(
-                f"the environment's {place.scheme}_proxy is not http://HOST:PORT; set another, or no_proxy"
+                f"the environment's {address.scheme}_proxy is not http://HOST:PORT; set another, or no_proxy"
             )
         return cls(spec, prompts, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, where)
 
@@ -277,8 +277,8 @@ class ChatServer(Chat):
             raise TextFailedError("an answer whose content is not text")
         if finish_reason == "content_filter":
             raise TextFailedError("the server's content filter stopped the answer")
-        found = label_shares(choices[0], labels) if labels else None
-        return Completion(whole(text or ""), finish_reason == "length", found, *prompt_tokens(page))
+        shares = label_shares(choices[0], labels) if labels else None
+        return Completion(whole(text or ""), finish_reason == "length", shares, *prompt_tokens(page))
 
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """A page that no chat server gives: this text's trouble, or, if no good one ever came, a wrong address."""
@@ -289,31 +289,33 @@ class ChatServer(Chat):
             return ServiceError(f"{self.spec.base_url}: {line}")
         return StrangeAnswerError(line)
 
-    def _refusal(self, said: str) -> ServiceError | TextFailedError:
+    def _refusal(self, words: str) -> ServiceError | TextFailedError:
         """What the server refuses: this text, or, in the same words again and again and nothing else, all of them."""
         if not self._good:
-            self._refusals[said] += 1
-            if self._refusals[said] >= REFUSALS:
-                line = f"{self.spec.base_url} refused {REFUSALS} texts in the same words and answered none: {said}"
+            self._refusals[words] += 1
+            if self._refusals[words] >= REFUSALS:
+                line = f"{self.spec.base_url} refused {REFUSALS} texts in the same words and answered none: {words}"
                 return ServiceError(f"{line}; correct what it names in the study, then run again with --again")
-        return TextRefusedError(f"the server refused the text: {said}")
+        return TextRefusedError(f"the server refused the text: {words}")
 
     def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """What a status other than 200 means."""
-        url, said = self.spec.base_url, complaint(content, self.key)
+        url, words = self.spec.base_url, complaint(content, self.key)
         if status in PASSING:
-            return _PassingError(f"status {status}", said, wait=stated_wait(headers))
+            return _PassingError(f"status {status}", words, wait=stated_wait(headers))
         if status in REFUSED:
-            return self._refusal(said or f"status {status}")
+            return self._refusal(words or f"status {status}")
         if status in (401, 403):
             return ServiceError(f"{url}: the key is not accepted; set {self.spec.api_key_env}")
         if status == 404:
             line = f"{url}: no model {self.spec.model!r} there, or {self.where}.base_url lacks its /v1"
-            return ServiceError(": ".join(filter(None, (line, said))))
+            return ServiceError(": ".join(filter(None, (line, words))))
         if 300 <= status < 400:
-            place = one_line(headers.get("location", "").partition("?")[0])
-            return ServiceError(f"{url} sends us on to {place!r}, which is not followed; correct {self.where}.base_url")
-        line = ": ".join(filter(None, (f"status {status}", said)))
+            target = one_line(headers.get("location", "").partition("?")[0])
+            return ServiceError(
+                f"{url} sends us on to {target!r}, which is not followed; correct {self.where}.base_url"
+            )
+        line = ": ".join(filter(None, (f"status {status}", words)))
         return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextRefusedError(line)
 
 

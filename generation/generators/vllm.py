@@ -60,8 +60,8 @@ class _Log:
         """The last error in it, other than those that only pass one on; empty where there is none."""
         with self.path.open("rb") as file:
             file.seek(self.start)
-            found = _ERROR.findall(file.read().decode(errors="replace"))
-        causes = [line for line in found if _PASSED_ON not in line]
+            errors = _ERROR.findall(file.read().decode(errors="replace"))
+        causes = [line for line in errors if _PASSED_ON not in line]
         return _short(causes[-1]) if causes else ""
 
 
@@ -153,11 +153,11 @@ class VllmEngine(Chat):
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError  # noqa: PLC0415
 
         tokens = {self.label_token(label): label for label in labels}
-        asked: dict[str, Any] = {"logprob_token_ids": list(tokens), "max_tokens": 1} if labels else {}
+        request: dict[str, Any] = {"logprob_token_ids": list(tokens), "max_tokens": 1} if labels else {}
         if self.schema:
-            asked["structured_outputs"] = StructuredOutputsParams(json=dict(self.schema))
+            request["structured_outputs"] = StructuredOutputsParams(json=dict(self.schema))
         sampling = SamplingParams(
-            **{**attempt.sampling.model_dump(), **asked}, seed=attempt.seed, output_kind=RequestOutputKind.FINAL_ONLY
+            **{**attempt.sampling.model_dump(), **request}, seed=attempt.seed, output_kind=RequestOutputKind.FINAL_ONLY
         )
         try:
             prompt = self._render(message)
@@ -278,16 +278,16 @@ def _printing_to(file: int) -> Iterator[None]:
     screen = (sys.stdout, sys.stderr)
     for stream in screen:
         stream.flush()
-    kept = [os.dup(place) for place in (1, 2)]
+    copies = [os.dup(stream_number) for stream_number in (1, 2)]
     try:
-        for place in (1, 2):
-            os.dup2(file, place)
+        for stream_number in (1, 2):
+            os.dup2(file, stream_number)
         yield
     finally:
         for stream in screen:
             stream.flush()
-        for place, before in zip((1, 2), kept, strict=True):
-            os.dup2(before, place)
+        for stream_number, before in zip((1, 2), copies, strict=True):
+            os.dup2(before, stream_number)
             os.close(before)
 
 

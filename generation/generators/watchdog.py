@@ -27,9 +27,9 @@ def main() -> None:
         time.sleep(SECONDS)
     for process in started:  # psutil knows a process by its start too: no other one that got its number is killed
         with contextlib.suppress(psutil.NoSuchProcess):
-            for one in (*process.children(recursive=True), process):
-                if "resource_tracker" not in " ".join(one.cmdline()):  # frees shared memory, then ends by itself
-                    one.kill()
+            for child in (*process.children(recursive=True), process):
+                if "resource_tracker" not in " ".join(child.cmdline()):  # frees shared memory, then ends by itself
+                    child.kill()
 
 
 if __name__ == "__main__":

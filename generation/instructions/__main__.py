@@ -35,8 +35,8 @@ def main() -> int:
     outputs = [study.folder / name for name in (INSTRUCTIONS, REMOVED, REPLIES)]
     asked_of(study)
     with stage(study, "instructions", _inputs(study), outputs):
-        found = word_instructions(study, again=options.again)
-    for line in _said(study, found):
+        run = word_instructions(study, again=options.again)
+    for line in _said(study, run):
         print(line)
     return 0
 
@@ -56,20 +56,23 @@ def _left(study: Study, *, again: bool) -> str:
     )
 
 
-def _said(study: Study, found: WordingRun) -> list[str]:
-    counts = found.counts
+def _said(study: Study, run: WordingRun) -> list[str]:
+    counts = run.counts
     lines = [
         f"{study.name}: {counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered,"
-        f" {counts['reused']} were there; {len(found.kept)} wordings -> {study.folder / INSTRUCTIONS}"
+        f" {counts['reused']} were there; {len(run.wordings)} wordings -> {study.folder / INSTRUCTIONS}"
     ]
-    for group, number in Counter(one.group for one in found.kept).items():
+    for group, number in Counter(wording.group for wording in run.wordings).items():
         lines.append(f"  {group}: {number}")
-    if found.removed:
-        lines.append(f"  {len(found.removed)} more were equal or nearly equal to others ({REMOVED}):")
-        lines += [f"    {one.text[:60]!r} is {one.kept_text[:60]!r} ({one.distance:.2f})" for one in found.removed[:5]]
-    for one in found.trouble:
-        lines.append(f"  no wordings from {one.context} of {one.task or one.task_type}: {one.reason}")
-    if found.trouble:
+    if run.removed:
+        lines.append(f"  {len(run.removed)} more were equal or nearly equal to others ({REMOVED}):")
+        lines += [
+            f"    {wording.text[:60]!r} is {wording.kept_text[:60]!r} ({wording.distance:.2f})"
+            for wording in run.removed[:5]
+        ]
+    for reply in run.trouble:
+        lines.append(f"  no wordings from {reply.context} of {reply.task or reply.task_type}: {reply.reason}")
+    if run.trouble:
         lines.append("  (the next run asks again for the unanswered, with --again for failed too)")
     return lines
 

@@ -44,23 +44,23 @@ def calls_of(study: Study) -> list[Call]:
 
 def maker_hash(study: Study) -> str:
     """Identity of the generator; of a recorded one its file's content too."""
-    spec, made = study.generator, generator_hash(study.generator)
+    spec, of_spec = study.generator, generator_hash(study.generator)
     if isinstance(spec, RecordedGenerator):
-        return identity("recorded-v1", made, cached_file_hash(study.resolve(spec.path)))
-    return made
+        return identity("recorded-v1", of_spec, cached_file_hash(study.resolve(spec.path)))
+    return of_spec
 
 
 def _of_context(study: Study, context: Context, tasks: list[DatasetDescription]) -> Iterator[Call]:
     template, subject, maker = load_prompt(context, FOLDER), asked_of(study), maker_hash(study)
     types = set[TaskType]()
-    for one in tasks:
-        if context == "task_type" and one.task_type in types:
+    for dataset in tasks:
+        if context == "task_type" and dataset.task_type in types:
             continue
-        types.add(one.task_type)
-        message = _message(template, subject.per_call, subject.language, one)
+        types.add(dataset.task_type)
+        message = _message(template, subject.per_call, subject.language, dataset)
         key = identity("instructions-v1", maker, message, subject.per_call, subject.seed)
-        task = "" if context == "task_type" else one.name
-        yield Call(key, message, context, task, one.task_type, subject.per_call, prompt_hash((template,)))
+        task = "" if context == "task_type" else dataset.name
+        yield Call(key, message, context, task, dataset.task_type, subject.per_call, prompt_hash((template,)))
 
 
 def _message(template: Prompt, number: int, language: str, task: DatasetDescription) -> str:
@@ -98,16 +98,16 @@ def read_reply(answer: str, number: int) -> tuple[str, ...]:
     ('Find it', 'What is sought?')
     """
     try:
-        found = parse_json(_json_of(answer))
+        reply = parse_json(_json_of(answer))
     except MalformedError as error:
         raise InvalidReplyError(f"no JSON: {error}") from None
-    wordings = found.get(KEY) if isinstance(found, dict) else None
-    if not isinstance(wordings, list) or not all(isinstance(one, str) for one in wordings):
+    wordings = reply.get(KEY) if isinstance(reply, dict) else None
+    if not isinstance(wordings, list) or not all(isinstance(text, str) for text in wordings):
         raise InvalidReplyError(f"no list of texts under {KEY!r}")
-    lines = tuple(wording(one) for one in wordings)
+    lines = tuple(wording(text) for text in wordings)
     if len(lines) != number:
         raise InvalidReplyError(f"{len(lines)} wordings instead of {number}")
-    if twice := [one for one in lines if lines.count(one) > 1]:
+    if twice := [line for line in lines if lines.count(line) > 1]:
         raise InvalidReplyError(f"the wording {twice[0][:60]!r} twice")
     return lines
 

@@ -102,7 +102,7 @@ class WordingChatClient:
     chat: Chat
     name: str
     repeatable: bool = True
-    told: bool = False  #: whether it was said that it takes no schema
+    warned: bool = False  #: whether it was said that it takes no schema
 
     @property
     def concurrency(self) -> int:
@@ -124,9 +124,9 @@ class WordingChatClient:
         except BaseException:
             self.chat.schema = held  # it was not the schema that was refused
             raise
-        if not self.told:
+        if not self.warned:
             print(f"{self.name} takes no JSON schema ({refused}): its answers are only checked when they are here")
-        self.told = True
+        self.warned = True
         return answer
 
     async def close(self) -> None:
@@ -153,19 +153,19 @@ class RecordedReplies:
     @classmethod
     def read(cls, path: Path) -> RecordedReplies:
         """Those of a JSONL file. Raises DataError with file and line."""
-        found: dict[tuple[str, str], RecordedReply] = {}
-        for number, one in record_lines(path, RecordedReply):
-            if (one.context, one.task) in found:
-                raise DataError(f"{path}: line {number}: a second one for {one.context}, {one.task}; keep one")
-            found[one.context, one.task] = one
-        return cls(found)
+        recorded: dict[tuple[str, str], RecordedReply] = {}
+        for number, line in record_lines(path, RecordedReply):
+            if (line.context, line.task) in recorded:
+                raise DataError(f"{path}: line {number}: a second one for {line.context}, {line.task}; keep one")
+            recorded[line.context, line.task] = line
+        return cls(recorded)
 
     async def answer(self, call: Call, attempt: Attempt) -> Completion:
         """The recorded reply, as a model would give it. Raises TextUnansweredError where there is none."""
-        found = self.replies.get((call.context, call.task or call.task_type))
-        if found is None:
+        reply = self.replies.get((call.context, call.task or call.task_type))
+        if reply is None:
             raise TextUnansweredError(f"nothing recorded for {call.context} of {call.task or call.task_type}")
-        return Completion(json.dumps({KEY: list(found.prompts)}, ensure_ascii=False))
+        return Completion(json.dumps({KEY: list(reply.prompts)}, ensure_ascii=False))
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -195,7 +195,7 @@ def start(study: Study, number: int) -> WordingClient:
 class WordingRun:
     """What a run has: the wordings, those that others stand for, and what became of the calls."""
 
-    kept: Sequence[Instruction]
+    wordings: Sequence[Instruction]
     removed: Sequence[RemovedWording]
     counts: Counter[str]  #: calls: ok, failed, unanswered, and reused
     trouble: Sequence[Reply]  #: the replies without wordings
@@ -213,7 +213,7 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
         tasks, calls = tasks_of(study), calls_of(study)
         people = list(_by_people(study, "prompts", tasks))  # a wrong row is told before anything is asked
-        known = list(_by_people(study, "known", tasks))
+        items = list(_by_people(study, "known", tasks))
         replies = Replies(study, calls, again=again)
         todo = replies.todo()
         counts: Counter[str] = Counter(reused=len(calls) - len(todo))
@@ -223,12 +223,12 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
         finally:
             replies.journal.close()
         replies.settle()
-        found = one_of_each([*_by_machine(study, replies, tasks), *people], subject.near)
-        _refuse_known(study, known, found.kept)
-        write_json(study.folder / REMOVED, found.removed)
-        write_kept_table(study, INSTRUCTIONS, [*found.kept, *known], Instruction)
+        chosen = one_of_each([*_by_machine(study, replies, tasks), *people], subject.near)
+        _refuse_known(study, items, chosen.wordings)
+        write_json(study.folder / REMOVED, chosen.removed)
+        write_kept_table(study, INSTRUCTIONS, [*chosen.wordings, *items], Instruction)
     trouble = [reply for call in calls if (reply := replies.of(call)) is not None and reply.status != "ok"]
-    return WordingRun(found.kept, found.removed, counts, trouble)
+    return WordingRun(chosen.wordings, chosen.removed, counts, trouble)
 
 
 async def _ask_all(study: Study, replies: Replies, todo: Sequence[Call], counts: Counter[str]) -> None:
@@ -278,8 +278,8 @@ async def ask_one(study: Study, asker: WordingClient, call: Call) -> Reply:
 
 
 def _by_machine(study: Study, replies: Replies, tasks: Sequence[DatasetDescription]) -> Iterator[Instruction]:
-    words = {one.name: one.type_words for one in tasks} | {one.task_type: one.type_words for one in tasks}
-    described = {one.name: _said_of(one) for one in tasks}
+    words = {task.name: task.type_words for task in tasks} | {task.task_type: task.type_words for task in tasks}
+    described = {task.name: _said_of(task) for task in tasks}
     for call in replies.calls:
         reply = replies.of(call)
         for text in reply.prompts if reply else ():
@@ -296,25 +296,24 @@ def _by_people(study: Study, key: str, tasks: Sequence[DatasetDescription]) -> I
     path = getattr(subject, key)
     if not path:
         return
-    described = {one.name: _said_of(one) for one in tasks}
-    types: dict[str, str] = {one.task_type: one.type_words for one in tasks}
+    described = {task.name: _said_of(task) for task in tasks}
+    types: dict[str, str] = {task.task_type: task.type_words for task in tasks}
     group = subject.groups[0] if key == "known" else "from_people"  # raters are told no group, and this one has no part
-    for one in by_people(study, key, tasks):
+    for row in by_people(study, key, tasks):
         yield human_wording(
-            one.text, group, task=one.task, task_type=one.task_type, language=subject.language, right=one.right,
-            task_words=described[one.task] if one.task else types[one.task_type],
+            row.text, group, task=row.task, task_type=row.task_type, language=subject.language, right=row.right,
+            task_words=described[row.task] if row.task else types[row.task_type],
             generator_hash=cached_file_hash(study.resolve(path)),
         )  # fmt: skip
 
 
-def _refuse_known(study: Study, known: Sequence[Instruction], kept: Sequence[Instruction]) -> None:
+def _refuse_known(study: Study, items: Sequence[Instruction], machine: Sequence[Instruction]) -> None:
     """Raise DataError for a known item that raters would read as a wording, too: nobody would label that then."""
-    wordings = {(one.text.casefold(), one.task_words) for one in kept}
-    for one in known:
-        if (one.text.casefold(), one.task_words) in wordings:
-            raise DataError(
-                f"{study.resolve(asked_of(study).known)}: {one.text[:60]!r} is a wording of that task, too; take it out"
-            )
+    wordings = {(wording.text.casefold(), wording.task_words) for wording in machine}
+    for item in items:
+        if (item.text.casefold(), item.task_words) in wordings:
+            file = study.resolve(asked_of(study).known)
+            raise DataError(f"{file}: {item.text[:60]!r} is a wording of that task, too; take it out")
 
 
 def _said_of(task: DatasetDescription) -> str:

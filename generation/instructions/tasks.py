@@ -45,7 +45,7 @@ def tasks_of(study: Study) -> list[DatasetDescription]:
     Raises StudyError for what mteb does not have, and for a data set without a description that a context needs.
     """
     subject, types = asked_of(study), type_words()
-    found = []
+    descriptions = []
     for spec in study.datasets:
         if isinstance(spec, MtebDataset):
             task, kind, _, languages = task_of(spec)
@@ -60,16 +60,16 @@ def tasks_of(study: Study) -> list[DatasetDescription]:
                 f" {{{spec.name}: ...}}`, or leave `contexts: [task_type]`"
             )
         names = tuple(dict.fromkeys(language_name(code) for code in codes))
-        found.append(DatasetDescription(spec.name, kind, types[kind], description, names))
-    return found
+        descriptions.append(DatasetDescription(spec.name, kind, types[kind], description, names))
+    return descriptions
 
 
 def type_words() -> Mapping[TaskType, str]:
     """What a task of each type does, in a sentence."""
-    found: dict[TaskType, str] = read_yaml(FOLDER / "task_types.yaml")
-    if lost := set(get_args(TaskType)) - set(found):
+    words: dict[TaskType, str] = read_yaml(FOLDER / "task_types.yaml")
+    if lost := set(get_args(TaskType)) - set(words):
         raise StudyError(f"{FOLDER / 'task_types.yaml'}: says nothing of {min(lost)!r}; add it")
-    return found
+    return words
 
 
 def listed(names: Sequence[str]) -> str:

@@ -23,11 +23,11 @@ from plumbline.study.subject import INSTRUCTIONS
 
 def distances(texts: Sequence[str]) -> NDArray[np.float64]:
     """Normalised Levenshtein distance of each with each: edits over the length of the longer one, from 0 to 1."""
-    made = np.zeros((len(texts), len(texts)))
-    for row, one in enumerate(texts):
+    matrix = np.zeros((len(texts), len(texts)))
+    for row, text in enumerate(texts):
         for column in range(row):
-            made[row, column] = made[column, row] = Levenshtein.normalized_distance(one, texts[column])
-    return made
+            matrix[row, column] = matrix[column, row] = Levenshtein.normalized_distance(text, texts[column])
+    return matrix
 
 
 def clusters(apart: NDArray[np.float64], near: float) -> list[list[int]]:
@@ -38,7 +38,7 @@ def clusters(apart: NDArray[np.float64], near: float) -> list[list[int]]:
     >>> clusters(distances(["Find texts", "Find text", "Sort this"]), 0.1)
     [[0, 1], [2]]
     """
-    between, members = apart.astype(np.float64), [[place] for place in range(len(apart))]
+    between, members = apart.astype(np.float64), [[index] for index in range(len(apart))]
     np.fill_diagonal(between, np.inf)
     while len(members) > 1:
         first, second = sorted(divmod(int(between.argmin()), len(members)))
@@ -61,12 +61,12 @@ def stand_ins(texts: Sequence[str], near: float, stays: int = 0) -> list[int]:
     """
     apart, stand = distances(texts), list(range(len(texts)))
     for members in clusters(apart, near):
-        fixed = [place for place in members if place < stays]
+        fixed = [member for member in members if member < stays]
         within = apart[np.ix_(members, members)].sum(axis=1)
-        kept = fixed or [members[int(within.argmin())]]
-        for place in members:
-            if place not in kept:
-                stand[place] = kept[int(apart[place, kept].argmin())]
+        standing = fixed or [members[int(within.argmin())]]
+        for member in members:
+            if member not in standing:
+                stand[member] = standing[int(apart[member, standing].argmin())]
     return stand
 
 
@@ -77,86 +77,105 @@ COMMAND = "generation.instructions"
 class WordingSet:
     """The wordings that are kept, and those that another stands for."""
 
-    kept: Sequence[Instruction]
+    wordings: Sequence[Instruction]
     removed: Sequence[RemovedWording]
 
 
-def one_of_each(found: Sequence[Instruction], near: float) -> WordingSet:
+def one_of_each(candidates: Sequence[Instruction], near: float) -> WordingSet:
     """The wordings without those that are nearly another of the same task, machine's and people's apart.
 
     What all data sets of a type share is looked at first, and then stands for what is nearly the same among a data
     set's own. A machine's wording that a person wrote too, for the same data set or its type, is the person's.
     """
-    kept, removed = list[Instruction](), list[RemovedWording]()
+    wordings, removed = list[Instruction](), list[RemovedWording]()
     for source in ("human", "machine"):
-        for task_type in dict.fromkeys(one.task_type for one in found):
-            of_type = [one for one in found if (one.source, one.task_type) == (source, task_type)]
-            theirs = [one for one in kept if one.source != source and one.task_type == task_type]
-            of_type = [one for one in of_type if not _theirs(one, theirs, removed)]
-            shared = _thinned([], [one for one in of_type if not one.task], near, removed)
-            kept += shared
-            for task in dict.fromkeys(one.task for one in of_type if one.task):
-                kept += _thinned(shared, [one for one in of_type if one.task == task], near, removed)
-    order = {one.prompt_id: place for place, one in reversed(list(enumerate(found)))}
-    return WordingSet(sorted(kept, key=lambda one: order[one.prompt_id]), removed)
+        for task_type in dict.fromkeys(instruction.task_type for instruction in candidates):
+            of_type = [
+                instruction
+                for instruction in candidates
+                if (instruction.source, instruction.task_type) == (source, task_type)
+            ]
+            theirs = [
+                instruction
+                for instruction in wordings
+                if instruction.source != source and instruction.task_type == task_type
+            ]
+            of_type = [instruction for instruction in of_type if not _theirs(instruction, theirs, removed)]
+            shared = _thinned([], [instruction for instruction in of_type if not instruction.task], near, removed)
+            wordings += shared
+            for task in dict.fromkeys(instruction.task for instruction in of_type if instruction.task):
+                wordings += _thinned(
+                    shared, [instruction for instruction in of_type if instruction.task == task], near, removed
+                )
+    order = {instruction.prompt_id: index for index, instruction in reversed(list(enumerate(candidates)))}
+    return WordingSet(sorted(wordings, key=lambda instruction: order[instruction.prompt_id]), removed)
 
 
 def read_wordings(study: Study) -> list[Instruction]:
     """A study's wordings, known items aside. Raises DataError where they are not there, or not as they were written."""
-    found = read_records(study.folder / INSTRUCTIONS, Instruction, study.command(COMMAND))
+    wordings = read_records(study.folder / INSTRUCTIONS, Instruction, study.command(COMMAND))
     refuse_replaced_table(study, INSTRUCTIONS, study.command(COMMAND))
-    return [one for one in found if not one.right]
+    return [instruction for instruction in wordings if not instruction.right]
 
 
 def wordings_for(wordings: Sequence[Instruction], task: DatasetDescription) -> list[Instruction]:
     """Those that a data set is evaluated under."""
-    return [one for one in wordings if one.serves(task.name, task.task_type)]
+    return [instruction for instruction in wordings if instruction.serves(task.name, task.task_type)]
 
 
-def _theirs(one: Instruction, others: Sequence[Instruction], removed: list[RemovedWording]) -> bool:
-    """Whether another source has the same wording for the same texts; then it is noted."""
-    same = next((other for other in others if other.text == one.text and other.task in ("", one.task)), None)
+def _theirs(instruction: Instruction, others: Sequence[Instruction], removed: list[RemovedWording]) -> bool:
+    """Whether another source has the same instruction for the same texts; then it is noted."""
+    same = next(
+        (
+            candidate
+            for candidate in others
+            if candidate.text == instruction.text and candidate.task in ("", instruction.task)
+        ),
+        None,
+    )
     if same is not None:
-        removed.append(_removed(one, same))
+        removed.append(_removed(instruction, same))
     return same is not None
 
 
 def _thinned(
-    shared: Sequence[Instruction], own: Sequence[Instruction], near: float, removed: list[RemovedWording]
+    shared: Sequence[Instruction], instructions: Sequence[Instruction], near: float, removed: list[RemovedWording]
 ) -> list[Instruction]:
-    """Of `own` those that stand for themselves, beside `shared`, which all stay."""
-    both, kept = [*shared, *own], list[Instruction]()
-    for place, stand_in in enumerate(stand_ins([one.text for one in both], near, len(shared))):
-        if stand_in != place:
-            removed.append(_removed(both[place], both[stand_in]))
-        elif place >= len(shared):
-            kept.append(both[place])
-    return kept
+    """Of `instructions` those that stand for themselves, beside `shared`, which all stay."""
+    both, wordings = [*shared, *instructions], list[Instruction]()
+    for index, stand_in in enumerate(stand_ins([instruction.text for instruction in both], near, len(shared))):
+        if stand_in != index:
+            removed.append(_removed(both[index], both[stand_in]))
+        elif index >= len(shared):
+            wordings.append(both[index])
+    return wordings
 
 
-def _removed(one: Instruction, kept: Instruction) -> RemovedWording:
-    apart = Levenshtein.normalized_distance(one.text, kept.text)
+def _removed(instruction: Instruction, stand_in: Instruction) -> RemovedWording:
+    apart = Levenshtein.normalized_distance(instruction.text, stand_in.text)
     return RemovedWording(
-        text=one.text, group=one.group, task=one.task, task_type=one.task_type, kept=kept.prompt_id,
-        kept_text=kept.text, distance=apart,
-    )  # fmt: skip
+        **{name: getattr(instruction, name) for name in ("text", "group", "task", "task_type")},
+        kept=stand_in.prompt_id,
+        kept_text=stand_in.text,
+        distance=apart,
+    )
 
 
-def machine_wording(text: str, group: str, **found: object) -> Instruction:
-    """A wording of the generator's; `found` are the other columns."""
-    return _wording(text, group, "machine", found)
+def machine_wording(text: str, group: str, **fields: object) -> Instruction:
+    """A wording of the generator's; `fields` are the other columns."""
+    return _wording(text, group, "machine", fields)
 
 
-def human_wording(text: str, group: str, **found: object) -> Instruction:
+def human_wording(text: str, group: str, **fields: object) -> Instruction:
     """A wording of a person's."""
     nothing = {"context": "", "generator": "", "generator_kind": "", "prompt_hash": "", "seed": 0}
-    return _wording(text, group, "human", {**nothing, **found})
+    return _wording(text, group, "human", {**nothing, **fields})
 
 
-def _wording(text: str, group: str, source: str, found: dict[str, object]) -> Instruction:
-    identified = prompt_id(text, str(found["task"]), str(found["task_type"]))
+def _wording(text: str, group: str, source: str, fields: dict[str, object]) -> Instruction:
+    identified = prompt_id(text, str(fields["task"]), str(fields["task_type"]))
     return Instruction.model_validate(
-        {"prompt_id": identified, "text": text, "group": group, "source": source, **found}
+        {"prompt_id": identified, "text": text, "group": group, "source": source, **fields}
     )
 
 
@@ -194,11 +213,11 @@ def by_people(study: Study, key: str, tasks: Sequence[DatasetDescription]) -> It
     if most > MOST:
         raise DataError(f"{file}: {most:,} wordings for {name[:60]!r}; {MOST:,} are enough, for people label each")
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
-        yield _worded(cells, f"{file}: row {row_number(row)}", {one.name: one for one in tasks})
+        yield _worded(cells, f"{file}: row {row_number(row)}", {task.name: task for task in tasks})
 
 
 def _worded(cells: Mapping[object, object], where: str, tasks: Mapping[str, DatasetDescription]) -> PeopleWording:
-    name, types = str(cells["task"]).strip(), {one.task_type for one in tasks.values()}
+    name, types = str(cells["task"]).strip(), {task.task_type for task in tasks.values()}
     if name not in tasks and name not in types:
         raise DataError(
             f"{where}, field 'task': the study has no data set, and no type of task, {name[:60]!r};"

@@ -105,16 +105,16 @@ def read_texts(file: PublishedFile) -> Iterator[PublishedText]:
         raise DataError(f"{file.path} is damaged ({error}); copy it again") from None
 
 
-def recorded_language(file: PublishedFile, found: PublishedText, source: str, *, by_rule: bool) -> str:
+def recorded_language(file: PublishedFile, published: PublishedText, source: str, *, by_rule: bool) -> str:
     """The language that was drawn for a text: into which, or for backtranslation through which, it was translated.
 
     What the rule gives, if the file goes `by_rule` (see `follows_rule`), and in whatever language the output is: what a
     model got wrong stays what it was asked for. Otherwise the language that the output is in, if that could be drawn.
     `source` is the text's own language (a code), where its record has no label.
     """
-    label = found.label or source
-    seen = None if by_rule else identify(found.output)
-    return seen if seen in _choices(file, label) else _drawn(file, found.number, label)
+    label = published.label or source
+    seen = None if by_rule else identify(published.output)
+    return seen if seen in _choices(file, label) else _drawn(file, published.number, label)
 
 
 def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: str) -> bool:
@@ -136,8 +136,8 @@ def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: st
 def _choices(file: PublishedFile, label: str) -> list[str]:
     """What the program draws from: the pool without the languages of the label."""
     pool = TRANSFORMATIONS[file.transformation].languages
-    own = {_CODES.get(part.strip().lower()) for part in re.split("[-_/]", label)}
-    return [language for language in pool if language not in own] or list(pool)
+    codes = {_CODES.get(part.strip().lower()) for part in re.split("[-_/]", label)}
+    return [language for language in pool if language not in codes] or list(pool)
 
 
 def _drawn(file: PublishedFile, number: int, label: str) -> str:
@@ -178,9 +178,9 @@ def _passes(names: Collection[str], file: PublishedFile) -> list[Fields]:
     if {"query", *_CANDIDATES} <= set(names):
         fields = ["query", *(_CANDIDATES if file.transforms_passages else ())]
         return [lambda _: fields]
-    left, right = _first(_LEFT, names), _first(_RIGHT, names)
-    if left and right:
-        return [lambda _: [left], lambda _: [right]]
+    second, right = _first(_LEFT, names), _first(_RIGHT, names)
+    if second and right:
+        return [lambda _: [second], lambda _: [right]]
     summaries = [name for aliases in _SUMMARIES if (name := _first(aliases, names))]
     if len(summaries) == len(_SUMMARIES):
         return [lambda _: summaries]
@@ -237,8 +237,8 @@ def _texts(original: Any, changed: Any) -> Iterator[tuple[str, str]]:
             yield original, changed if isinstance(changed, str) else ""
     elif isinstance(original, list):
         same = isinstance(changed, list) and len(changed) == len(original)
-        for place, item in enumerate(original):
-            yield from _texts(item, changed[place] if same else None)
+        for index, item in enumerate(original):
+            yield from _texts(item, changed[index] if same else None)
 
 
 _FILES = "data*.parquet"
@@ -264,8 +264,10 @@ class HtebOutputs:
 
     def read(self, transformation: str, seed: int) -> Recordings:
         """All that is there of a transformation and seed. Raises DataError for files that cannot be used."""
-        known = transformation in TRANSFORMATIONS  # of others the authors publish nothing
-        files = {spec.name: self._file(spec, transformation, seed) if known else None for spec in self._study.datasets}
+        published = transformation in TRANSFORMATIONS  # of others the authors publish nothing
+        files = {
+            spec.name: self._file(spec, transformation, seed) if published else None for spec in self._study.datasets
+        }
         return Recordings(TRANSFORMATIONS.get(transformation) or self._study.transforming[transformation], seed, files)
 
     def _file(self, spec: DatasetSpec, transformation: str, seed: int) -> PublishedFile | None:
@@ -276,8 +278,8 @@ class HtebOutputs:
         if dataset is None or not files:
             return None
         dated = [(metadata.generation_datetime or "", file, metadata) for file in files for metadata in [_read(file)]]
-        date, path, metadata = max(dated, key=lambda one: one[0])
-        if [one[0] for one in dated].count(date) > 1:
+        date, path, metadata = max(dated, key=lambda row: row[0])
+        if [dated_file[0] for dated_file in dated].count(date) > 1:
             raise DataError(f"{path.parent} holds several files of the same date; keep one")
         if metadata.generator_model not in ("", self._study.generator.model):
             raise DataError(
@@ -312,8 +314,8 @@ class Recordings:
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
             "CREATE TABLE texts (id BLOB, file INTEGER, number INTEGER, label TEXT, output TEXT)"
         )
-        for place, (_, file) in enumerate(self._files):
-            rows = ((_id(found.text), place, found.number, found.label, found.output) for found in read_texts(file))
+        for index, (_, file) in enumerate(self._files):
+            rows = ((_id(text.text), index, text.number, text.label, text.output) for text in read_texts(file))
             self._texts.executemany("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", rows)
         self._texts.execute("CREATE INDEX by_id ON texts (id)")
 
@@ -323,14 +325,14 @@ class Recordings:
         Of equal texts the first that has one. Raises TextUnansweredError where nothing was recorded.
         """
         name, seed = self.of
-        found = self._find(text, source)
-        if not found:
+        recorded = self._find(text, source)
+        if not recorded:
             without = f" (the folder has none of data set {', '.join(self._missing)})" if self._missing else ""
             raise TextUnansweredError(f"nothing recorded for {name} with seed {seed}{without}")
-        outputs = [output for _, drawn, output in found if drawn == language]
+        outputs = [output for _, drawn, output in recorded if drawn == language]
         if not outputs:
             way = "into" if self._kind.translates else "through"
-            others = dict.fromkeys(repr(drawn) for _, drawn, _ in found)
+            others = dict.fromkeys(repr(drawn) for _, drawn, _ in recorded)
             raise TextUnansweredError(
                 f"nothing recorded for {name} {way} {language!r} with seed {seed}, but {way}"
                 f" {', '.join(others)}: HTEB's program draws its own languages (see generator.languages)"
@@ -343,32 +345,36 @@ class Recordings:
         Of equal texts that of the first with an output, or else of the first. What is drawn for a run is taken from the
         text's own data set alone: a run has one language.
         """
-        found = [
+        languages = [
             (language, output)
             for dataset, language, output in self._find(text.text, text.language)
             if language != text.language and (self._kind.draw == "text" or dataset == text.dataset)
         ]
-        return next((language for language, output in found if output.strip()), found[0][0] if found else None)
+        return next(
+            (language for language, output in languages if output.strip()), languages[0][0] if languages else None
+        )
 
     def _find(self, text: str, source: str) -> list[tuple[str, str | None, str]]:
         """Data set, drawn language and output of every text that equals this one, in the files' order."""
         query = "SELECT file, number, label, output FROM texts WHERE id = ? ORDER BY file, number"
-        found = []
-        for place, number, label, output in self._texts.execute(query, (_id(text),)).fetchall():
-            name, file = self._files[place]
-            one = PublishedText(text, output, number, label)
+        recorded = []
+        for index, number, label, output in self._texts.execute(query, (_id(text),)).fetchall():
+            name, file = self._files[index]
+            published = PublishedText(text, output, number, label)
             drawn = self._kind.draw != "none"
-            language = recorded_language(file, one, source, by_rule=self._by_rule(place, source)) if drawn else None
-            found.append((name, language, output))
-        return found
+            language = (
+                recorded_language(file, published, source, by_rule=self._by_rule(index, source)) if drawn else None
+            )
+            recorded.append((name, language, output))
+        return recorded
 
-    def _by_rule(self, place: int, source: str) -> bool:
+    def _by_rule(self, index: int, source: str) -> bool:
         """Whether a file's languages are what the program's rule gives."""
-        if (place, source) not in self._rules:
+        if (index, source) not in self._rules:
             query = "SELECT output, number, label FROM texts WHERE file = ? AND output != '' ORDER BY rowid LIMIT ?"
-            texts = (PublishedText("", *row) for row in self._texts.execute(query, (place, SAMPLE)))
-            self._rules[place, source] = follows_rule(self._files[place][1], texts, source)
-        return self._rules[place, source]
+            texts = (PublishedText("", *row) for row in self._texts.execute(query, (index, SAMPLE)))
+            self._rules[index, source] = follows_rule(self._files[index][1], texts, source)
+        return self._rules[index, source]
 
 
 def is_published(folder: Path) -> bool:
@@ -397,15 +403,15 @@ def _find(folder: Path, names: Collection[str]) -> Path | None:
     children = [child for child in sorted(folder.iterdir()) if child.is_dir()]
     matches: tuple[Callable[[str, str], bool], ...] = (
         str.__eq__,
-        lambda one, other: _plain(one) == _plain(other),
-        lambda one, other: _plain(one) == _stem(other) or _stem(one) == _plain(other),
+        lambda name, child: _plain(name) == _plain(child),
+        lambda name, child: _plain(name) == _stem(child) or _stem(name) == _plain(child),
     )
     for same in matches:
-        found = [child for child in children if any(same(child.name, name) for name in names)]
-        if len(found) > 1:
-            raise DataError(f"{folder}: {' and '.join(child.name for child in found)} could both be {min(names)!r}")
-        if found:
-            return found[0]
+        matching = [child for child in children if any(same(child.name, name) for name in names)]
+        if len(matching) > 1:
+            raise DataError(f"{folder}: {' and '.join(child.name for child in matching)} could both be {min(names)!r}")
+        if matching:
+            return matching[0]
     return None
 
 

@@ -45,10 +45,10 @@ def load_recordings(path: Path) -> dict[Place, Recording]:
     recordings: dict[Place, Recording] = {}
     for file in files:
         for number, recording in record_lines(file, Recording):
-            place = (recording.transformation, recording.language, nfc(recording.text))
-            if place in recordings:
-                raise DataError(f"{file}: line {number}: a second output for {place}; keep one")
-            recordings[place] = recording
+            key = (recording.transformation, recording.language, nfc(recording.text))
+            if key in recordings:
+                raise DataError(f"{file}: line {number}: a second output for {key}; keep one")
+            recordings[key] = recording
     return recordings
 
 
@@ -102,13 +102,13 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
     frame = read_frame(path)
     for column in columns:
         if column not in frame.columns:
-            there = ", ".join(map(str, frame.columns)) or "none"
-            raise DataError(f"{path}: no column {column!r}; there are: {there}; name yours under `outputs`")
-    found: dict[str, str] = {}
+            names = ", ".join(map(str, frame.columns)) or "none"
+            raise DataError(f"{path}: no column {column!r}; there are: {names}; name yours under `outputs`")
+    outputs: dict[str, str] = {}
     for row, cells in zip(frame.index, zip(*(frame[column] for column in columns), strict=True), strict=True):
         text, output = ("" if cell is None or cell != cell else cell for cell in cells)  # noqa: PLR0124 (NaN)
         if wrong := next((cell for cell in (text, output) if not isinstance(cell, str)), None):
             raise DataError(f"{path}: row {row_number(row)} holds {wrong!r:.60}, which is no text")
-        if found.setdefault(nfc(text), output) != output:
+        if outputs.setdefault(nfc(text), output) != output:
             raise DataError(f"{path}: row {row_number(row)} is a second output for {text[:60]!r}; keep one")
-    return found
+    return outputs

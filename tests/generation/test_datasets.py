@@ -415,7 +415,7 @@ def test_reading_and_replacing_walk_the_same_places(rows: list[tuple[str, list[s
     texts = list(table.texts())
     assert len({(text.item, text.field) for text in texts}) == len(texts) == sum(1 + len(many) for _, many in rows)
     same = table.replaced(lambda _, cell: cell)
-    assert (same.kept, same.columns["one"], same.columns["many"]) == (
+    assert (same.rows, same.columns["one"], same.columns["many"]) == (
         list(range(len(rows))),
         [one for one, _ in rows],
         [many for _, many in rows],
@@ -426,9 +426,9 @@ def test_reading_and_replacing_walk_the_same_places(rows: list[tuple[str, list[s
     places = {
         row: [f"i{row}/many/{n}" for n in range(len(rows[row][1])) if f"i{row}/many/{n}" not in lost] for row in whole
     }
-    assert left.kept == [row for row in whole if places[row]]
-    assert left.columns["many"] == [places[row] for row in left.kept]
-    assert left.columns["ranks"] == [[int(place.rsplit("/", 1)[1]) for place in places[row]] for row in left.kept]
+    assert left.rows == [row for row in whole if places[row]]
+    assert left.columns["many"] == [places[row] for row in left.rows]
+    assert left.columns["ranks"] == [[int(place.rsplit("/", 1)[1]) for place in places[row]] for row in left.rows]
 
 
 def test_data_sets_are_read_one_at_a_time(tmp_path: Path) -> None:

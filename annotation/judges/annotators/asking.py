@@ -62,12 +62,12 @@ class AnnotatorMessage:
     candidates: tuple[str, ...]  #: of one record the candidates that it shows, in their order
     form: AnswerForm
     prompt_hash: str
-    said: Callable[[], str]
+    render: Callable[[], str]
 
     @property
     def message(self) -> str:
         """What the model reads; made when it is asked."""
-        return self.said()
+        return self.render()
 
 
 def as_asked(task: HumanTask, spec: AnnotatorSpec) -> HumanTask:
@@ -94,15 +94,15 @@ class Instructions:
         self, task: HumanTask, items: Sequence[HumanItem], pairs: Mapping[str, Pair]
     ) -> Iterator[AnnotatorMessage]:
         """Everything that is asked of a task's items; `pairs` by id are what raters were sent."""
-        own = [item for item in items if item.task == task.task]
+        of_task = [item for item in items if item.task == task.task]
         if task.asked == "cluster":
             by_language: dict[tuple[str, str], list[HumanItem]] = {}
-            for item in sorted(own, key=lambda one: one.pair_id):  # a hash: data sets may have labels in order
+            for item in sorted(of_task, key=lambda item: item.pair_id):  # a hash: data sets may have labels in order
                 by_language.setdefault((item.subset, item.language), []).append(item)
             for every in by_language.values():
                 yield self._asking(task, every, tuple(pairs[item.pair_id] for item in every), ())
             return
-        for item in own:
+        for item in of_task:
             if apart(task):
                 for record, name in zip(item.records, item.candidates, strict=True):
                     yield self._asking(task, [item], (pairs[record],), (name,))
@@ -114,27 +114,27 @@ class Instructions:
     ) -> AnnotatorMessage:
         language = self._rubric.language_for(pairs[0].language, pairs[0].output_language)
         number = len(pairs) if task.asked == "cluster" else len(candidates)
-        asked = self._questions(task, number)
-        form = self._form(task, asked, language, number)
-        place = (task.task, language, pairs[0].language, pairs[0].output_language, number)
-        if place not in self._hashes:
-            message = self._message(task, pairs, asked, form, language, texts=False)
-            self._hashes[place] = identity("annotator-prompt-v1", message)
-        render = functools.partial(self._message, task, pairs, asked, form, language)
+        questions = self._questions(task, number)
+        form = self._form(task, questions, language, number)
+        key = (task.task, language, pairs[0].language, pairs[0].output_language, number)
+        if key not in self._hashes:
+            message = self._message(task, pairs, questions, form, language, texts=False)
+            self._hashes[key] = identity("annotator-prompt-v1", message)
+        render = functools.partial(self._message, task, pairs, questions, form, language)
         return AnnotatorMessage(
-            task, pairs, tuple(one.item for one in items), candidates, form, self._hashes[place], render
+            task, pairs, tuple(item.item for item in items), candidates, form, self._hashes[key], render
         )
 
     def _questions(self, task: HumanTask, number: int) -> list[Question]:
         """The questions about an item; of candidates so many as there are."""
-        names = [one.name for one in questions_of(task)]
+        names = [question.name for question in questions_of(task)]
         if task.asked in ("graded", "binary") and not apart(task):
             names = names[:number]
-        by_name = {one.name: one for one in self._rubric.asked_questions(task.task)}
+        by_name = {question.name: question for question in self._rubric.asked_questions(task.task)}
         return [by_name[name] for name in names]
 
-    def _form(self, task: HumanTask, asked: Sequence[Question], language: str, number: int) -> AnswerForm:
-        labels = {name: worded(words, language) for name, words in asked[0].labels.items()}
+    def _form(self, task: HumanTask, questions: Sequence[Question], language: str, number: int) -> AnswerForm:
+        labels = {name: worded(words, language) for name, words in questions[0].labels.items()}
         if task.asked == "ranked":
             return AnswerForm("order", spellings(task, {CANNOT_TELL: labels[CANNOT_TELL]}), number)
         if task.asked == "choice":  # an item may have fewer candidates than others
@@ -144,25 +144,25 @@ class Instructions:
         return AnswerForm(kind, spellings(task, labels), number if every else 1)
 
     def _message(
-        self, task: HumanTask, pairs: Sequence[Pair], asked: Sequence[Question], form: AnswerForm, language: str, *,
+        self, task: HumanTask, pairs: Sequence[Pair], questions: Sequence[Question], form: AnswerForm, language: str, *,
         texts: bool = True,
     ) -> str:  # fmt: skip
         pool = self._rubric.pool(task.task)
-        hint, _ = self._rubric.meaning(task.task, asked[0], language)
-        labels = {name: worded(words, language) for name, words in asked[0].labels.items()}
+        hint, _ = self._rubric.meaning(task.task, questions[0], language)
+        labels = {name: worded(words, language) for name, words in questions[0].labels.items()}
         lines = [line for name, line in lines_of(task, labels).items() if name in form.options.values()]
         titles = self._rubric.field_titles(task.task, language, pairs[0].language, pairs[0].output_language)
         shown = []
         for number, pair in enumerate(pairs, 1):
-            for one in fields_of(pair):
-                title = titles.get(one.name, one.name)
+            for field in fields_of(pair):
+                title = titles.get(field.name, field.name)
                 if len(pairs) > 1:
                     title = self._prompt.text_title.replace("{n}", str(number))
-                shown.append(f"{title}:\n{one.text if texts else ''}")
+                shown.append(f"{title}:\n{field.text if texts else ''}")
         values = {
             "guidelines": worded(self._rubric.guidelines, language),
             "asked": worded(pool.asked, language),
-            "questions": "\n".join(filter(None, [*(worded(one.title, language) for one in asked), hint])),
+            "questions": "\n".join(filter(None, [*(worded(question.title, language) for question in questions), hint])),
             "answers": "\n".join(f"- {line}" for line in lines),
             "form": self._prompt.forms[form.kind].replace("{n}", str(form.n)),
             "texts": "\n\n".join(shown),
@@ -172,25 +172,25 @@ class Instructions:
 
 def lines_of(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
     """Answers as a model reads them, by name: a point of a scale has its number before what it means."""
-    found = {}
+    lines = {}
     for name, words in labels.items():
         number = _number(task, name)
         meaning = words.lstrip(_DOTS) if number is not None else words
         if number is not None and task.asked in _POINTS:
             meaning = meaning.removeprefix(number).strip()
             meaning = f"{number} = {meaning}" if meaning else number
-        found[name] = meaning
-    return found
+        lines[name] = meaning
+    return lines
 
 
 def spellings(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
     """What may be written for each answer: its words, and its number where it has one; nothing that means two."""
-    lines, found, twice = lines_of(task, labels), dict[str, str](), set[str]()
+    lines, names_by_words, twice = lines_of(task, labels), dict[str, str](), set[str]()
     for name, words in labels.items():
-        for one in dict.fromkeys(filter(None, (words, lines[name], _number(task, name)))):
-            if found.setdefault(one, name) != name:
-                twice.add(one)
-    return {one: name for one, name in found.items() if one not in twice}
+        for spelling in dict.fromkeys(filter(None, (words, lines[name], _number(task, name)))):
+            if names_by_words.setdefault(spelling, name) != name:
+                twice.add(spelling)
+    return {spelling: name for spelling, name in names_by_words.items() if spelling not in twice}
 
 
 def _number(task: HumanTask, name: str) -> str | None:
@@ -232,19 +232,19 @@ def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, 
 
 def _read(value: Any, asking: AnnotatorMessage) -> Answers:
     task, form = asking.task, asking.form
-    names = [one.name for one in questions_of(task)]
+    names = [question.name for question in questions_of(task)]
     if form.kind == "each":
         each = _each(value, form)
         if task.asked == "cluster":
-            return {pair.pair_id: {task.task: said} for pair, said in zip(asking.pairs, each, strict=True)}
-        said = dict(zip(names, each, strict=False))
+            return {pair.pair_id: {task.task: answer} for pair, answer in zip(asking.pairs, each, strict=True)}
+        answers = dict(zip(names, each, strict=False))
     elif form.kind == "order":
-        said = _order(value, form, names)
+        answers = _order(value, form, names)
     elif form.kind == "several":
-        said = {task.task: _several(value, form)}
+        answers = {task.task: _several(value, form)}
     else:
-        said = {task.task: _option(value, form.options)}
-    return {asking.pairs[0].pair_id: said}
+        answers = {task.task: _option(value, form.options)}
+    return {asking.pairs[0].pair_id: answers}
 
 
 def _option(value: Any, options: Mapping[str, str]) -> str:
@@ -257,15 +257,15 @@ def _option(value: Any, options: Mapping[str, str]) -> str:
     if text in options:
         return options[text]
     folded = text.casefold().rstrip(".")
-    found = {name for words, name in options.items() if words.casefold().rstrip(".") == folded}
-    if len(found) != 1:
+    names = {name for words, name in options.items() if words.casefold().rstrip(".") == folded}
+    if len(names) != 1:
         raise _NoAnswerError(f"not among the answers: {shown(text)}")
-    return found.pop()
+    return names.pop()
 
 
 def _several(value: Any, form: AnswerForm) -> str:
     listed = value if isinstance(value, list) else [value]
-    named = list(dict.fromkeys(_option(one, form.options) for one in listed))
+    named = list(dict.fromkeys(_option(option, form.options) for option in listed))
     if not named:
         raise _NoAnswerError("an empty list; none of them is an answer of its own")
     if (alone := [name for name in named if name in (NONE, CANNOT_TELL)]) and len(named) > 1:
@@ -279,7 +279,7 @@ def _each(value: Any, form: AnswerForm) -> list[str]:
     if isinstance(value, str) and form.options.get(value) == CANNOT_TELL:
         return [CANNOT_TELL] * form.n
     if isinstance(value, list):
-        value = {str(number): one for number, one in enumerate(value, 1)}
+        value = {str(number): option for number, option in enumerate(value, 1)}
     wanted = [str(number) for number in range(1, form.n + 1)]
     if not isinstance(value, dict):
         raise _NoAnswerError(f"no answer for each of {form.n}: {shown(_plain(value))}")
@@ -292,11 +292,11 @@ def _each(value: Any, form: AnswerForm) -> list[str]:
 def _order(value: Any, form: AnswerForm, names: list[str]) -> dict[str, str]:
     if isinstance(value, str):
         return {names[0]: _option(value, form.options)}
-    groups = [one if isinstance(one, list) else [one] for one in value] if isinstance(value, list) else []
-    numbers = [str(one) for group in groups for one in group]
+    groups = [group if isinstance(group, list) else [group] for group in value] if isinstance(value, list) else []
+    numbers = [str(number) for group in groups for number in group]
     if sorted(numbers) != sorted(str(number) for number in range(1, form.n + 1)):
         raise _NoAnswerError(f"no order of the numbers 1 to {form.n}: {shown(_plain(value))}")
-    ranks = {f"d{one}": rank for rank, group in enumerate(groups, 1) for one in group}
+    ranks = {f"d{number}": rank for rank, group in enumerate(groups, 1) for number in group}
     return {names[0]: YES, names[1]: ranked(ranks)}
 
 

@@ -51,13 +51,13 @@ class RecordedAnswer(Record):
 def load_recorded(path: Path) -> dict[ItemPlace, Any]:
     """All answers of a file. Raises DataError with file and line."""
     refuse_no_recording(path)
-    found: dict[ItemPlace, Any] = {}
-    for number, one in record_lines(path, RecordedAnswer):
-        place = one.task, one.item, one.candidate
-        if place in found:
-            raise DataError(f"{path}: line {number}: a second answer on the same item of {one.task}; keep one")
-        found[place] = one.answer
-    return found
+    recorded: dict[ItemPlace, Any] = {}
+    for number, line in record_lines(path, RecordedAnswer):
+        key = line.task, line.item, line.candidate
+        if key in recorded:
+            raise DataError(f"{path}: line {number}: a second answer on the same item of {line.task}; keep one")
+        recorded[key] = line.answer
+    return recorded
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class RecordedAnswers:
         """What was recorded. Raises TextUnansweredError where nothing was."""
         task = asking.task
         candidate = asking.candidates[0] if apart(task) else ""
-        found = {item: self.recorded.get((task.task, item, candidate)) for item in asking.items}
-        if lacking := [item for item, one in found.items() if one is None]:
+        answers = {item: self.recorded.get((task.task, item, candidate)) for item in asking.items}
+        if lacking := [item for item, answer in answers.items() if answer is None]:
             raise TextUnansweredError(f"nothing recorded on item {lacking[0]} of {task.task}")
-        each = list(found.values())
+        each = list(answers.values())
         answer = each if task.asked == "cluster" else each[0]
         return Completion(answer if isinstance(answer, str) else json.dumps({"answer": answer}, ensure_ascii=False))
 
@@ -93,9 +93,11 @@ class Annotating(ResumableAnswers[AnnotatorMessage, ModelAnswer]):
         every = [as_asked(task, spec) for task in read_tasks(study)]
         self.spec, self.tasks = spec, [task for task in every if does(spec, task)]
         self.hash = annotator_hash(study, spec)
-        told = Instructions(load_rubric(study, tasks=every))
+        instructions = Instructions(load_rubric(study, tasks=every))
         pairs = {pair.pair_id: pair for pair in read_pairs(study)}
-        wanted = {self.key(one): one for task in self.tasks for one in told.askings(task, items, pairs)}
+        wanted = {
+            self.key(message): message for task in self.tasks for message in instructions.askings(task, items, pairs)
+        }
         super().__init__(Place(study, f"{FOLDER}/{spec.name}.parquet"), ModelAnswer, wanted, again=again)
 
     def key(self, asking: AnnotatorMessage) -> str:
@@ -104,14 +106,16 @@ class Annotating(ResumableAnswers[AnnotatorMessage, ModelAnswer]):
 
     def answers(self, items: Sequence[HumanItem]) -> Iterator[HumanAnswer]:
         """What it answered, as a rater's answers are written."""
-        given: dict[str, dict[str, RaterAnswers]] = {task.task: {} for task in self.tasks}
+        by_task: dict[str, dict[str, RaterAnswers]] = {task.task: {} for task in self.tasks}
         for _, row in self.frame().query("status == 'ok'").iterrows():
-            found = json.loads(row["answers"])
-            given[row["task"]] |= {pair: RaterAnswers(answers) for pair, answers in found.items()}
+            row_answers = json.loads(row["answers"])
+            by_task[row["task"]] |= {pair: RaterAnswers(answers) for pair, answers in row_answers.items()}
         for task in self.tasks:
             for item in items:
                 if item.task == task.task:
-                    yield from answers_of(task, item, given[task.task], self.spec.called, simulated=False, kind="model")
+                    yield from answers_of(
+                        task, item, by_task[task.task], self.spec.called, simulated=False, kind="model"
+                    )
 
 
 def annotator_hash(study: Study, spec: AnnotatorSpec) -> str:
@@ -125,13 +129,13 @@ def annotator_hash(study: Study, spec: AnnotatorSpec) -> str:
 
 def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Annotating]:
     """A study's models, or those of these names, with what each has and lacks. Raises StudyError for none."""
-    known = {spec.name: spec for spec in subject_of(study).models}
-    if not known:
+    specs = {spec.name: spec for spec in subject_of(study).models}
+    if not specs:
         raise StudyError(f"{study.file}: names no models; add them under `human.models` (docs/human.md)")
-    if unknown := [name for name in names if name not in known]:
-        raise StudyError(f"{study.file}: no model {unknown[0]!r}; {nearest(unknown[0], list(known))}")
+    if unknown := [name for name in names if name not in specs]:
+        raise StudyError(f"{study.file}: no model {unknown[0]!r}; {nearest(unknown[0], list(specs))}")
     items = read_items(study)
-    return [Annotating(study, spec, items, again=again) for name, spec in known.items() if not names or name in names]
+    return [Annotating(study, spec, items, again=again) for name, spec in specs.items() if not names or name in names]
 
 
 def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:
@@ -144,12 +148,12 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
 
     done = []
     with only_one(study.scratch / ".judging.lock", f"models are at work for {study.name!r}"):
-        for one in annotators(study, names, again=again):  # each model has the machine for itself
+        for model in annotators(study, names, again=again):  # each model has the machine for itself
             try:
-                begin = functools.partial(_begin, study, one.spec)
-                done.append(uvloop.run(all_asked(one, one.spec, begin, functools.partial(_ask, one), "answer")))
+                begin = functools.partial(_begin, study, model.spec)
+                done.append(uvloop.run(all_asked(model, model.spec, begin, functools.partial(_ask, model), "answer")))
             finally:
-                one.journal.close()
+                model.journal.close()
         write_answers(study)
     return done
 
@@ -157,8 +161,8 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
 def write_answers(study: Study) -> None:
     """Write what all models of the study answered to `human/model_answers.parquet`."""
     items = read_items(study)
-    there = [one for one in annotators(study) if one.path.exists()]
-    rows = [row for one in there for row in one.answers(items)]
+    started = [model for model in annotators(study) if model.path.exists()]
+    rows = [row for model in started for row in model.answers(items)]
     write_kept_table(study, MODEL_ANSWERS, rows, HumanAnswer)
 
 
@@ -168,9 +172,9 @@ async def _begin(study: Study, spec: AnnotatorSpec) -> _Asker:
     return await start_chat(study, spec)
 
 
-async def _ask(one: Annotating, asker: _Asker, key: str, asking: AnnotatorMessage) -> ModelAnswer:
+async def _ask(model: Annotating, asker: _Asker, key: str, asking: AnnotatorMessage) -> ModelAnswer:
     """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
-    spec = one.spec
+    spec = model.spec
     retry = RetrySpec(attempts=spec.attempts, temperature=spec.temperature)
     attempt = Attempt(1, spec.seed, spec.sampling)
     while True:
@@ -181,19 +185,19 @@ async def _ask(one: Annotating, asker: _Asker, key: str, asking: AnnotatorMessag
                 answer = await asker.answer(asking, attempt)
         except TextFailedError as error:
             status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
-            return _record(one, key, asking, status=status, reason=str(error), attempts=attempt.number - 1)
-        found, reason = read_answer(answer, asking)
+            return _record(model, key, asking, status=status, reason=str(error), attempts=attempt.number - 1)
+        answers, reason = read_answer(answer, asking)
         if not reason:
-            said = json.dumps(found, ensure_ascii=False)
-            return _record(one, key, asking, status="ok", answers=said, text=answer.text, attempts=attempt.number)
+            encoded = json.dumps(answers, ensure_ascii=False)
+            return _record(model, key, asking, status="ok", answers=encoded, text=answer.text, attempts=attempt.number)
         if attempt.number >= spec.attempts or isinstance(asker, RecordedAnswers):
             text, number = answer.text, attempt.number
-            return _record(one, key, asking, status="failed", reason=reason, text=text, attempts=number)
+            return _record(model, key, asking, status="failed", reason=reason, text=text, attempts=number)
         attempt = attempt.next(spec.seed, retry, cut_off=answer.cut_off)
 
 
-def _record(one: Annotating, key: str, asking: AnnotatorMessage, **found: object) -> ModelAnswer:
-    spec = one.spec
+def _record(model: Annotating, key: str, asking: AnnotatorMessage, **fields: object) -> ModelAnswer:
+    spec = model.spec
     return ModelAnswer.model_validate(
         {
             "key": key,
@@ -206,10 +210,10 @@ def _record(one: Annotating, key: str, asking: AnnotatorMessage, **found: object
             "reason": "",
             "model": spec.model,
             "kind": spec.kind,
-            "annotator_hash": one.hash,
+            "annotator_hash": model.hash,
             "prompt_hash": asking.prompt_hash,
             "finished_at": datetime.now(UTC),
-            **found,
+            **fields,
         }
     )
 
@@ -222,16 +226,16 @@ def annotate_command(study: Study, options: argparse.Namespace) -> int:
     if options.generator:
         raise StudyError(f"{study.file}: with `human` there are no generator's outputs; leave out --generator")
     if options.dry_run:
-        print(table_of([_left(one) for one in _every(study, options)], options.rate, "model", "answers"))
+        print(table_of([_left(model) for model in _every(study, options)], options.rate, "model", "answers"))
         return 0
-    recorded = [study.resolve(one.path) for one in subject_of(study).models if isinstance(one, RecordedAnnotator)]
+    recorded = [study.resolve(spec.path) for spec in subject_of(study).models if isinstance(spec, RecordedAnnotator)]
     inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]
     with stage(study, "judge", [*inputs, *recorded], [study.folder / FOLDER, study.folder / MODEL_ANSWERS]):
         done = annotate(study, options.judge, again=options.again)
     print(f"{study.name}: models' answers -> {study.folder / MODEL_ANSWERS}")
-    for one, made in zip(_every(study, options), done, strict=True):
-        print(f"  {made.line('answers')}")
-        for line in lines_of(one, study):
+    for model, outcome in zip(_every(study, options), done, strict=True):
+        print(f"  {outcome.line('answers')}")
+        for line in lines_of(model, study):
             print(f"    {line}")
     return 0
 
@@ -240,22 +244,22 @@ def _every(study: Study, options: argparse.Namespace) -> list[Annotating]:
     return annotators(study, options.judge, again=options.again)
 
 
-def _left(one: Annotating) -> JudgeForecast:
-    todo = one.todo()
+def _left(model: Annotating) -> JudgeForecast:
+    todo = model.todo()
     characters = sum(len(asking.message) for _, asking in todo)
     tokens = _TOKENS * sum(max(asking.form.n, 1) for _, asking in todo)
-    recorded = isinstance(one.spec, RecordedAnnotator)
-    return JudgeForecast(one.spec.name, one.wanted - len(todo), len(todo), characters, tokens, recorded)
+    recorded = isinstance(model.spec, RecordedAnnotator)
+    return JudgeForecast(model.spec.name, model.wanted - len(todo), len(todo), characters, tokens, recorded)
 
 
-def lines_of(one: Annotating, study: Study) -> Iterator[str]:
+def lines_of(model: Annotating, study: Study) -> Iterator[str]:
     """A line for each task on which a model could not tell, or whose answers could not be read, with the reasons."""
-    frame, items = one.frame(), read_items(study)
-    unsure = Counter(row.task for row in one.answers(items) if row.abstained)
-    for task in one.tasks:
-        own = frame[frame["task"] == task.task]
-        reasons = Counter(own.loc[own["status"] != "ok", "reason"])
-        told = [f"cannot tell: {unsure[task.task]} answers"] if unsure[task.task] else []
-        told += [f"{number}: {reason}" for reason, number in reasons.most_common(3)]
-        if told:
-            yield f"{task.task} ({task.asked}): {'; '.join(told)}"
+    frame, items = model.frame(), read_items(study)
+    unsure = Counter(row.task for row in model.answers(items) if row.abstained)
+    for task in model.tasks:
+        of_task = frame[frame["task"] == task.task]
+        reasons = Counter(of_task.loc[of_task["status"] != "ok", "reason"])
+        lines = [f"cannot tell: {unsure[task.task]} answers"] if unsure[task.task] else []
+        lines += [f"{number}: {reason}" for reason, number in reasons.most_common(3)]
+        if lines:
+            yield f"{task.task} ({task.asked}): {'; '.join(lines)}"

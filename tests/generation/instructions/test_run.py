@@ -55,7 +55,7 @@ def test_a_server_is_held_to_the_exact_number_and_asked_again_for_what_is_not(tm
     with ChatStub(script) as stub:
         server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1}
         found = word_instructions(made(tmp_path, generator=server, subject={"contexts": ["task_type"], "prompts": ""}))
-    assert found.counts == {"ok": 2, "reused": 0} and len(found.kept) == 10
+    assert found.counts == {"ok": 2, "reused": 0} and len(found.wordings) == 10
     held = [asked.body["response_format"]["json_schema"] for asked in stub.asked]
     assert [one["schema"] for one in held] == [schema(5)] * 4 and held[0]["strict"] is True
     assert schema(5)["properties"]["prompts"]["minItems"] == schema(5)["properties"]["prompts"]["maxItems"] == 5
@@ -99,11 +99,11 @@ def test_bad_answers_cost_their_own_calls_alone_and_a_later_run_asks_for_those(
         replies = {row.key: row for row in read_records(study.folder / REPLIES, Reply, "")}
         told = [replies[call.key] for call in calls_of(study)]
         assert [(one.status, one.reason) for one in told] == [(status, reason) for _, status, reason in FAULTS]
-        assert found.counts == {"ok": 3, "failed": 2, "unanswered": 1, "reused": 0} and len(found.kept) == 15
+        assert found.counts == {"ok": 3, "failed": 2, "unanswered": 1, "reused": 0} and len(found.wordings) == 15
         before = len(stub.asked)
         assert word_instructions(study).counts == {"ok": 1, "reused": 5}  # what got no answer
         again = word_instructions(study, again=True)
-        assert again.counts == {"ok": 2, "reused": 4} and len(again.kept) == 30 and not again.trouble
+        assert again.counts == {"ok": 2, "reused": 4} and len(again.wordings) == 30 and not again.trouble
         assert len(stub.asked) == before + 1 + 2 and all("response_format" in one.body for one in stub.asked)
 
 
@@ -134,7 +134,7 @@ def test_a_server_that_takes_no_schema_is_asked_without(tmp_path: Path, capsys: 
     with ChatStub(script) as stub:
         server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1}
         found = word_instructions(made(tmp_path, generator=server, subject={"contexts": ["task_type"], "prompts": ""}))
-    assert len(found.kept) == 10 and len(stub.asked) == 3  # once with the schema, then without
+    assert len(found.wordings) == 10 and len(stub.asked) == 3  # once with the schema, then without
     assert capsys.readouterr().out.count("m takes no JSON schema") == 1
 
 
@@ -159,7 +159,7 @@ def test_people_and_machine_may_word_alike_and_then_it_is_the_persons(tmp_path: 
     file = tmp_path / "own.csv"
     file.write_text("task,prompt\nretrieval,Query\nsample_intents,Library request\nsample_intents,Library request\n")
     found = word_instructions(made(tmp_path, subject={"prompts": str(file)}))
-    alike = {one.text: (one.source, one.task) for one in found.kept if one.text in ("Query", "Library request")}
+    alike = {one.text: (one.source, one.task) for one in found.wordings if one.text in ("Query", "Library request")}
     assert alike == {"Query": ("human", ""), "Library request": ("human", "sample_intents")}
     assert sorted(one.group for one in found.removed) == [
         "from_description", "from_language", "from_people", "from_task_type",
@@ -237,7 +237,7 @@ def test_what_a_study_says_wrongly_is_one_line(tmp_path: Path, changes: dict[str
 
 def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path) -> None:
     found = word_instructions(made(tmp_path, subject={"per_call": 6}))
-    assert found.counts == {"failed": 6, "reused": 0} and {one.source for one in found.kept} == {"human"}
+    assert found.counts == {"failed": 6, "reused": 0} and {one.source for one in found.wordings} == {"human"}
     assert {one.reason for one in found.trouble} == {"5 wordings instead of 6"}
 
 
