@@ -152,7 +152,7 @@ def error_map(table: pd.DataFrame, by: str) -> alt.LayerChart:
 
 def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
-    order = {name: place for place, name in enumerate(in_order(progress["transformation"].unique()))}
+    order = {name: position for position, name in enumerate(in_order(progress["transformation"].unique()))}
     axes = Axes.of(progress).shown
     # Of names as categories the order would be the categories'.
     shown = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
@@ -174,8 +174,8 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(shown).encode(y=row, tooltip=tooltip)
     answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(**_whole(shown["wanted"].max()))
     wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
-    given = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=colour.legend(orient="top"))
-    return alt.LayerChart(layer=[wanted, given], width=_WIDTH * 2 // 3, height=_ROW * len(shown))
+    counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=colour.legend(orient="top"))
+    return alt.LayerChart(layer=[wanted, counted], width=_WIDTH * 2 // 3, height=_ROW * len(shown))
 
 
 def rater_bars(raters: pd.DataFrame, column: str, title: str) -> alt.Chart:

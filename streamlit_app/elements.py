@@ -50,16 +50,16 @@ def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
     What keeps one from being drawn is said in its place, once for all parts, and the others go on. Of records that no
     stage has written yet the first that is missing is named (unless `not_yet` is False): the rest come after it.
     """
-    said = set() if not_yet else {NotYetError.__name__}
+    said_lines = set() if not_yet else {NotYetError.__name__}
     for draw in draws:
         try:
             draw()
         except (PlumblineError, OSError) as error:
             missing = isinstance(error, NotYetError)
             line = NotYetError.__name__ if missing else str(error)
-            if line not in said:
+            if line not in said_lines:
                 complain(str(error), not_yet=missing)
-            said.add(line)
+            said_lines.add(line)
 
 
 def heading(title: str) -> None:
@@ -110,16 +110,16 @@ def fitted(chart: alt.TopLevelMixin, columns: int) -> alt.TopLevelMixin:
     """As wide as the page and as high as it was made: Streamlit would squeeze axes and legends otherwise."""
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
-    one: Any = chart
+    drawing: Any = chart
     config = {
         "axisBand": {"labelOverlap": False, "labelLimit": _NAMES},
         "axis": {"labelFlush": False},  # or the first and the last label leave their ticks
         "legend": {"orient": "top", "columns": columns},  # beside a chart it would take half of a phone
     }
-    made: alt.TopLevelMixin = one.properties(autosize=_FIT, config=config)  # in place of its own letters
-    drawn: Any = made
+    fit: alt.TopLevelMixin = drawing.properties(autosize=_FIT, config=config)  # in place of its own letters
+    drawn: Any = fit
     drawn.padding = drawn.description = Undefined  # the page has edges, `alt_text` says it
-    return made
+    return fit
 
 
 class _RawChart:
@@ -145,17 +145,17 @@ def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = 
     download_csv(name, frame)
 
 
-def exhibit(study: Study, one: Exhibit, group: str = "", *, captioned: bool = True) -> None:
+def exhibit(study: Study, table_of: Exhibit, group: str = "", *, captioned: bool = True) -> None:
     """A table of a report, unless it is empty: its caption, cells as printed, what it lacks; its CSV has all digits.
 
     `group` is that of its data sets, if not of all. Without its caption (`captioned`) where the heading says the same.
     """
-    if one.frame.empty:
+    if table_of.frame.empty:
         return
     if captioned:
-        st.text(one.caption)
-    table(file_name(study, one.name, group), one.frame, with_minus(one.printed))
-    lines(one.notes)
+        st.text(table_of.caption)
+    table(file_name(study, table_of.name, group), table_of.frame, with_minus(table_of.printed))
+    lines(table_of.notes)
 
 
 def file_name(study: Study, what: str, group: str = "") -> str:
@@ -188,16 +188,16 @@ def download_csv(name: str, frame: pd.DataFrame) -> None:
 
 def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
     """The button for a figure's SVG, drawn when it is asked for; it says what is missing where that cannot be."""
-    there = importlib.util.find_spec("vl_convert") is not None
+    installed = importlib.util.find_spec("vl_convert") is not None
     st.download_button(
-        "Download as SVG" if there else f"SVG needs the extra `report`: {installing('report')}",
+        "Download as SVG" if installed else f"SVG needs the extra `report`: {installing('report')}",
         lambda: svg(_on_paper(draw())).encode(),
         file_name=f"{name}.svg",
         mime="image/svg+xml",
         key=f"svg-{name}",
         on_click="ignore",
         icon=_ICON,
-        disabled=not there,
+        disabled=not installed,
     )
 
 
@@ -205,8 +205,8 @@ def _on_paper(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     """The chart with room at its sides: other letters than those it is laid out with may be wider, and would be cut."""
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
-    one: Any = chart
-    padded: alt.TopLevelMixin = one.properties(padding=_MARGINS) if one.padding is Undefined else chart
+    drawing: Any = chart
+    padded: alt.TopLevelMixin = drawing.properties(padding=_MARGINS) if drawing.padding is Undefined else chart
     return padded
 
 
@@ -214,13 +214,13 @@ def limits(
     *, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0, late: Sequence[str] = ()
 ) -> str:
     """The limits of a figure in a sentence or two, to stand behind what it shows; empty where there are none."""
-    said = [" SIMULATED ratings: it measures nothing."] if simulated else []
-    said += [f" {line}" for line in late]
+    sentences = [" SIMULATED ratings: it measures nothing."] if simulated else []
+    sentences += [f" {line}" for line in late]
     if n is not None and n < FEW:
-        said.append(f" Few {what}: n = {n}.")
+        sentences.append(f" Few {what}: n = {n}.")
     if undecided:
-        said.append(" 1 verdict is undecided." if undecided == 1 else f" {undecided} verdicts are undecided.")
-    return "".join(said)
+        sentences.append(" 1 verdict is undecided." if undecided == 1 else f" {undecided} verdicts are undecided.")
+    return "".join(sentences)
 
 
 def choose(label: str, options: Sequence[str], key: str, *, shown: Callable[[str], str] = str) -> str:
@@ -239,9 +239,9 @@ def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[s
     return "" if chosen == "all" else chosen
 
 
-def with_refused(there: bool) -> bool:
+def with_refused(scored: bool) -> bool:
     """Whether the page shows what no verdict accepts too; it is asked only where that has scores (`there`)."""
-    if not there:
+    if not scored:
         return False
     with st.sidebar:
         return st.toggle("With what no verdict accepts", key="refused", bind="query-params")

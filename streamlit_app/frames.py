@@ -53,12 +53,12 @@ _OF_ITEMS = _STAGES | {
 
 def stage_frame(stages: Mapping[str, Stage], *, items: bool = False) -> pd.DataFrame:
     """The flow: a row a stage that the study has; `items` is whether raters see another subject than pairs."""
-    told = _OF_ITEMS if items else _STAGES
+    meanings = _OF_ITEMS if items else _STAGES
     rows = [
         {
             "Stage": stage.name,
             "State": STATES[stage.state],
-            "What it is": told[stage.name],
+            "What it is": meanings[stage.name],
             "Last ended": f"{stage.at:%Y-%m-%d %H:%M} UTC" if stage.at else "",
             "Note": stage.note,
         }
@@ -87,9 +87,9 @@ def coverage_frame(table: pd.DataFrame) -> pd.DataFrame:
     words = {"evaluated": "Evaluated", "included_rejected": "Included though refused", "left_out": "Left out"} | {
         "failed": "Model failed"
     }
-    there = [status for status in words if status in set(table["status"])]
+    statuses = [status for status in words if status in set(table["status"])]
     wide = table.pivot(index="transformation", columns="status", values="n").fillna(0).astype(int)
-    wide = wide.loc[list(table["transformation"].drop_duplicates()), there].rename(columns=words)
+    wide = wide.loc[list(table["transformation"].drop_duplicates()), statuses].rename(columns=words)
     wide.insert(0, "Transformation", [display(str(name), pooled=False) for name in wide.index])
     return wide.reset_index(drop=True)
 

@@ -16,36 +16,36 @@ from streamlit_app.readers import verdicts as read
 
 def draw(study: Study) -> None:
     """The section."""
-    found = read.judges(study)
-    if found is None:
+    judges = read.judges(study)
+    if judges is None:
         return
     heading("Judges beside people")
-    if found.left_out:
-        complain(found.left_out, what="Judges are left out")
+    if judges.left_out:
+        complain(judges.left_out, what="Judges are left out")
         return
     st.caption(
         "Beside what people's ratings alone decide stands what the same rule says of people and judges, and how far"
         " each judge agrees with people. Gap: judge minus people."
     )
-    lines(found.told)
-    for one in found.exhibits:
-        exhibit(study, one)
-    _itself(study, found.itself)
-    _far(study, found.far)
+    lines(judges.lines)
+    for table in judges.exhibits:
+        exhibit(study, table)
+    _itself(study, judges.itself)
+    _far(study, judges.far)
 
 
-def _itself(study: Study, found: pd.DataFrame) -> None:
+def _itself(study: Study, preferences: pd.DataFrame) -> None:
     """Self-preference, where the study's candidates were judged too."""
-    if found.empty:
+    if preferences.empty:
         return
     st.caption(
         "How much better models rate their own outputs than what others say lets expect (`judge select`); a part may be"
         " deserved."
     )
     columns = {"model": "Model", "self_preference": "Self-preference", "low": "From", "high": "To"}
-    shown = found[list(columns)].rename(columns=columns).round(2)
+    shown = preferences[list(columns)].rename(columns=columns).round(2)
     st.dataframe(shown, hide_index=True, alt="Self-preference of models that judge themselves")
-    download_csv(f"{study.name}-self-preference", found)
+    download_csv(f"{study.name}-self-preference", preferences)
 
 
 def _far(study: Study, far: pd.DataFrame) -> None:
@@ -74,7 +74,7 @@ def _far_frame(far: pd.DataFrame, study: Study) -> pd.DataFrame:
     judged, item = study.called
     return pd.DataFrame(
         {
-            judged.capitalize(): [display(one, pooled=False) for one in far["transformation"]],
+            judged.capitalize(): [display(name, pooled=False) for name in far["transformation"]],
             item.capitalize(): far["pair_id"].str[:8],
             "Rater": far["rater_id"],
             "Question": far["question"],

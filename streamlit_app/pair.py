@@ -114,7 +114,7 @@ def _close() -> None:
 def _show(study: Study, pair_id: str) -> None:
     try:
         pair, ratings = scores.pair(study, pair_id), answers_to(study, pair_id)
-        said, decided = said_of(study, pair_id), adjudicated(study, pair_id)
+        judgements, decided = said_of(study, pair_id), adjudicated(study, pair_id)
     except (PlumblineError, OSError) as error:
         complain(str(error))
         return
@@ -123,10 +123,12 @@ def _show(study: Study, pair_id: str) -> None:
         return
     _draw(pair, ratings)
     download_csv(f"{study.name}-pair-{pair_id[:8]}", ratings)
-    if len(said):
+    if len(judgements):
         st.caption("What judges said of it, which decides nothing; recorded ones were not asked.")
-        heads = {name: name.capitalize() for name in said.columns} | {"text": "Answer"}
-        st.dataframe(said.rename(columns=heads), hide_index=True, height="content", alt="What judges said of this pair")
+        heads = {name: name.capitalize() for name in judgements.columns} | {"text": "Answer"}
+        st.dataframe(
+            judgements.rename(columns=heads), hide_index=True, height="content", alt="What judges said of this pair"
+        )
     if len(decided):
         st.caption("What adjudicators said afterwards, with judges' scores in sight: no rating, and nothing counts it.")
         st.dataframe(decided, hide_index=True, height="content", alt="Adjudications of this pair")
@@ -135,7 +137,7 @@ def _show(study: Study, pair_id: str) -> None:
 def _draw(pair: Pair, ratings: pd.DataFrame) -> None:
     st.text(f"{display(pair.transformation, pooled=False)}, from {pair.dataset}")
     if pair.fields:
-        stacked([(f"{one.name} ({one.language})", one.text) for one in fields_of(pair)])
+        stacked([(f"{field.name} ({field.language})", field.text) for field in fields_of(pair)])
     else:
         names = f"Original ({pair.language})", f"Transformed ({pair.output_language})"
         side_by_side(pair.original, pair.transformed, names)

@@ -66,9 +66,9 @@ def _reader(keep: Callable[[], _Keep], needs: Sequence[str], watches: Sequence[s
 
         @functools.wraps(make)
         def read(study: Study, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            given = signature.bind(study, *args, **kwargs)
-            given.apply_defaults()
-            options = dict(list(given.arguments.items())[1:])
+            bound = signature.bind(study, *args, **kwargs)
+            bound.apply_defaults()
+            options = dict(list(bound.arguments.items())[1:])
             stamps = _stamps(study, (*needs, *watches))
             try:
                 return keep()(name, stamps, options, lambda: make(study, *args, **kwargs))
@@ -93,32 +93,32 @@ def _made(name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _mak
 @functools.cache
 def _copies() -> _Keep:
     keep: Any = st.cache_data(show_spinner=False, max_entries=256)(_made)
-    found: _Keep = keep
-    return found
+    cache: _Keep = keep
+    return cache
 
 
 @functools.cache
 def _originals() -> _Keep:
     keep: Any = st.cache_resource(show_spinner=False, max_entries=16)(_made)
-    found: _Keep = keep
-    return found
+    cache: _Keep = keep
+    return cache
 
 
 def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
     """The states of the study's file and of files of its folder, as `cached` names them."""
     if is_remote(study.folder):
         _list_again(study.folder, int(time.monotonic() / _LISTED))
-    found = [study.file]
+    paths = [study.file]
     for name in names:
         if name == "*":
-            found += sorted(path for path in study.folder.glob("*") if path.is_file())
-            found += [*_below(study.outputs), *(path for data in study.data_files() for path in [data, *_below(data)])]
-            found += [path for folder in prompt_folders() for path in _below(folder)]
+            paths += sorted(path for path in study.folder.glob("*") if path.is_file())
+            paths += [*_below(study.outputs), *(path for data in study.data_files() for path in [data, *_below(data)])]
+            paths += [path for folder in prompt_folders() for path in _below(folder)]
         elif name.endswith("/"):
-            found += _below(study.folder / name)
+            paths += _below(study.folder / name)
         else:
-            found.append(study.folder / name)
-    return tuple(map(_stamp, found))
+            paths.append(study.folder / name)
+    return tuple(map(_stamp, paths))
 
 
 @functools.lru_cache(maxsize=1)

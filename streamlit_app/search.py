@@ -27,18 +27,18 @@ def find(study: Study, query: str, where: str, units: Sequence[tuple[str, int]])
     `units`), or empty for all transformations. Letter case does not matter; the query is a piece of text, no pattern.
     Raises DataError for damaged files.
     """
-    found: list[pa.Table] = []
+    tables: list[pa.Table] = []
     number = 0
     for batch in _batches(study, where, units):
         columns = [batch["text"]] if where == ORIGINAL else [batch["text"], batch["output"]]
         hits = pc.match_substring(columns[0], nfc(query), ignore_case=True)
         for column in columns[1:]:
             hits = pc.or_(hits, pc.match_substring(column, nfc(query), ignore_case=True))
-        found.append(batch.filter(hits))
-        number += found[-1].num_rows
+        tables.append(batch.filter(hits))
+        number += tables[-1].num_rows
         if number > SHOWN:
             break
-    frame = pa.concat_tables(found).to_pandas() if found else pd.DataFrame(columns=_OUTPUT)
+    frame = pa.concat_tables(tables).to_pandas() if tables else pd.DataFrame(columns=_OUTPUT)
     return frame.head(SHOWN), len(frame) > SHOWN
 
 

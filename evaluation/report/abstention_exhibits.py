@@ -41,16 +41,16 @@ _THRESHOLDS = (
 def nauc(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
     """NAUC by model and transformation, the originals' beside it."""
     frame = tables.abstention_table(rows)
-    made = []
+    cells_of = []
     for row in frame.to_dict(orient="records"):
         cells = {"Model": row["model"], "Transformation": named(row["transformation"])}
         for name in CONFIDENCES:
-            own = decimal(row[f"nauc_{name}"])
+            cell = decimal(row[f"nauc_{name}"])
             if not math.isnan(row[f"nauc_low_{name}"]):
-                own += f" [{decimal(row[f'nauc_low_{name}'])}, {decimal(row[f'nauc_high_{name}'])}]"
+                cell += f" [{decimal(row[f'nauc_low_{name}'])}, {decimal(row[f'nauc_high_{name}'])}]"
             original = row["transformation"] == ORIGINAL
-            cells[f"nAUC ({name})"] = own if original else f"{own} ({decimal(row[f'nauc_original_{name}'])})"
-        made.append(cells | {"Data sets": str(row["n_datasets"]), "Queries": f"{row['n_queries']:,}"})
+            cells[f"nAUC ({name})"] = cell if original else f"{cell} ({decimal(row[f'nauc_original_{name}'])})"
+        cells_of.append(cells | {"Data sets": str(row["n_datasets"]), "Queries": f"{row['n_queries']:,}"})
     others = tables.not_searches(rows)
     least = min((int(n) for n in rows["n"] if n), default=_FEW)
     few = [f"Few queries ({least} in a data set): nAUC moves with each of them"] if least < _FEW else []
@@ -60,14 +60,14 @@ def nauc(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
         *(f"{', '.join(n for n in others if others[n] == why)}: {why}" for why in dict.fromkeys(others.values())),
         *reasons(map(named, frame["transformation"]), frame["reason"]),
     ]
-    return exhibit(results, "abstention", "Whether models know which queries to leave unanswered", frame, made, why)
+    return exhibit(results, "abstention", "Whether models know which queries to leave unanswered", frame, cells_of, why)
 
 
 def thresholds(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
     """What a threshold on the largest similarity does before and after; the file has all confidences and shares."""
     frame = tables.threshold_shares(rows)
     shown = frame[(frame["share"] == SHARE) & (frame["confidence"] == CONFIDENCES[0])]
-    made = [
+    printed = [
         {"Model": row["model"], "Data set": row["dataset"], "Transformation": named(row["transformation"])}
         | {"Threshold": f"{row['threshold']:.3f}", "Answered": f"{row['answered']:.1%}"}
         | {"Score of all": hundred(row["score_all"]), "Of answers": hundred(row["score"])}
@@ -77,7 +77,7 @@ def thresholds(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
         f"Answering where {CALLED['max']} reaches what {SHARE:.0%} of the original queries reach: share that is"
         " answered, and scores times 100"
     )
-    return exhibit(results, "abstention_thresholds", caption, frame, made, [_THRESHOLDS])
+    return exhibit(results, "abstention_thresholds", caption, frame, printed, [_THRESHOLDS])
 
 
 def curves(table: pd.DataFrame, results: PaperResults, confidence: str) -> alt.ConcatChart:
@@ -92,14 +92,16 @@ def curves(table: pd.DataFrame, results: PaperResults, confidence: str) -> alt.C
 
 def panels_of(table: pd.DataFrame, results: PaperResults, confidence: str) -> dict[str, alt.LayerChart]:
     """The panels of `curves` by model."""
-    own = table[table["confidence"] == confidence]
-    shown = own.assign(series=own["series"].map(series_name), **{n: 100 * own[n] for n in ("score", "oracle", "flat")})
+    curves_of = table[table["confidence"] == confidence]
+    shown = curves_of.assign(
+        series=curves_of["series"].map(series_name), **{n: 100 * curves_of[n] for n in ("score", "oracle", "flat")}
+    )
     across = (
         alt.X("share:Q", title="Share of queries answered")
         .axis(format="%", values=[1, 0.8, 0.6, 0.4, 0.2])
         .scale(domain=[0.1, 1], reverse=True)
     )
-    there = [series_name(name) for name in (ORIGINAL, *results.axes.shown) if name in set(own["series"])]
+    shown_series = [series_name(name) for name in (ORIGINAL, *results.axes.shown) if name in set(curves_of["series"])]
     panels = {}
     for model, part in shown.groupby("model", sort=False):
         up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
@@ -107,8 +109,8 @@ def panels_of(table: pd.DataFrame, results: PaperResults, confidence: str) -> di
         lines = base.mark_line(point={"size": 40, "filled": True}).encode(
             x=across,
             y=up,
-            color=series_colour(results.axes).legend(values=there),
-            shape=series_shape(results.axes).legend(values=there),
+            color=series_colour(results.axes).legend(values=shown_series),
+            shape=series_shape(results.axes).legend(values=shown_series),
             tooltip=[
                 alt.Tooltip("series:N"),
                 alt.Tooltip("share:Q", format=".0%"),

@@ -71,14 +71,14 @@ def notes(table: pd.DataFrame, n_tasks: int, tasks: str = "data sets") -> list[s
 def _row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[float], str]) -> dict[str, str]:
     """The cells before those of types."""
     cells = {"Model": str(row["model"]), "Rank (Borda)": f"{row['rank']} ({row['borda']:g})"}
-    known = "rank_low" in table and table["rank_low"].notna().any()
-    if known:
+    has_intervals = "rank_low" in table and table["rank_low"].notna().any()
+    if has_intervals:
         cells["Rank 95%"] = _span(row["rank_low"], row["rank_high"], lambda end: f"{end:.0f}")
         if (table["group"] != "").any():
             cells["Group"] = row["group"] or "–"
         cells["Count 95%"] = _span(row["borda_low"], row["borda_high"], lambda end: f"{end:.0f}")
     cells["Mean"] = shown(row["mean"])
-    if known:
+    if has_intervals:
         cells["Mean 95%"] = _span(row["mean_low"], row["mean_high"], shown)
     return cells
 
@@ -111,8 +111,8 @@ def rank_limits(table: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("group:N"),
     ]
     base, colour = alt.Chart(shown), COLOURS["lexical_stylistic"]
-    known = base.transform_filter("isValid(datum.rank_low)")
-    limits = known.mark_rule(strokeWidth=3, color=colour).encode(x=across, x2=alt.X2("rank_high:Q"), y=row)
+    ranked = base.transform_filter("isValid(datum.rank_low)")
+    limits = ranked.mark_rule(strokeWidth=3, color=colour).encode(x=across, x2=alt.X2("rank_high:Q"), y=row)
     points = base.mark_point(size=90, filled=True, opacity=1, shape="diamond", color=colour).encode(
         x=alt.X("rank:Q", title="Rank").scale(ends), y=row, tooltip=tooltip
     )

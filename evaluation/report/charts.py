@@ -96,9 +96,9 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
         shape=series_shape(axes),
         tooltip=[alt.Tooltip("model:N"), alt.Tooltip("series:N"), alt.Tooltip("score:Q", format=".2f")],
     )
-    own = _own_originals(table, axes)
+    originals = _own_originals(table, axes)
     ticks = (
-        alt.Chart(own)
+        alt.Chart(originals)
         .mark_tick(thickness=3, size=18)
         .encode(
             x=alt.X("original:Q"),
@@ -111,7 +111,7 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
             ],
         )
     )
-    layer = [lines, *([ticks] if len(own) else []), marks]
+    layer = [lines, *([ticks] if len(originals) else []), marks]
     return alt.LayerChart(layer=layer, width=WIDTH, height=ROW * len(models))
 
 
@@ -349,7 +349,7 @@ def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart
     The broken line is the study's own threshold.
     """
     shown = table.assign(name=list(map(scoped, table["transformation"], table["language"], table["task_type"])))
-    order = {name: place for place, name in enumerate(in_order(table["transformation"].unique()))}
+    order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
     names = list(
         shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")["name"].unique()
     )
@@ -420,13 +420,13 @@ def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
 def _own(threshold: float, x: alt.X) -> alt.Chart:
     """The study's threshold."""
     line = alt.Chart(pd.DataFrame({"threshold": [threshold]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4])
-    made: alt.Chart = line.encode(x=x)
-    return made
+    rule: alt.Chart = line.encode(x=x)
+    return rule
 
 
-def _thresholds(table: pd.DataFrame, own: float) -> alt.X:
+def _thresholds(table: pd.DataFrame, threshold: float) -> alt.X:
     """The thresholds that were tried: the whole scale of the rubric, with room for points at its ends."""
-    tried = sorted({*table["threshold"], own})
+    tried = sorted({*table["threshold"], threshold})
     room = (tried[-1] - tried[0]) / 50
     axis = alt.X("threshold:Q", title="Threshold of the mean rating").axis(values=tried, format=".2~f")
     return axis.scale(domain=[tried[0] - room, tried[-1] + room], nice=False)

@@ -51,14 +51,14 @@ class ReportMaterial:
     accepted: pd.DataFrame
     moved: pd.DataFrame
     abstaining: pd.DataFrame
-    other: Other | None = None
+    second: Other | None = None
     prompts: Prompts | None = None
 
 
 def all_exhibits(study: Study, material: ReportMaterial, choices: Choices) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those that have no rows are left away."""
     results = material.results
-    made = [
+    exhibits = [
         paper_tables.axes(results),
         paper_tables.transformations(results),
         paper_tables.shifts(results),
@@ -76,26 +76,26 @@ def all_exhibits(study: Study, material: ReportMaterial, choices: Choices) -> di
         paper_tables.left_out(results),
     ]
     if (results.scores["status"] == "included_rejected").any():
-        made.append(paper_tables.axes(results, include_rejected=True))
-        made.append(paper_tables.transformations(results, include_rejected=True))
+        exhibits.append(paper_tables.axes(results, include_rejected=True))
+        exhibits.append(paper_tables.transformations(results, include_rejected=True))
     if choices.translation:
         others = tuple(m for m in results.scores["model"].unique() if m not in choices.multilingual)
         groups = (
             {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
         )
-        made.append(paper_tables.translated(results, *choices.translation, groups))
-    made += _sensitivity(study, material)
-    return {one.name: one for one in made if len(one.frame)}
+        exhibits.append(paper_tables.translated(results, *choices.translation, groups))
+    exhibits += _sensitivity(study, material)
+    return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
 
 
 def _sensitivity(study: Study, material: ReportMaterial) -> list[Exhibit]:
     """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
     results, rule = material.results, study.acceptance
-    made = []
+    exhibits = []
     if results.verdicts and not rule.rules:
-        made.append(sensitivity_tables.decisions(results, rule, material.scale))
-        made.append(sensitivity_tables.thresholds(results, rule, material.scale))
-    made += [
+        exhibits.append(sensitivity_tables.decisions(results, rule, material.scale))
+        exhibits.append(sensitivity_tables.thresholds(results, rule, material.scale))
+    exhibits += [
         sensitivity_tables.accepted_alone(results, material.accepted),
         sensitivity_tables.accepted_drift(results, material.rated),
         sensitivity_tables.text_drift(results, material.moved),
@@ -104,16 +104,20 @@ def _sensitivity(study: Study, material: ReportMaterial) -> list[Exhibit]:
         sensitivity_tables.profiles(results),
     ]
     if len(material.resampled):
-        made.append(sensitivity_tables.acceptance(results, material.resampled))
-        made.append(sensitivity_tables.uncertainty(results, material.resampled))
-    if material.other:
-        made.append(
-            sensitivity_tables.generators(results, material.other.scores, material.other.labels, material.other.notes)
+        exhibits.append(sensitivity_tables.acceptance(results, material.resampled))
+        exhibits.append(sensitivity_tables.uncertainty(results, material.resampled))
+    if material.second:
+        exhibits.append(
+            sensitivity_tables.generators(
+                results, material.second.scores, material.second.labels, material.second.notes
+            )
         )
-        made.append(sensitivity_tables.lengths(results, material.other.lengths))
-    if told := material.prompts:
-        made.append(sensitivity_tables.prompts(results, told.scores, told.lengths, told.judgements, told.notes))
-    return made
+        exhibits.append(sensitivity_tables.lengths(results, material.second.lengths))
+    if prompts := material.prompts:
+        exhibits.append(
+            sensitivity_tables.prompts(results, prompts.scores, prompts.lengths, prompts.judgements, prompts.notes)
+        )
+    return exhibits
 
 
 def all_figures(study: Study, material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
@@ -121,92 +125,92 @@ def all_figures(study: Study, material: ReportMaterial, exhibits: Mapping[str, E
 
     `exhibits` are those of `all_exhibits`.
     """
-    frames = {name: one.frame for name, one in exhibits.items()}
-    found = {**_papers(frames), **_drifts(material, frames), **_thresholds(study, material, frames)}
+    frames = {name: exhibit.frame for name, exhibit in exhibits.items()}
+    figures = {**_papers(frames), **_drifts(material, frames), **_thresholds(study, material, frames)}
     if "sizes" in frames:
-        found["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
+        figures["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
     if "drops" in frames:
-        found["drops"] = figure(
+        figures["drops"] = figure(
             charts.drops(frames["drops"]), "Drop against original score; lines: mean drops (HTEB, Figure 9)"
         )
     if "profiles" in frames:
         chart = charts.axis_sizes(frames["profiles"])
-        found["profiles"] = figure(chart, "How much each axis moves each model (HTEB, Figures 10 and 11)")
-    return {**found, **_boards(material, frames)}
+        figures["profiles"] = figure(chart, "How much each axis moves each model (HTEB, Figures 10 and 11)")
+    return {**figures, **_boards(material, frames)}
 
 
 def _boards(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """Ranks with their limits, and when models should not answer."""
-    results, found = material.results, {}
+    results, figures = material.results, {}
     for name in ("original", "transformed"):
         ranked = frames.get(f"ranking_{name}", pd.DataFrame())
         if "rank_low" in ranked and ranked["rank_low"].notna().any():
             chart = boards.rank_limits(ranked)
-            found[f"ranking_{name}"] = figure(chart, f"{name.capitalize()} scores: {boards.CAPTION}")
+            figures[f"ranking_{name}"] = figure(chart, f"{name.capitalize()} scores: {boards.CAPTION}")
     abstained = tables.abstention_curves(material.abstaining)
     for name in abstained["confidence"].unique():
         drawn = abstention_exhibits.curves(abstained, results, name)
-        found[f"abstention_{name}"] = figure(drawn, abstention_exhibits.curve_caption(name))
-    return found
+        figures[f"abstention_{name}"] = figure(drawn, abstention_exhibits.curve_caption(name))
+    return figures
 
 
 def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """HTEB's Figures 4, 6 and 7, and the scores of each model."""
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     for end, says in ("", ""), ("_with_refused", "; WITH WHAT NO VERDICT ACCEPTS"):
         if f"transformations{end}" not in frames:
             continue
         axes, moved = frames[f"axes{end}"], frames[f"transformations{end}"]
-        found[f"axes{end}"] = figure(
+        figures[f"axes{end}"] = figure(
             charts.axis_shifts(axes), f"Scores of each model by axis (HTEB, Figure 4{TICKS}){says}"
         )
-        found[f"transformations{end}"] = figure(
+        figures[f"transformations{end}"] = figure(
             charts.delta_map(moved), f"Mean difference from the original in points (HTEB, Figure 6; *: refused){says}"
         )
         for number, (model, part) in enumerate(moved.groupby("model", sort=False), 1):
             chart = charts.score_shifts(part).properties(width=420)
-            found[f"model_{number}{end}"] = figure(chart, f"{model}: original and transformed scores{says}")
+            figures[f"model_{number}{end}"] = figure(chart, f"{model}: original and transformed scores{says}")
     if "shifts" in frames and frames["shifts"]["shift"].notna().any():
-        found["shifts"] = figure(
+        figures["shifts"] = figure(
             charts.shift_intervals(frames["shifts"]),
             "Hodges-Lehmann shifts; grey: p of at least .05 by Holm (HTEB, Figure 7)",
         )
-    return found
+    return figures
 
 
 def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """HTEB's Figure 3 for each model, and the drift of all texts."""
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
-        own = material.correlations[material.correlations["model"] == model]
-        panels = drift_charts.drift_figure(part, own, question=material.question, scale=material.scale)
-        says = f"; {left}" if (left := drift_charts.left_undrawn(part)) else ""
+        of_model = material.correlations[material.correlations["model"] == model]
+        panels = drift_charts.drift_figure(part, of_model, question=material.question, scale=material.scale)
+        says = f"; {undrawn}" if (undrawn := drift_charts.left_undrawn(part)) else ""
         says += "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
-        found[f"drift_{number}"] = figure(
+        figures[f"drift_{number}"] = figure(
             panels, f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
         )
     if "text_drift" in frames:
         says = "thin: 5% to 95% of the texts, thick: the middle half, point: the median"
-        found["text_drift"] = figure(charts.text_drifts(frames["text_drift"]), f"Drift of all texts; {says}")
-    return found
+        figures["text_drift"] = figure(charts.text_drifts(frames["text_drift"]), f"Drift of all texts; {says}")
+    return figures
 
 
 def _thresholds(study: Study, material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """What other thresholds and other ratings would make of verdicts and totals."""
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
     says += "".join(f"; {line.rstrip('.')}" for line in late_lines(material.results.verdicts))
-    own = study.acceptance.threshold
+    threshold = study.acceptance.threshold
     if "threshold_decisions" in frames:
-        chart = charts.threshold_decisions(frames["threshold_decisions"], own)
-        found["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")
+        chart = charts.threshold_decisions(frames["threshold_decisions"], threshold)
+        figures["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")
     if "thresholds" in frames and frames["thresholds"]["original"].notna().any():
-        chart_of_scores = charts.threshold_scores(frames["thresholds"], own)
-        found["thresholds"] = figure(chart_of_scores, f"Scores of what each threshold lets in{says}")
+        chart_of_scores = charts.threshold_scores(frames["thresholds"], threshold)
+        figures["thresholds"] = figure(chart_of_scores, f"Scores of what each threshold lets in{says}")
     if "uncertainty" in frames and frames["uncertainty"]["low"].notna().any():
         chart = charts.total_intervals(frames["uncertainty"])
-        found["uncertainty"] = figure(chart, f"Totals with the 95% interval that uncertain verdicts give them{says}")
-    return found
+        figures["uncertainty"] = figure(chart, f"Totals with the 95% interval that uncertain verdicts give them{says}")
+    return figures
 
 
 def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
@@ -241,13 +245,13 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
             "The study has rules of its own (acceptance.rules). What another threshold, or other ratings and raters,"
             " would make of verdicts is told of one threshold alone, and is left out."
         )
-    made = [Section("This report", [part for part in about if part])]
+    page_sections = [Section("This report", [part for part in about if part])]
     for heading, beginnings in outline.items():
         drawn = [figure for name, figure in figures.items() if name.startswith(beginnings)]
-        shown = [one.table() for name, one in exhibits.items() if name.startswith(beginnings)]
+        shown = [exhibit.table() for name, exhibit in exhibits.items() if name.startswith(beginnings)]
         if drawn or shown:
-            made.append(Section(heading, [*drawn, *shown]))
-    return made
+            page_sections.append(Section(heading, [*drawn, *shown]))
+    return page_sections
 
 
 def _axes_of_total(study: Study) -> str:

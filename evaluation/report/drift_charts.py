@@ -97,7 +97,7 @@ def _tooltip(question: str) -> list[alt.Tooltip]:
 
 def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """The rows of a table in the method's order of transformations."""
-    order = {name: place for place, name in enumerate(in_order(table["transformation"].unique()))}
+    order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
     return sorted(table.to_dict(orient="records"), key=lambda row: order[row["transformation"]])
 
 

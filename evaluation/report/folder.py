@@ -30,7 +30,7 @@ class PageWords:
 
 def write_outlined(
     folder: Path,
-    told: PageWords,
+    words: PageWords,
     outline: Mapping[str, Sequence[str]],
     exhibits: Mapping[str, Exhibit],
     figures: Mapping[str, Figure],
@@ -40,18 +40,18 @@ def write_outlined(
     `outline` has headings, and the names of the figures and tables below each; a heading that has none is left out.
     """
     write_exhibits(folder, exhibits, figures)
-    doubtful = "\n".join(f"– {line}." for line in told.doubts) or "Nothing that was looked at."
+    doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing that was looked at."
     sections = [
-        Section("In short", told.headline),
+        Section("In short", words.headline),
         Section("What is doubtful", [doubtful]),
-        Section("This report", [told.about]),
+        Section("This report", [words.about]),
     ]
     for heading, names in outline.items():
         parts = [figures[name] for name in names if name in figures]
         tables = [_on_page(exhibits[name]) for name in names if name in exhibits]
         if parts or tables:
             sections.append(Section(heading, [*parts, *tables]))
-    write_page(folder / "index.html", told.title, told.warning, sections)
+    write_page(folder / "index.html", words.title, words.warning, sections)
     return folder / "index.html"
 
 
@@ -60,15 +60,15 @@ def write_exhibits(folder: Path, exhibits: Mapping[str, Exhibit], figures: Mappi
 
     Those of the report before go.
     """
-    made = {}
-    for one in exhibits.values():
-        made[f"tables/{one.name}.csv"] = csv_bytes(one.frame)
-        made[f"tables/{one.name}.md"] = one.markdown().encode()
-        made[f"tables/{one.name}.tex"] = one.latex().encode()
+    files = {}
+    for exhibit in exhibits.values():
+        files[f"tables/{exhibit.name}.csv"] = csv_bytes(exhibit.frame)
+        files[f"tables/{exhibit.name}.md"] = exhibit.markdown().encode()
+        files[f"tables/{exhibit.name}.tex"] = exhibit.latex().encode()
     for name, figure in figures.items():
-        made[f"figures/{name}.svg"] = figure.svg.encode()
-        made[f"figures/{name}.png"] = figure.png()
-    write_files(folder, made)
+        files[f"figures/{name}.svg"] = figure.svg.encode()
+        files[f"figures/{name}.png"] = figure.png()
+    write_files(folder, files)
 
 
 def _on_page(exhibit: Exhibit) -> Table:

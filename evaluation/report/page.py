@@ -68,17 +68,17 @@ def answer(results: PaperResults) -> str:
     frame, axes = tables.axis_table(results.scores, results.verdicts), results.axes
     scored = frame[frame[f"{axes.total}_difference"].notna()]
     if scored.empty:
-        found = [_of_axis(frame, axis) for axis in axes.shown]
-        return f"There is no total; {', '.join(filter(None, found))}" if any(found) else _NOTHING
+        axis_changes = [_of_axis(frame, axis) for axis in axes.shown]
+        return f"There is no total; {', '.join(filter(None, axis_changes))}" if any(axis_changes) else _NOTHING
     change = scored.set_index("model")[f"{axes.total}_difference"].sort_values(kind="stable")
     by_axis = {axis: float(scored[f"{axis}_difference"].mean()) for axis in axes.of_total}
     most = max(by_axis, key=lambda axis: abs(by_axis[axis]))
     whose = f"{len(change)} models'" if len(change) > 1 else f"{change.index[0]}'s"
     ends = f" in the mean, from {_of(change, 0)} to {_of(change, -1)}" if len(change) > 1 else ""
-    told = f"On accepted transformations {whose} scores change by {points(change.mean())} points{ends}"
+    sentence = f"On accepted transformations {whose} scores change by {points(change.mean())} points{ends}"
     if len(by_axis) > 1:
-        told += f"; most by {display(most)}, {points(by_axis[most])}"
-    return told + _order(results)
+        sentence += f"; most by {display(most)}, {points(by_axis[most])}"
+    return sentence + _order(results)
 
 
 def doubts_of(results: PaperResults, missing: Sequence[str], campaign: Sequence[str]) -> tuple[str, ...]:
@@ -104,8 +104,10 @@ def _left_out(scores: pd.DataFrame) -> list[str]:
     refused = scores[scores["status"].isin(("left_out", "included_rejected"))]
     lines = []
     for name in in_order(refused["transformation"].unique()):
-        own, all_of_it = (one.loc[one["transformation"] == name, "dataset"].nunique() for one in (refused, scores))
-        where = "" if own == all_of_it else f" on {own} of {count(all_of_it, 'data set')}"
+        n_refused, all_of_it = (
+            frame.loc[frame["transformation"] == name, "dataset"].nunique() for frame in (refused, scores)
+        )
+        where = "" if n_refused == all_of_it else f" on {n_refused} of {count(all_of_it, 'data set')}"
         lines.append(f"{display(name, pooled=False)}{where}")
     return [f"left out of all totals, as no verdict accepts it: {', '.join(lines)}"] if lines else []
 
@@ -133,12 +135,16 @@ def _order(results: PaperResults) -> str:
 
 
 def _of_axis(frame: pd.DataFrame, axis: str) -> str:
-    own = frame[f"{axis}_difference"].dropna()
-    return f"{display(axis)} {points(float(own.mean()))} points ({count(len(own), 'model')})" if len(own) else ""
+    differences = frame[f"{axis}_difference"].dropna()
+    return (
+        f"{display(axis)} {points(float(differences.mean()))} points ({count(len(differences), 'model')})"
+        if len(differences)
+        else ""
+    )
 
 
-def _of(change: pd.Series[float], place: int) -> str:
-    return f"{points(float(change.iloc[place]))} ({change.index[place]})"
+def _of(change: pd.Series[float], position: int) -> str:
+    return f"{points(float(change.iloc[position]))} ({change.index[position]})"
 
 
 FOLDER = "report_evaluation"
@@ -158,26 +164,33 @@ def write_report(
     included all the same: no table takes them for accepted.
     """
     verdicts, scores = _evaluated(study)
-    beside = [(one, *_evaluated(one)) for one in (*([compared] if compared else []), *prompts)]
-    short = short_names({*scores["model"], *(name for _, _, own in beside for name in own["model"].unique())})
+    beside = [(evaluated, *_evaluated(evaluated)) for evaluated in (*([compared] if compared else []), *prompts)]
+    short = short_names(
+        {*scores["model"], *(name for _, _, model_scores in beside for name in model_scores["model"].unique())}
+    )
     notes = notes_of(study, scores, verdicts)
     named = scores.assign(model=scores["model"].map(short))
     material = _material(study, PaperResults(named, verdicts, notes, study.sample.seed), short)
-    told = [
-        StudyEvaluation(one, found, own.assign(model=own["model"].map(short)), notes_of(one, own, found))
-        for one, found, own in beside
+    evaluations = [
+        StudyEvaluation(
+            evaluated,
+            study_verdicts,
+            model_scores.assign(model=model_scores["model"].map(short)),
+            notes_of(evaluated, model_scores, study_verdicts),
+        )
+        for evaluated, study_verdicts, model_scores in beside
     ]
     if compared:
-        material = replace(material, other=other_generator(study, told[0]))
+        material = replace(material, second=other_generator(study, evaluations[0]))
     if prompts:
         first = StudyEvaluation(study, verdicts, named, notes)
-        material = replace(material, prompts=other_prompts(first, told[-len(prompts) :]))
+        material = replace(material, prompts=other_prompts(first, evaluations[-len(prompts) :]))
     models = {name: short[name] for name in scores["model"].unique()}
     exhibits = all_exhibits(study, material, _known(choices, named, models))
     figures = all_figures(study, material, exhibits)
     folder = study.folder / FOLDER
     write_exhibits(folder, exhibits, figures)
-    every = [*verdicts, *(verdict for one in told for verdict in one.verdicts)]
+    every = [*verdicts, *(verdict for evaluation in evaluations for verdict in evaluation.verdicts)]
     title = f"Robustness of embedding models: study {study.name}"
     missing = [*missing_scores(study, scores), *failed_models(named)]
     content = [*_opening(study, material.results, missing), *sections(study, exhibits, figures)]
@@ -189,9 +202,9 @@ def _opening(study: Study, results: PaperResults, missing: Sequence[str]) -> lis
     """The answer, and all that is doubtful about it."""
     status = read_status(study, datetime.now(UTC))
     doubts = doubts_of(results, missing, status.doubts)
-    told = [*map(as_called, headline(results, status, doubts, missing))]
+    sentences = [*map(as_called, headline(results, status, doubts, missing))]
     doubtful = "\n".join(f"– {as_called(line)}." for line in doubts) if doubts else "Nothing that was looked at."
-    return [Section("In short", told), Section("What is doubtful", [doubtful])]
+    return [Section("In short", sentences), Section("What is doubtful", [doubtful])]
 
 
 def warnings(verdicts: Sequence[Verdict]) -> list[str]:
@@ -205,9 +218,9 @@ def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) ->
     notes += missing_scores(study, scores)
     if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
         notes.append(SAME_ITEMS)
-    known = set(scores["dataset"])
+    all_datasets = set(scores["dataset"])
     for row in tables.left_out(scores).to_dict(orient="records"):
-        where = "all data sets" if set(row["datasets"].split(", ")) == known else row["datasets"]
+        where = "all data sets" if set(row["datasets"].split(", ")) == all_datasets else row["datasets"]
         name, status = display(row["transformation"], pooled=False), row["status"].replace("_", " ")
         notes.append(f"{name}, {status}: {row['reason']} ({where})")
     return tuple(notes)

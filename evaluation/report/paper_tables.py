@@ -71,12 +71,12 @@ def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
     for row in [*records, {"model": "Average", "included_rejected": "", **average}]:
         cells = {"Model": row["model"] + (REFUSED if row["included_rejected"] else "")}
         cells["Original"] = hundred(row["original"])
-        own = {name: (row[name], row[f"{name}_difference"]) for name in heads}
-        cells |= {head: moved(*own[name], row["original"]) for name, head in heads.items()}
+        of_axis = {name: (row[name], row[f"{name}_difference"]) for name in heads}
+        cells |= {head: moved(*of_axis[name], row["original"]) for name, head in heads.items()}
         rows.append(cells)
     caption = "Scores times 100 by axis, in brackets the difference from the original of the same items in points"
-    made = exhibit(results, "axes", caption, frame, rows, why)
-    return _with_refused(made) if include_rejected else made
+    table = exhibit(results, "axes", caption, frame, rows, why)
+    return _with_refused(table) if include_rejected else table
 
 
 def transformations(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
@@ -93,8 +93,8 @@ def transformations(results: PaperResults, *, include_rejected: bool = False) ->
         rows.append(row)
     caption = "Difference from the original of the same items in points by transformation"
     why = reasons(map(named, frame["transformation"]), frame["reason"])
-    made = exhibit(results, "transformations", caption, frame, rows, why)
-    return _with_refused(made) if include_rejected else made
+    table = exhibit(results, "transformations", caption, frame, rows, why)
+    return _with_refused(table) if include_rejected else table
 
 
 def split_half(results: PaperResults) -> Exhibit:
@@ -218,9 +218,9 @@ def exhibit(
     return Exhibit(name, caption, frame, printed, tuple(map(worded, (*why, *compared, *results.notes))))
 
 
-def _with_refused(made: Exhibit) -> Exhibit:
-    caption = f"{made.caption}; WITH WHAT NO VERDICT ACCEPTS"
-    return replace(made, name=f"{made.name}_with_refused", caption=caption)
+def _with_refused(table: Exhibit) -> Exhibit:
+    caption = f"{table.caption}; WITH WHAT NO VERDICT ACCEPTS"
+    return replace(table, name=f"{table.name}_with_refused", caption=caption)
 
 
 def _words(rows: Sequence[Mapping[str, str]], heads: Sequence[str] = ()) -> pd.DataFrame:
@@ -245,8 +245,12 @@ def moved(value: float, difference: float, original: float) -> str:
 
 def changed(value: float, difference: float, original: float) -> str:
     """A score times 100, behind the original's that its difference is from where that is not the one beside it."""
-    own = hundred(value - difference / 100)
-    return hundred(value) if math.isnan(difference) or own == hundred(original) else f"{own}{_ARROW}{hundred(value)}"
+    rescaled = hundred(value - difference / 100)
+    return (
+        hundred(value)
+        if math.isnan(difference) or rescaled == hundred(original)
+        else f"{rescaled}{_ARROW}{hundred(value)}"
+    )
 
 
 def _three(value: float, sd: float) -> str:
@@ -305,26 +309,28 @@ def _dataset_parts(results: PaperResults, totals: pd.DataFrame, name: str, head:
     both = pd.concat([totals, averages], ignore_index=True)
     models = list(totals["model"].drop_duplicates())
     starts = range(0, len(models), MODELS_BESIDE)
-    made = []
-    for place, start in enumerate(starts, 1):
+    parts = []
+    for part_number, start in enumerate(starts, 1):
         mine = models[start : start + MODELS_BESIDE]
         last = start + MODELS_BESIDE >= len(models)
         rows = []
         for (task, dataset), part in both.groupby(["task_type", "dataset"], sort=False):
-            found = part.set_index("model")
+            rows_of = part.set_index("model")
             row = {"Task": named(str(task)) if task else "", "Data set": str(dataset)}
             for model in mine:
-                row |= _beside(found.loc[model] if model in found.index else None, model, head)
+                row |= _beside(rows_of.loc[model] if model in rows_of.index else None, model, head)
             if last:
                 row["Mean difference"] = points(float(part["difference"].mean()))
             rows.append(row)
         frame = both[both["model"].isin(mine)]
-        suffix, part_of = (f"_{place}", f" (part {place} of {len(starts)})") if len(starts) > 1 else ("", "")
+        suffix, part_of = (
+            (f"_{part_number}", f" (part {part_number} of {len(starts)})") if len(starts) > 1 else ("", "")
+        )
         caption = f"Data sets, original and {what} times 100 ± SD over runs{part_of}"
-        own = totals[totals["model"].isin(mine)]
-        why = (*(results.of_total if name == "datasets" else ()), *reasons(own["dataset"], own["reason"]))
-        made.append(exhibit(results, name + suffix, caption, frame, rows, why))
-    return made
+        of_models = totals[totals["model"].isin(mine)]
+        why = (*(results.of_total if name == "datasets" else ()), *reasons(of_models["dataset"], of_models["reason"]))
+        parts.append(exhibit(results, name + suffix, caption, frame, rows, why))
+    return parts
 
 
 def _beside(row: pd.Series | None, model: str, head: str) -> dict[str, str]:

@@ -167,9 +167,11 @@ def profiles(results: PaperResults) -> Exhibit:
     return exhibit(results, "profiles", "Sizes of the axes' differences from the original in points", frame, rows)
 
 
-def generators(results: PaperResults, other: pd.DataFrame, labels: tuple[str, str], notes: Sequence[str]) -> Exhibit:
+def generators(
+    results: PaperResults, second_scores: pd.DataFrame, labels: tuple[str, str], notes: Sequence[str]
+) -> Exhibit:
     """HTEB, Table 22: this study's scores beside those of one with another generator."""
-    frame = tables.generator_table(results.scores, other)
+    frame = tables.generator_table(results.scores, second_scores)
     first, second = labels
     if len(frame) and frame["included_rejected"].any():
         second += REFUSED

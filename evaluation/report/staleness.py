@@ -21,14 +21,14 @@ def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict
     _refuse_other_settings(study, scores)
     keys = ["transformation", "language", "task_type", "status", "reason"]
     for row in scores[keys].drop_duplicates().to_dict(orient="records"):
-        found = [
+        decisions = [
             verdict.decision
             for verdict in verdicts
             if verdict.transformation == row["transformation"]
             and verdict.language in row["language"].split(", ")
             and verdict.task_type in ("", row["task_type"])
         ]
-        now = min(found, key=_DECISIONS.index, default="without a verdict")
+        now = min(decisions, key=_DECISIONS.index, default="without a verdict")
         was = "accepted" if row["status"] == "evaluated" else row["reason"].split(":")[0]
         if row["transformation"] == ORIGINAL or was not in _DECISIONS or (was == "accepted") == (now == "accepted"):
             continue
@@ -49,9 +49,9 @@ def _refuse_other_settings(study: Study, scores: pd.DataFrame) -> None:
     noted: list[tuple[str, pd.Series[str], str]] = [(name, scores[name], value) for name, value in now.items()]
     hashes = scores.groupby("transformation", sort=False)["generator_hash"]
     makers = makers_of(study)
-    noted += [("generator", own, makers[str(name)].hash) for name, own in hashes if name in makers]
-    for name, own, value in noted:
-        others = sorted(set(own) - {"", value})
+    noted += [("generator", values, makers[str(name)].hash) for name, values in hashes if name in makers]
+    for name, values, value in noted:
+        others = sorted(set(values) - {"", value})
         if others:
             what = f"{name} {others[0][:8]!r}, and the study now has {value[:8]!r}"
             line = f"{study.folder / 'scores.parquet'}: made with {what}"

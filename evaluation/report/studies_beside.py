@@ -61,21 +61,21 @@ def other_generator(study: Study, compared: StudyEvaluation) -> Other:
 def other_prompts(study: StudyEvaluation, others: Sequence[StudyEvaluation]) -> Prompts:
     """Studies of one generator under several prompts. Raises StudyError for other generators and protocols."""
     every = [study, *others]
-    names = _by_prompts([one.study for one in every])
+    names = _by_prompts([evaluation.study for evaluation in every])
     notes: list[str] = []
-    for name, one in zip(names[1:], others, strict=True):
-        if one.study.generator.identity() != study.study.generator.identity():
+    for name, evaluation in zip(names[1:], others, strict=True):
+        if evaluation.study.generator.identity() != study.study.generator.identity():
             raise StudyError(
-                f"--prompts: {one.study.file} has another generator than {study.study.file}, or other settings of it;"
-                " name studies alike but for `prompts`"
+                f"--prompts: {evaluation.study.file} has another generator than {study.study.file}, or other settings"
+                " of it; name studies alike but for `prompts`"
             )
-        notes += [*_told(name, one), *_settings(study.study, one.study, (names[0], name), "--prompts")]
-    lengths, different = _lengths([one.study for one in every])
+        notes += [*_told(name, evaluation), *_settings(study.study, evaluation.study, (names[0], name), "--prompts")]
+    lengths, different = _lengths([evaluation.study for evaluation in every])
     if len(lengths):
-        made_by = dict(zip(labels([one.study for one in every]), names, strict=True))
+        made_by = dict(zip(labels([evaluation.study for evaluation in every]), names, strict=True))
         lengths = lengths.assign(generator=lengths["generator"].map(made_by))
-    scores = {name: one.scores for name, one in zip(names, every, strict=True)}
-    judged = {name: _judgements(one.study) for name, one in zip(names, every, strict=True)}
+    scores = {name: evaluation.scores for name, evaluation in zip(names, every, strict=True)}
+    judged = {name: _judgements(evaluation.study) for name, evaluation in zip(names, every, strict=True)}
     return Prompts(scores, lengths, judged, (*notes, *filter(None, [different])))
 
 
@@ -87,26 +87,26 @@ def _by_prompts(studies: Sequence[Study]) -> list[str]:
     ]
 
 
-def _told(name: str, one: StudyEvaluation) -> list[str]:
-    return [f"{name}: {note}" for note in one.notes]
+def _told(name: str, evaluation: StudyEvaluation) -> list[str]:
+    return [f"{name}: {note}" for note in evaluation.notes]
 
 
-def _settings(study: Study, other: Study, names: tuple[str, str], option: str) -> list[str]:
+def _settings(study: Study, compared: Study, names: tuple[str, str], option: str) -> list[str]:
     """How the two were evaluated otherwise."""
     first, second = names
-    told = {
-        name: f"{second}: evaluated with `{name}: {there}`, {first} with `{name}: {here}`"
+    lines = {
+        name: f"{second}: evaluated with `{name}: {setting}`, {first} with `{name}: {here}`"
         for name in _SETTINGS
-        if (here := getattr(study.evaluation, name)) != (there := getattr(other.evaluation, name))
+        if (here := getattr(study.evaluation, name)) != (setting := getattr(compared.evaluation, name))
     }
-    if "protocol" in told:
-        raise StudyError(f"{option}: {told['protocol']}; scores of two protocols cannot be compared")
-    return list(told.values())
+    if "protocol" in lines:
+        raise StudyError(f"{option}: {lines['protocol']}; scores of two protocols cannot be compared")
+    return list(lines.values())
 
 
 def _lengths(studies: Sequence[Study]) -> tuple[pd.DataFrame, str]:
     """(Table 23, a line if the studies hold other texts); of studies without texts here nothing."""
-    if not all((one.folder / "texts.parquet").exists() for one in studies):
+    if not all((study.folder / "texts.parquet").exists() for study in studies):
         return pd.DataFrame(), ""
     return length_table(tally(studies, lengths_measure())), incomparable(studies)
 
@@ -118,7 +118,9 @@ def _judgements(study: Study) -> pd.DataFrame:
 
     if not study.judges or not judged_file(study).exists():
         return pd.DataFrame(columns=[*_OF_JUDGEMENTS, *_OF_PAIRS[1:]])
-    found = read_judgements(study)
-    found = found.loc[found["question"] == (found["question"].iloc[0] if len(found) else ""), _OF_JUDGEMENTS]
+    judgements = read_judgements(study)
+    judgements = judgements.loc[
+        judgements["question"] == (judgements["question"].iloc[0] if len(judgements) else ""), _OF_JUDGEMENTS
+    ]
     pairs = read_frame(judged_file(study), JudgedPair, study.command(COMMAND))
-    return found.merge(pairs[_OF_PAIRS], on="pair_id")
+    return judgements.merge(pairs[_OF_PAIRS], on="pair_id")

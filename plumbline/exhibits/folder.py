@@ -41,12 +41,12 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 def _listed(folder: Path) -> dict[str, str]:
     """What the last report wrote, with hashes; nothing where the list is not there, or is not one."""
     try:
-        found = read_json(folder / LIST)
+        digests = read_json(folder / LIST)
     except (FileNotFoundError, DataError):
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(digests, dict):
         return {}
-    return {name: str(digest) for name, digest in found.items() if _below(name)}
+    return {name: str(digest) for name, digest in digests.items() if _below(name)}
 
 
 def _refuse_unfit(folder: Path, name: str) -> None:

@@ -72,8 +72,12 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
     tables = [part for section in sections for part in section.parts if isinstance(part, Table)]
     notes = list(dict.fromkeys(note for table in tables for note in table.notes))
     shown = [
-        {"heading": one.heading, "id": _address(one.heading), "parts": [_shown(part, notes) for part in one.parts]}
-        for one in sections
+        {
+            "heading": section.heading,
+            "id": _address(section.heading),
+            "parts": [_shown(part, notes) for part in section.parts],
+        }
+        for section in sections
     ]
     with atomic(path) as file:
         file.write(template.render(title=title, warning=warning, sections=shown, notes=notes).encode())
@@ -96,13 +100,13 @@ def _address(heading: str) -> str:
 
 def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Neighbouring numbers as (first, last), in order."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for number in sorted(numbers):
-        if found and found[-1][1] == number - 1:
-            found[-1] = found[-1][0], number
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = spans[-1][0], number
         else:
-            found.append((number, number))
-    return found
+            spans.append((number, number))
+    return spans
 
 
 def _shown(part: str | Table | Figure, notes: Sequence[str]) -> dict[str, object]:
@@ -113,7 +117,7 @@ def _shown(part: str | Table | Figure, notes: Sequence[str]) -> dict[str, object
     rows = [[_cell(value) for value in row] for row in part.frame.itertuples(index=False)]
     head = list(map(str, part.frame.columns))
     # A column with a letter in any of its cells is one of words, as in the tables that commands print.
-    columns = [[row[place] for row in rows] for place in range(len(head))]
+    columns = [[row[column] for row in rows] for column in range(len(head))]
     numeric = [bool(cells) and not any(map(str.isalpha, "".join(cells))) for cells in columns]
     spans = _spans([1 + notes.index(note) for note in dict.fromkeys(part.notes)])
     return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": part.caption, "notes": spans}

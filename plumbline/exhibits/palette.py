@@ -25,7 +25,7 @@ def shapes(axes: Iterable[str]) -> dict[str, str]:
     return _with_own(SHAPES, _OWN_SHAPES, axes)
 
 
-def _with_own(known: Mapping[str, str], own: tuple[str, ...], axes: Iterable[str]) -> dict[str, str]:
-    there = list(dict.fromkeys(axes))
-    others = [axis for axis in there if axis not in known]
-    return {axis: known.get(axis) or own[others.index(axis) % len(own)] for axis in there}
+def _with_own(htebs: Mapping[str, str], of_study: tuple[str, ...], axes: Iterable[str]) -> dict[str, str]:
+    names = list(dict.fromkeys(axes))
+    others = [axis for axis in names if axis not in htebs]
+    return {axis: htebs.get(axis) or of_study[others.index(axis) % len(of_study)] for axis in names}

@@ -83,11 +83,11 @@ class Exhibit:
         names the packages, and says where letters need another engine than pdfLaTeX.
         """
         long = self._lines() > _PAGE
-        made = "\n".join(self._pages() if long else self._float())
+        table = "\n".join(self._pages() if long else self._float())
         packages = ["array", "booktabs", "longtable" if long else "graphicx"]
-        other = sorted(set(_LATIN.findall(made)))
-        says = f"% and XeLaTeX or LuaLaTeX with a font for these letters: {''.join(other)}\n" if other else ""
-        return f"% needs \\usepackage{{{','.join(packages)}}}\n{says}{made}\n"
+        letters = sorted(set(_LATIN.findall(table)))
+        says = f"% and XeLaTeX or LuaLaTeX with a font for these letters: {''.join(letters)}\n" if letters else ""
+        return f"% needs \\usepackage{{{','.join(packages)}}}\n{says}{table}\n"
 
     def _float(self) -> list[str]:
         """Lines of LaTeX: a table on one page."""
@@ -144,15 +144,15 @@ class Exhibit:
         return [not any(map(str.isalpha, "".join(cells))) for _, cells in self.printed.items()]
 
 
-def reasons(labels: Iterable[str], given: Iterable[str]) -> tuple[str, ...]:
+def reasons(labels: Iterable[str], whys: Iterable[str]) -> tuple[str, ...]:
     """A line for each reason with all that it is given for; "all" where that is everything."""
     names = list(labels)
-    found: dict[str, list[str]] = {}
-    for label, reason in zip(names, given, strict=True):
-        found.setdefault(reason, []).append(label)
+    labels_of: dict[str, list[str]] = {}
+    for label, reason in zip(names, whys, strict=True):
+        labels_of.setdefault(reason, []).append(label)
     return tuple(
         f"{'all' if len(mine) == len(names) > 1 else ', '.join(dict.fromkeys(mine))}: {reason}"
-        for reason, mine in found.items()
+        for reason, mine in labels_of.items()
         if reason
     )
 
@@ -163,7 +163,9 @@ def _line(cells: Iterable[str]) -> str:
 
 def with_minus(printed: pd.DataFrame) -> pd.DataFrame:
     """The table with minus signs, not hyphens, before its numbers; cells of words stay as they are."""
-    return printed.map(lambda one: _MINUS.sub("−", one) if isinstance(one, str) and _NUMBERS.fullmatch(one) else one)
+    return printed.map(
+        lambda cell: _MINUS.sub("−", cell) if isinstance(cell, str) and _NUMBERS.fullmatch(cell) else cell
+    )
 
 
 def as_markdown(text: str) -> str:

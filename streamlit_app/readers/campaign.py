@@ -37,13 +37,15 @@ class CampaignTables:
 def tables(study: Study) -> CampaignTables:
     """The tables on raters and crowds."""
     material = campaign_material(study, signs=signs(study))
-    asked = (crowd.campaigns_exhibit(material), crowd.crowd_decisions_exhibit(material)) if material.crowd else ()
+    crowd_tables = (
+        (crowd.campaigns_exhibit(material), crowd.crowd_decisions_exhibit(material)) if material.crowd else ()
+    )
     return CampaignTables(
         exhibits.raters_exhibit(material),
         exhibits.signs_exhibit(material),
         exhibits.decisions_exhibit(material),
         exhibits.exclusions_exhibit(material),
-        asked,
+        crowd_tables,
     )
 
 
@@ -77,9 +79,9 @@ def found(study: Study, query: str, where: str) -> tuple[pd.DataFrame, bool]:
 @cached("texts.parquet", watches=_OUTPUTS)
 def counted(study: Study) -> bool:
     """Whether `generation.run` has counted what the page shows, so that no outputs are read for it."""
-    found = by_generator([study])
+    sources = by_generator([study])
     errors_of = [errors_measure(study.transforming, after_retries=after) for after in (False, True)]
-    return all(is_counted(found, measure) for measure in (*errors_of, lengths_measure()))
+    return all(is_counted(sources, measure) for measure in (*errors_of, lengths_measure()))
 
 
 @cached("texts.parquet", watches=_OUTPUTS)

@@ -26,7 +26,7 @@ class WordingsReport:
     What the report has as panels side by side stands here in `panels`, by model.
     """
 
-    told: tuple[str, ...]
+    sentences: tuple[str, ...]
     doubtful: tuple[str, ...]
     exhibits: dict[str, Exhibit]
     figures: dict[str, Figure]
@@ -37,12 +37,14 @@ class WordingsReport:
 @shared(*PROMPTED, watches=(ITEMS,))
 def wordings(study: Study) -> WordingsReport:
     """All of it, by the report's own choices."""
-    one = analyse(*study_scores(study), Settings(seed=study.sample.seed), where=study.folder / PROMPTED[0])
-    models, tasks, _ = charts.shown(one)
-    figures = charts.all_figures(one)
+    analysis = analyse(*study_scores(study), Settings(seed=study.sample.seed), where=study.folder / PROMPTED[0])
+    models, tasks, _ = charts.shown(analysis)
+    figures = charts.all_figures(analysis)
     figures.pop("distribution")
-    cells = one.distribution[one.distribution["cv"].notna() & one.distribution["model"].isin(models)]
+    cells = analysis.distribution[analysis.distribution["cv"].notna() & analysis.distribution["model"].isin(models)]
     if "variation" in figures:
         figures["variation"] = figure(charts.variation_dots(cells), "A point a task; line: the median")
-    panels = {model: charts.panel_of(one, [model], tasks) for model in models}
-    return WordingsReport(headline(one), tuple(doubts(one)), all_exhibits(one), figures, panels, one.simulated)
+    panels = {model: charts.panel_of(analysis, [model], tasks) for model in models}
+    return WordingsReport(
+        headline(analysis), tuple(doubts(analysis)), all_exhibits(analysis), figures, panels, analysis.simulated
+    )

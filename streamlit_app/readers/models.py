@@ -33,7 +33,7 @@ class PeopleReport:
     `apart` has all items of a task that people and its best model see differently, by task.
     """
 
-    told: tuple[str, ...]
+    sentences: tuple[str, ...]
     doubtful: tuple[str, ...]
     exhibits: dict[str, Exhibit]
     figures: dict[str, Figure]
@@ -44,12 +44,17 @@ class PeopleReport:
 @shared(*OF_PEOPLE)
 def people(study: Study) -> PeopleReport:
     """All of it, as the report has it."""
-    one = read_material(study)
-    exhibits = all_exhibits(one)
+    material = read_material(study)
+    exhibits = all_exhibits(material)
     exhibits.pop("items", None)
-    found = {str(where): differing(one, str(where), own) for where, own in one.items.groupby("where", sort=False)}
-    apart = {where: frame for where, frame in found.items() if len(frame)}
-    return PeopleReport(headline(one), tuple(doubts(one)), exhibits, all_figures(one), apart, one.simulated)
+    items = {
+        str(where): differing(material, str(where), task_items)
+        for where, task_items in material.items.groupby("where", sort=False)
+    }
+    apart = {where: frame for where, frame in items.items() if len(frame)}
+    return PeopleReport(
+        headline(material), tuple(doubts(material)), exhibits, all_figures(material), apart, material.simulated
+    )
 
 
 _CURVE, _SELECTION, _QUALITY = "selection/curve.csv", "selection/selection.json", f"quality/{CHECKS}"
@@ -76,10 +81,10 @@ def agreement(study: Study) -> SelectionExhibit | None:
     """Agreement by number of tasks, as `plumbline select` left it in `selection/`; None where it did not."""
     if not (study.folder / _CURVE).exists() or not (study.folder / _SELECTION).exists():
         return None
-    said = read_json(study.folder / _SELECTION)
+    summary = read_json(study.folder / _SELECTION)
     table = _csv(study.folder / _CURVE, ("method", "tasks", "tau", "tau_low", "tau_high", "rho"))
     try:
-        return SelectionExhibit(str(said["answer"]), table, curve(table, int(said["models"]["held_out"])))
+        return SelectionExhibit(str(summary["answer"]), table, curve(table, int(summary["models"]["held_out"])))
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{study.folder / _SELECTION} is damaged ({error}); run `python -m evaluation.benchmarks select` again"
@@ -102,9 +107,9 @@ def quality(study: Study) -> pd.DataFrame:
     """What `evaluation.benchmarks check` found, what fails first; empty where nothing was checked."""
     if not (study.folder / _QUALITY).exists():
         return pd.DataFrame(columns=list(COLUMNS))
-    found = _csv(study.folder / _QUALITY, COLUMNS)
+    rows = _csv(study.folder / _QUALITY, COLUMNS)
     order = {"fail": 0, "look": 1, "pass": 2}
-    return found.sort_values("verdict", key=lambda words: words.map(order), kind="stable").reset_index(drop=True)
+    return rows.sort_values("verdict", key=lambda words: words.map(order), kind="stable").reset_index(drop=True)
 
 
 def _csv(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:

@@ -56,5 +56,5 @@ def coverage(study: Study) -> pd.DataFrame:
     # What `evaluation.results` would import to read the same table takes longer than the page.
     scores = read_kept_frame(study, "scores.parquet", Score, study.command("evaluation.run"))
     counts = scores.groupby(["transformation", "status"], sort=False).size()
-    found: pd.DataFrame = counts.rename("n").reset_index()
-    return found
+    table: pd.DataFrame = counts.rename("n").reset_index()
+    return table

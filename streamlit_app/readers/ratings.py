@@ -58,12 +58,12 @@ def signs(study: Study) -> Sequence[Sign]:
 @cached(watches=("verdicts.json", *COLLECTED))
 def simulated(study: Study) -> bool:
     """Whether any rating, or any verdict, rests on simulated raters; records that cannot be read say nothing."""
-    found = False
+    any_simulated = False
     with contextlib.suppress(DataError, OSError):
-        found = bool(collected(study).ratings["simulated"].any())
+        any_simulated = bool(collected(study).ratings["simulated"].any())
     with contextlib.suppress(DataError, OSError):
-        found = found or any(verdict.simulated for verdict in verdicts(study))
-    return found
+        any_simulated = any_simulated or any(verdict.simulated for verdict in verdicts(study))
+    return any_simulated
 
 
 @cached(watches=("verdicts.json", *COLLECTED))
@@ -76,7 +76,7 @@ def late(study: Study) -> Sequence[str]:
 
 def answers_to(study: Study, pair_id: str) -> pd.DataFrame:
     """Every answer to one pair, by raters' pseudonyms, with what they wrote."""
-    found = answers(study)
-    said = ["value", "answer", "status", "comment", "excluded", "withdrawn"]
-    columns = ["rater_id", "question", *said, "submitted_at", "simulated"]
-    return found.loc[found["pair_id"] == pair_id, columns].reset_index(drop=True)
+    ratings = answers(study)
+    columns_of = ["value", "answer", "status", "comment", "excluded", "withdrawn"]
+    columns = ["rater_id", "question", *columns_of, "submitted_at", "simulated"]
+    return ratings.loc[ratings["pair_id"] == pair_id, columns].reset_index(drop=True)

@@ -52,10 +52,10 @@ def scores(study: Study) -> pd.DataFrame:
 @cached("scores.parquet")
 def choices(study: Study) -> ScoreChoices:
     """What the scores can be filtered by."""
-    found = scores(study)
-    english = found["language"] == "en"
+    rows = scores(study)
+    english = rows["language"] == "en"
     groups = tuple(name for name, some in ((ENGLISH, english), (OTHERS, ~english)) if some.any())
-    return ScoreChoices(tuple(found["model"].unique()), groups, bool((found["status"] == "included_rejected").any()))
+    return ScoreChoices(tuple(rows["model"].unique()), groups, bool((rows["status"] == "included_rejected").any()))
 
 
 @cached(*SCORED)
@@ -77,8 +77,8 @@ def notes(study: Study) -> tuple[str, ...]:
 @cached(*SCORED)
 def ranks(study: Study, group: str = "") -> pd.DataFrame:
     """Models' ranks by transformed scores beside those by the same items' originals."""
-    found = results(study, group).scores
-    before, after = (ranking_table(found, transformed=which, same_items=not which) for which in (False, True))
+    rows = results(study, group).scores
+    before, after = (ranking_table(rows, transformed=which, same_items=not which) for which in (False, True))
     both: pd.DataFrame = before.merge(after, on="model", suffixes=("_original", "_transformed"))
     return both
 
@@ -133,10 +133,10 @@ def rankings(study: Study, group: str = "") -> list[Exhibit]:
 
 def results(study: Study, group: str = "", model: str = "") -> PaperResults:
     """What tables are made of: the scores of a group of data sets (as in HTEB's Tables 14 and 15) and of one model."""
-    found = scores(study)
-    found = found[(found["language"] == "en") == (group == ENGLISH)] if group else found
-    found = found[found["model"] == model] if model else found
-    return PaperResults(found, verdicts(study), (), study.sample.seed)
+    rows = scores(study)
+    rows = rows[(rows["language"] == "en") == (group == ENGLISH)] if group else rows
+    rows = rows[rows["model"] == model] if model else rows
+    return PaperResults(rows, verdicts(study), (), study.sample.seed)
 
 
 def with_short_names(study: Study, frame: pd.DataFrame) -> pd.DataFrame:
@@ -172,8 +172,8 @@ def pairs(study: Study) -> pd.DataFrame:
 
 def pair(study: Study, pair_id: str) -> Pair | None:
     """One pair, or None where the sample does not hold it (any more)."""
-    found = pairs(study)
-    rows = found[found["pair_id"] == pair_id].to_dict(orient="records")
+    sample = pairs(study)
+    rows = sample[sample["pair_id"] == pair_id].to_dict(orient="records")
     return as_record({str(name): value for name, value in rows[0].items()}, Pair) if rows else None
 
 
@@ -208,8 +208,8 @@ def against_ratings(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`evaluation.tables.drift_by_quality` and `drift_correlations` of one model."""
     whole = of_all_models(study, question, language, task)
-    own = whole[whole["model"] == model].reset_index(drop=True)
-    return own, drift_correlations(own, study.sample.seed)
+    of_model = whole[whole["model"] == model].reset_index(drop=True)
+    return of_model, drift_correlations(of_model, study.sample.seed)
 
 
 @shared(watches=(TEXT_DRIFT,))

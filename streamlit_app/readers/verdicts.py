@@ -82,7 +82,7 @@ class Judges:
     """What a page shows of judges."""
 
     exhibits: Sequence[Exhibit]  #: as in the report: decisions, and how far judges agree with people
-    told: Sequence[str]  #: who they are, what is recorded or simulated, what was saved
+    lines: Sequence[str]  #: who they are, what is recorded or simulated, what was saved
     far: pd.DataFrame  #: `far_ratings` of any judge, the farthest first
     left_out: str  #: why there is nothing of this
     itself: pd.DataFrame  #: self-preference, as `judge select` found it last; empty where it did not run
@@ -93,34 +93,34 @@ def judges(study: Study) -> Judges | None:
     """What stands beside the verdicts; None where no judge has said anything, or may not speak."""
     if not judged(study):
         return None
-    found = material(study)
-    made = found.beside
-    if made is None:
-        return Judges((), (), pd.DataFrame(), found.judges_left_out, pd.DataFrame())
-    scaled = found.counting[found.counting["question"].isin(found.questions)]
-    far = far_ratings(scaled, over_orders(made.judging.judgements), "any")
+    campaign = material(study)
+    judging = campaign.beside
+    if judging is None:
+        return Judges((), (), pd.DataFrame(), campaign.judges_left_out, pd.DataFrame())
+    scaled = campaign.counting[campaign.counting["question"].isin(campaign.questions)]
+    far = far_ratings(scaled, over_orders(judging.judging.judgements), "any")
     far = far.sort_values("farthest", key=abs, ascending=False, kind="stable").reset_index(drop=True)
     names = scaled.drop_duplicates("pair_id").set_index("pair_id")["transformation"]
     far.insert(0, "transformation", far["pair_id"].map(names).astype(str))
-    told = [who_decides(decides=made.decides), *made_up(made), *saved_lines(made.saved)]
-    return Judges(judge_exhibits(found), told, far, "", _itself(study))
+    lines = [who_decides(decides=judging.decides), *made_up(judging), *saved_lines(judging.saved)]
+    return Judges(judge_exhibits(campaign), lines, far, "", _itself(study))
 
 
 def _itself(study: Study) -> pd.DataFrame:
     file = study.folder / FOLDER / "self_preference.csv"
     with contextlib.suppress(OSError, ValueError):  # a hand may have changed it: it is a copy of what was printed
-        found = pd.read_csv(file)
-        return found if {"model", "self_preference", "low", "high"} <= set(found) else pd.DataFrame()
+        table = pd.read_csv(file)
+        return table if {"model", "self_preference", "low", "high"} <= set(table) else pd.DataFrame()
     return pd.DataFrame()
 
 
 def said_of(study: Study, pair_id: str) -> pd.DataFrame:
     """What judges said of one pair, once people's verdicts stand; no row where nothing can be told."""
     with contextlib.suppress(PlumblineError, OSError):
-        made = material(study).beside if judged(study) and (study.folder / "verdicts.json").exists() else None
-        if made is not None:
-            said = made.judging.judgements
-            return said.loc[said["pair_id"] == pair_id, _SAID].reset_index(drop=True)
+        judging = material(study).beside if judged(study) and (study.folder / "verdicts.json").exists() else None
+        if judging is not None:
+            judgements = judging.judging.judgements
+            return judgements.loc[judgements["pair_id"] == pair_id, _SAID].reset_index(drop=True)
     return pd.DataFrame(columns=_SAID)
 
 
@@ -130,9 +130,17 @@ def adjudicated(study: Study, pair_id: str) -> pd.DataFrame:
 
     rows = []
     with contextlib.suppress(PlumblineError, OSError):
-        for one in read_adjudications(study):
-            if one.pair_id == pair_id:
-                said = one.answer if one.value is None else str(one.value)
-                decided = "discarded" if one.status == "discarded" else said
-                rows.append((one.adjudicator, one.question, decided, one.suggested, "yes" if one.rated else "no"))
+        for adjudication in read_adjudications(study):
+            if adjudication.pair_id == pair_id:
+                answer = adjudication.answer if adjudication.value is None else str(adjudication.value)
+                decided = "discarded" if adjudication.status == "discarded" else answer
+                rows.append(
+                    (
+                        adjudication.adjudicator,
+                        adjudication.question,
+                        decided,
+                        adjudication.suggested,
+                        "yes" if adjudication.rated else "no",
+                    )
+                )
     return pd.DataFrame(rows, columns=["Adjudicator", "Question", "Decided", "Judges' score in sight", "Rated it too"])

@@ -34,32 +34,32 @@ def draw(study: Study) -> None:
 
 
 def _board(study: Study) -> None:
-    one = models.board(study)
+    board = models.board(study)
     if why := scores.outrun(study):
         complain(why, what="These scores no longer hold")
     heading("Board")
-    if "rank_low" in one.frame and one.frame["rank_low"].notna().any():
-        few = limits(simulated=False, n=int(one.frame["n_datasets"].max()), what="data sets")
-        said = f"Original scores: {boards.CAPTION}.{few}"
-        figure(file_name(study, "rank limits"), boards.rank_limits(one.frame), said)
-    exhibit(study, one)
+    if "rank_low" in board.frame and board.frame["rank_low"].notna().any():
+        few = limits(simulated=False, n=int(board.frame["n_datasets"].max()), what="data sets")
+        says = f"Original scores: {boards.CAPTION}.{few}"
+        figure(file_name(study, "rank limits"), boards.rank_limits(board.frame), says)
+    exhibit(study, board)
     link("rankings", "Whether ranks hold when texts change")
 
 
 def _agreement(study: Study) -> None:
-    found = models.agreement(study)
-    if found is None:
+    selection = models.agreement(study)
+    if selection is None:
         return
     heading("How few tasks would do")
-    st.text(found.answer)
+    st.text(selection.answer)
     figure(
         file_name(study, "size agreement"),
-        found.figure.chart,
-        found.figure.caption,
-        alt_text=found.figure.alt,
+        selection.figure.chart,
+        selection.figure.caption,
+        alt_text=selection.figure.alt,
         columns=1,
     )
-    download_csv(file_name(study, "size agreement"), found.table)
+    download_csv(file_name(study, "size agreement"), selection.table)
 
 
 def _abstention(study: Study) -> None:
@@ -72,23 +72,23 @@ def _abstention(study: Study) -> None:
         "Confidence",
         list(curves["confidence"].unique()),
         "confidence",
-        shown=lambda one: abstention_exhibits.CALLED[one],
+        shown=lambda measure: abstention_exhibits.CALLED[measure],
     )
     panel = abstention_exhibits.panels_of(curves, scores.results(study), name)[model]
     figure(file_name(study, f"abstention {name}"), panel, abstention_exhibits.curve_caption(name) + ".")
-    for one in exhibits:
-        exhibit(study, one)
+    for table_of in exhibits:
+        exhibit(study, table_of)
 
 
 def _quality(study: Study) -> None:
-    found = models.quality(study)
-    if found.empty:
+    checks = models.quality(study)
+    if checks.empty:
         return
     heading("Task quality")
-    counts = found["verdict"].value_counts()
+    counts = checks["verdict"].value_counts()
     words = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if name in counts)
-    st.text(f"{found['task'].nunique()} tasks checked: {words}. A check that does not pass is a question to a person.")
-    table(file_name(study, "task quality"), found, frames.quality_frame(found))
+    st.text(f"{checks['task'].nunique()} tasks checked: {words}. A check that does not pass is a question to a person.")
+    table(file_name(study, "task quality"), checks, frames.quality_frame(checks))
 
 
 if __name__ == "__main__":

@@ -51,8 +51,8 @@ def _progress(study: Study) -> None:
 
 def _to_read(study: Study) -> None:
     """The pairs that a coordinator reads first; a tick opens one with all its ratings."""
-    found = campaign.to_read(study)
-    if found.empty:
+    rows = campaign.to_read(study)
+    if rows.empty:
         return
     judged, item = study.called
     heading(f"{item}s to read".capitalize())
@@ -61,16 +61,16 @@ def _to_read(study: Study) -> None:
         f" wrong with a {judged}, or with the guidelines, shows here first. Tick a row (or press Shift and Space) to"
         f" see the {item} with all its ratings."
     )
-    ids, key = list(found["pair_id"]), pair.fresh("pairs-to-read")
+    ids, key = list(rows["pair_id"]), pair.fresh("pairs-to-read")
     st.dataframe(
-        frames.to_read_frame(found, study.called),
+        frames.to_read_frame(rows, study.called),
         hide_index=True,
         key=key,
         on_select=partial(pair.choose_row, key, ids, pair.closed()),
         selection_mode="single-row",
         alt=f"{item}s to read".capitalize(),
     )
-    download_csv(f"{study.name}-pairs-to-read", found)
+    download_csv(f"{study.name}-pairs-to-read", rows)
     if study.evaluation.models and (study.folder / "drift.parquet").exists():
         link("drift", "Every pair, by its drift and its mean rating")
 
@@ -80,9 +80,9 @@ def _raters(study: Study) -> None:
     if status.raters.empty:
         return
     heading("Raters")
-    item, known = study.called.item, study.called.known
+    item, known_items = study.called.item, study.called.known
     says = (
-        f"Answers of each rater, by pseudonym. Among them are {known} ({item}s whose right answer is known) and"
+        f"Answers of each rater, by pseudonym. Among them are {known_items} ({item}s whose right answer is known) and"
         f" repeats ({item}s that a rater sees twice), which tell how carefully a rater answers."
         + _made_up(status.raters)
     )
@@ -110,7 +110,7 @@ def _made_up(raters: pd.DataFrame) -> str:
 
 
 def _quality(study: Study) -> None:
-    found = campaign.tables(study)
+    tables = campaign.tables(study)
     heading("Signs and decisions")
     st.caption(
         f"A sign is something odd in a rater's answers (missed {study.called.known}, haste, one answer for all). It"
@@ -118,8 +118,8 @@ def _quality(study: Study) -> None:
         " people decide whose ratings count, and why is kept."
     )
     lines([f"To be decided: {name}" for name in overview.status(study).unreviewed])
-    for one in (found.raters, found.signs, found.decisions, found.exclusions):
-        exhibit(study, one)
+    for table_of in (tables.raters, tables.signs, tables.decisions, tables.exclusions):
+        exhibit(study, table_of)
 
 
 def _crowd(study: Study) -> None:
@@ -132,8 +132,8 @@ def _crowd(study: Study) -> None:
         "Cost against plan in dollars, fees included; planned is all batches without bonuses. Rehearsals (not live)"
         " cost nothing. It is what the ledger knew last, and no worker's id is in it."
     )
-    for one in crowd:
-        exhibit(study, one)
+    for crowd_table in crowd:
+        exhibit(study, crowd_table)
 
 
 if __name__ == "__main__":

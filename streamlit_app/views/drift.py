@@ -75,8 +75,8 @@ def draw(study: Study) -> None:
 
 def _all_texts(study: Study, model: str) -> None:
     """The drift of all texts of the data sets, which no filter of pairs touches."""
-    one = scores.table_of_texts(study, model)
-    if one.frame.empty:
+    drifts = scores.table_of_texts(study, model)
+    if drifts.frame.empty:
         return
     heading("All texts, rated or not")
     says = (
@@ -84,13 +84,13 @@ def _all_texts(study: Study, model: str) -> None:
         " alone: the point is the median, the thick line the middle half of the texts, the thin one 5% to 95%;"
         " averaged over data sets. It says nothing about meaning: a small drift may hide a change, and a translation"
         " moves far in a model that knows one language."
-        + limits(simulated=False, n=int(one.frame["n"].min()), what="texts")
+        + limits(simulated=False, n=int(drifts.frame["n"].min()), what="texts")
     )
     if any(verdict.simulated for verdict in ratings.verdicts(study)):
         says += " Which are accepted rests on SIMULATED ratings."
     says += "".join(f" {line}" for line in ratings.late(study))
-    figure(f"{study.name}-text-drift", charts.text_drift_panel(one.frame), says)
-    exhibit(study, one)
+    figure(f"{study.name}-text-drift", charts.text_drift_panel(drifts.frame), says)
+    exhibit(study, drifts)
 
 
 def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[int, int]) -> None:
@@ -98,8 +98,8 @@ def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scal
     panels = charts.drift_panels(frame, correlations, question=question, scale=scale, dark=dark)
     for axis in dict.fromkeys(panel.axis for panel in panels):
         st.header(display(axis), anchor=False)
-        own = [panel for panel in panels if panel.axis == axis]
-        for panel, column in zip(own, st.columns(max(PANELS, len(own))), strict=False):
+        of_axis = [panel for panel in panels if panel.axis == axis]
+        for panel, column in zip(of_axis, st.columns(max(PANELS, len(of_axis))), strict=False):
             key = pair.fresh(f"panel-{panel.transformation}")
             on_select = partial(pair.choose_point, key, pair.closed())
             column.altair_chart(

@@ -33,35 +33,35 @@ def draw(study: Study) -> None:
 
 
 def _answer(study: Study) -> None:
-    found = models.people(study)
-    if found.simulated and not simulated(study):  # else it stands above
+    report = models.people(study)
+    if report.simulated and not simulated(study):  # else it stands above
         st.warning(SIMULATED, icon=":material/science:")
     heading("In short")
-    st.text("\n\n".join(found.told))
-    lines(found.doubtful)
+    st.text("\n\n".join(report.sentences))
+    lines(report.doubtful)
 
 
 def _section(study: Study, title: str, names: tuple[str, ...]) -> None:
-    found = models.people(study)
-    if "items" in names and found.apart:
+    report = models.people(study)
+    if "items" in names and report.apart:
         heading(title)
-        _items(study, found)
-    if not {*names} & {*found.exhibits, *found.figures}:
+        _items(study, report)
+    if not {*names} & {*report.exhibits, *report.figures}:
         return
     heading(title)
     for name in names:
-        if name in found.figures:
-            one = found.figures[name]
-            figure(file_name(study, name), one.chart, f"{one.caption}.", alt_text=one.alt, columns=1)
+        if name in report.figures:
+            drawn = report.figures[name]
+            figure(file_name(study, name), drawn.chart, f"{drawn.caption}.", alt_text=drawn.alt, columns=1)
     for name in names:
-        if name in found.exhibits:
-            exhibit(study, found.exhibits[name])
+        if name in report.exhibits:
+            exhibit(study, report.exhibits[name])
 
 
-def _items(study: Study, found: models.PeopleReport) -> None:
+def _items(study: Study, report: models.PeopleReport) -> None:
     """All items of one task that people and its best model see differently."""
-    task = choose("Task", list(found.apart), "task")
-    frame = found.apart[task]
+    task = choose("Task", list(report.apart), "task")
+    frame = report.apart[task]
     best = frame["best_model"].iloc[0]
     st.text(f"Items of {task} by how far people are above its best model, {best}; 0 is wrong, 1 right.")
     shown = frame[list(_COLUMNS)].rename(columns=_COLUMNS).round({"People": 2, "Best model": 2, "Apart": 2})

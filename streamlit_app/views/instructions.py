@@ -22,30 +22,30 @@ def draw(study: Study) -> None:
 
 
 def _answer(study: Study) -> None:
-    found = instructions.wordings(study)
-    if found.simulated:
+    report = instructions.wordings(study)
+    if report.simulated:
         st.warning(SIMULATED, icon=":material/science:")
     heading("In short")
-    st.text("\n\n".join(found.told))
-    lines(found.doubtful)
+    st.text("\n\n".join(report.sentences))
+    lines(report.doubtful)
 
 
 def _section(study: Study, title: str, names: tuple[str, ...]) -> None:
-    found = instructions.wordings(study)
-    if not {*names} & {*found.exhibits, *found.figures}:
+    report = instructions.wordings(study)
+    if not {*names} & {*report.exhibits, *report.figures}:
         return
     heading(title)
     if "distribution" in names:
-        model = choose("Model", list(found.panels), "model")
+        model = choose("Model", list(report.panels), "model")
         says = "Scores times 100 under each wording (ticks) with the default (diamond: above the median, square: not)."
-        figure(file_name(study, f"wordings of {model}"), found.panels[model], says, columns=1)
+        figure(file_name(study, f"wordings of {model}"), report.panels[model], says, columns=1)
     for name in names:
-        if name in found.figures:
-            one = found.figures[name]
-            figure(file_name(study, name), one.chart, f"{one.caption}.", alt_text=one.alt, columns=1)
+        if name in report.figures:
+            drawn = report.figures[name]
+            figure(file_name(study, name), drawn.chart, f"{drawn.caption}.", alt_text=drawn.alt, columns=1)
     for name in names:
-        if name in found.exhibits:
-            exhibit(study, found.exhibits[name])
+        if name in report.exhibits:
+            exhibit(study, report.exhibits[name])
 
 
 if __name__ == "__main__":

@@ -88,17 +88,17 @@ def _shifts(study: Study, model: str, refused: bool) -> None:
     heading("What each transformation does")
     simulated = any(verdict.simulated for verdict in ratings.verdicts(study))
     says = "Original (grey bar) and transformed score of the same items; hollow is what no verdict accepts."
-    said = says + limits(
+    caption = says + limits(
         simulated=simulated, n=int(frame["n_datasets"].max()), what="data sets", late=ratings.late(study)
     )
-    figure(f"{study.name}-profile", score_shifts(frame), said)
+    figure(f"{study.name}-profile", score_shifts(frame), caption)
 
 
 def _datasets(study: Study, model: str) -> None:
-    if found := scores.datasets(study, model=model):
+    if parts := scores.datasets(study, model=model):
         heading("Data sets")
-        for one in found:
-            exhibit(study, one)
+        for part in parts:
+            exhibit(study, part)
 
 
 def _ranks(study: Study, model: str) -> None:

@@ -64,10 +64,10 @@ def _short(study: Study) -> None:
     """As `accept` and the campaign's report open."""
     status = overview.status(study)
     holding = () if status.stages["verdicts"].state != "done" else ratings.verdicts(study)
-    told = [*map(as_called, headline(status, holding))]
+    sentences = [*map(as_called, headline(status, holding))]
     heading("In short")
-    st.text("\n".join(told))
-    for command in _COMMAND.findall(told[-1]):
+    st.text("\n".join(sentences))
+    for command in _COMMAND.findall(sentences[-1]):
         st.code(command.strip().removesuffix("."), language=None, wrap_lines=True)
 
 
@@ -102,10 +102,10 @@ def _tiles(study: Study) -> None:
         by_name.setdefault(verdict.transformation, []).append(verdict)
     names = in_order(by_name)
     columns: list[st.delta_generator.DeltaGenerator] = []
-    for place, name in enumerate(names):
-        if place % _BESIDE == 0:
+    for position, name in enumerate(names):
+        if position % _BESIDE == 0:
             columns = list(st.columns(_BESIDE))
-        with columns[place % _BESIDE].container(border=True):
+        with columns[position % _BESIDE].container(border=True):
             _tile(name, by_name[name])
     raters = " of SIMULATED ratings" if any(verdict.simulated for verdict in verdicts) else ""
     if study.subject:
@@ -123,7 +123,11 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
     st.text(display(name, pooled=False))
     if len(verdicts) == 1:
         st.text(frames.DECISIONS[verdicts[0].decision])
-        st.text("\n".join(f"{one.question.capitalize()} {number(one.mean)}" for one in rated(verdicts[0].questions)))
+        st.text(
+            "\n".join(
+                f"{question.question.capitalize()} {number(question.mean)}" for question in rated(verdicts[0].questions)
+            )
+        )
         return
     counts = Counter[str](verdict.decision for verdict in verdicts)
     st.text("\n".join(f"{word}: {counts[decision]}" for decision, word in frames.DECISIONS.items() if counts[decision]))
@@ -141,11 +145,11 @@ def _people(study: Study) -> None:
     """Of a study whose people do tasks: where they stand among models."""
     from streamlit_app.readers import models as human  # noqa: PLC0415 (other studies' first page goes without)
 
-    found = human.people(study)
+    report = human.people(study)
     heading("People and models")
-    if found.simulated and not ratings.simulated(study):  # else it stands above
+    if report.simulated and not ratings.simulated(study):  # else it stands above
         st.warning(SIMULATED, icon=":material/science:")
-    st.text("\n\n".join(found.told))
+    st.text("\n\n".join(report.sentences))
     link("human", "People and models, task by task")
 
 

@@ -20,28 +20,28 @@ def draw(study: Study) -> None:
     home = names_home()
     if home is None:
         raise StudyError("names are shown where the dashboard was started with --names; add it")
-    found = standings(overview.status(study), signs(study), known_names(home, study))
+    people = standings(overview.status(study), signs(study), known_names(home, study))
     st.caption("Names stand here and on your terminal, and in no record, report or export.")
-    if not found:
+    if not people:
         raise StudyError(
             f"nobody is known by name on this machine; `{study.command('annotation collect')}` brings the names, of"
             " answers in Argilla and in files"
         )
-    st.dataframe(_frame(found), hide_index=True, alt="People")
+    st.dataframe(_frame(people), hide_index=True, alt="People")
     st.code(study.command("annotation users remind"), language=None)
 
 
-def _frame(found: list[AnnotatorProgress]) -> pd.DataFrame:
+def _frame(people: list[AnnotatorProgress]) -> pd.DataFrame:
     rows = [
         {
-            "Name": one.name,
-            "Rater": one.rater_id,
-            "Answers": one.answers,
-            "Open": one.open,
-            "Last answer (UTC)": f"{one.last:%Y-%m-%d %H:%M}" if one.last else "",
-            "Remarks": one.said,
+            "Name": annotator.name,
+            "Rater": annotator.rater_id,
+            "Answers": annotator.answers,
+            "Open": annotator.open,
+            "Last answer (UTC)": f"{annotator.last:%Y-%m-%d %H:%M}" if annotator.last else "",
+            "Remarks": annotator.said,
         }
-        for one in found
+        for annotator in people
     ]
     return pd.DataFrame(rows).astype({"Open": "Int64"})
 

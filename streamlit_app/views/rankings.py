@@ -35,35 +35,35 @@ def _slopes(study: Study, group: str) -> None:
         "Borda ranks of models by their original and by their axis-balanced transformed scores, of the same data sets"
         " and items; a line that falls is a model that loses when texts change."
     )
-    said = says + limits(simulated=simulated, n=len(scored), what="models", late=ratings.late(study))
+    caption = says + limits(simulated=simulated, n=len(scored), what="models", late=ratings.late(study))
     chart = charts.rank_slopes(scored, dark=st.context.theme.type == "dark")
-    figure(f"{study.name}-ranks", chart, said, paper=partial(charts.rank_slopes, scored, dark=False))
+    figure(f"{study.name}-ranks", chart, caption, paper=partial(charts.rank_slopes, scored, dark=False))
 
 
 def _kendall(study: Study, group: str) -> None:
-    one = scores.kendall(study, group)
-    if one.frame["tau"].isna().all():
+    table = scores.kendall(study, group)
+    if table.frame["tau"].isna().all():
         return
     heading("Kendall's tau (Table 4)")
     st.caption("Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse.")
-    exhibit(study, one, group)
+    exhibit(study, table, group)
 
 
 def _split_half(study: Study, group: str) -> None:
-    one = scores.split_half(study, group)
-    if one.frame["rho"].isna().all():
+    table = scores.split_half(study, group)
+    if table.frame["rho"].isna().all():
         return
     heading("Split-half reliability (Table 3)")
     st.caption("Whether one half of the data sets ranks models as the other half does, from 0 (not at all) to 1.")
-    exhibit(study, one, group)
+    exhibit(study, table, group)
 
 
 def _borda(study: Study, group: str) -> None:
-    found = scores.rankings(study, group)
+    tables = scores.rankings(study, group)
     heading("Borda ranks")
     st.caption("Each data set gives a model a point for each model that it beats, half for a tie; ranks are by points.")
-    for one in found:
-        exhibit(study, one, group)
+    for ranking in tables:
+        exhibit(study, ranking, group)
 
 
 if __name__ == "__main__":

@@ -66,28 +66,28 @@ def _beside(
     study: Study, groups: list[str], title: str, read: _Read, draw_group: Callable[[str, Exhibit], None]
 ) -> None:
     """A figure and its table for each group of data sets that has something to show, in columns."""
-    found = {group: one for group in groups if not (one := read(group=group)).frame.empty}
-    if not found:
+    tables = {group: exhibit_of for group in groups if not (exhibit_of := read(group=group)).frame.empty}
+    if not tables:
         return
     heading(title)
-    for (group, one), column in zip(found.items(), st.columns(len(found)), strict=True):
+    for (group, exhibit_of), column in zip(tables.items(), st.columns(len(tables)), strict=True):
         with column:
             if len(groups) > 1:
                 st.text(f"{group} data sets".capitalize())
-            draw_group(group, one)
-            exhibit(study, one, group)
+            draw_group(group, exhibit_of)
+            exhibit(study, exhibit_of, group)
 
 
 def _limits(study: Study, n: int, what: str, *, refused: bool) -> str:
     verdicts = ratings.verdicts(study)
-    said = limits(
+    caption = limits(
         simulated=any(verdict.simulated for verdict in verdicts),
         n=n,
         what=what,
         late=ratings.late(study),
         undecided=sum(verdict.decision == "undecided" for verdict in verdicts),
     )
-    return f"{said} With what NO VERDICT ACCEPTS." if refused else said
+    return f"{caption} With what NO VERDICT ACCEPTS." if refused else caption
 
 
 def _drawn(study: Study, group: str, name: str, chart: alt.TopLevelMixin, says: str, **options: Any) -> None:
@@ -95,8 +95,8 @@ def _drawn(study: Study, group: str, name: str, chart: alt.TopLevelMixin, says: 
     figure(file_name(study, name, group), chart, says, **options)
 
 
-def _axes(study: Study, refused: bool, group: str, one: Exhibit) -> None:
-    frame = one.frame
+def _axes(study: Study, refused: bool, group: str, table: Exhibit) -> None:
+    frame = table.frame
     says = (
         "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
         " axes. A tick is the original of the data sets and items that an axis rests on, where these are not all."
@@ -105,8 +105,8 @@ def _axes(study: Study, refused: bool, group: str, one: Exhibit) -> None:
     _drawn(study, group, "axes", charts.axis_shifts(frame, NAMES), says, paper=partial(charts.axis_shifts, frame))
 
 
-def _moves(study: Study, refused: bool, group: str, one: Exhibit) -> None:
-    frame = one.frame
+def _moves(study: Study, refused: bool, group: str, table: Exhibit) -> None:
+    frame = table.frame
     says = (
         "Mean difference from the original of the same items in points; a star marks what no verdict accepts."
         + _limits(study, int(frame["n_datasets"].max()), "data sets", refused=refused)
@@ -116,9 +116,9 @@ def _moves(study: Study, refused: bool, group: str, one: Exhibit) -> None:
     )
 
 
-def _shifts(study: Study, group: str, one: Exhibit) -> None:
+def _shifts(study: Study, group: str, table: Exhibit) -> None:
     """Of what counts alone, as the papers have it; where there is no shift the table says why."""
-    frame = one.frame
+    frame = table.frame
     if frame["shift"].isna().all():
         return
     says = (
@@ -137,10 +137,10 @@ def _datasets(study: Study, groups: list[str]) -> None:
         heading(title)
         if not st.toggle("Show them", key="sets", bind="query-params"):
             return
-    found = {group: parts for group in groups if (parts := scores.datasets(study, group=group))}
-    if few and found:
+    parts_of = {group: parts for group in groups if (parts := scores.datasets(study, group=group))}
+    if few and parts_of:
         heading(title)
-    for group, parts in found.items():
+    for group, parts in parts_of.items():
         number = 0
         if len(parts) > 1:
             heads = [_part(number, part) for number, part in enumerate(parts, start=1)]
@@ -154,11 +154,11 @@ def _part(number: int, part: Exhibit) -> str:
 
 
 def _left_out(study: Study) -> None:
-    one, notes = scores.left_out(study), scores.notes(study)
-    if one.frame.empty and not notes:
+    omissions, notes = scores.left_out(study), scores.notes(study)
+    if omissions.frame.empty and not notes:
         return
     heading("Left out, failed, or included against the verdict, and why")
-    exhibit(study, one, captioned=False)
+    exhibit(study, omissions, captioned=False)
     lines(notes)
 
 

@@ -44,8 +44,8 @@ def _search(study: Study) -> None:
     units = campaign.units(study)
     heading("Search")
     names = [ORIGINAL, *dict.fromkeys(name for name, _ in units)]
-    left, right = st.columns([2, 1])
-    query = left.text_input("Words in a text or an output", key="q", bind="query-params").strip()
+    wide, right = st.columns([2, 1])
+    query = wide.text_input("Words in a text or an output", key="q", bind="query-params").strip()
     where = right.selectbox("In", ["all outputs", *names], key="in", format_func=_place, bind="query-params")
     if not query:
         st.caption(
@@ -100,8 +100,8 @@ def _whole(row: pd.Series[Any]) -> None:
 def _errors(study: Study) -> None:
     if not _wanted(study, "Error types by generator (HTEB, Table 5)"):
         return
-    left, right = st.columns([2, 1])
-    by = BY[str(left.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
+    wide, right = st.columns([2, 1])
+    by = BY[str(wide.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
     after = right.toggle("After retries", key="after", bind="query-params")
     with st.spinner("counting errors"):
         frame = campaign.errors(study, by, after_retries=after)

@@ -78,7 +78,7 @@ def _verdicts(study: Study, language: str) -> None:
     )
     st.caption(
         f"{used}: {_rule(verdicts[0])}."
-        + (means if any(rated(one.questions) for one in verdicts) else "")
+        + (means if any(rated(verdict.questions) for verdict in verdicts) else "")
         + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
         + (f" {note}" if note else "")
         + f" {P_IS}"
@@ -105,10 +105,10 @@ def _means(study: Study, scale: Sequence[int], question: str, language: str) -> 
     note = deciders(ratings.verdicts(study))[1]
     says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
     says += f" {note}" if note else ""
-    told = means_in_words(means)
+    alt_text = means_in_words(means)
     chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
     name, paper = f"{study.name}-means-{question}", partial(mean_intervals, means, scale)
-    figure(name, chart, says + _limits(study), alt_text=told, columns=1, paper=paper)
+    figure(name, chart, says + _limits(study), alt_text=alt_text, columns=1, paper=paper)
 
 
 def _shares(study: Study, scale: Sequence[int], question: str) -> None:
@@ -117,59 +117,65 @@ def _shares(study: Study, scale: Sequence[int], question: str) -> None:
     heading("Ratings given")
     says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     chart = rating_shares(shares, scale)
-    told = shares_in_words(shares)
-    figure(f"{study.name}-shares-{question}", chart, says + _limits(study), alt_text=told, columns=3)
+    alt_text = shares_in_words(shares)
+    figure(f"{study.name}-shares-{question}", chart, says + _limits(study), alt_text=alt_text, columns=3)
 
 
 def _agreement(study: Study) -> None:
-    one = read.table_two(study)
+    table = read.table_two(study)
     heading("Ratings and agreement (HTEB, Table 2)")
     st.caption("n counts single ratings.")
-    exhibit(study, one, captioned=False)
+    exhibit(study, table, captioned=False)
     with st.expander("Every coefficient of agreement, with its interval"):
         exhibit(study, read.agreement(study))
 
 
 def _labels(study: Study) -> None:
-    one = read.labels(study)
-    if not one.frame.empty:
+    table = read.labels(study)
+    if not table.frame.empty:
         heading("What people answered" if does_tasks(study) else "Labels, rankings and texts")
-        exhibit(study, one)
+        exhibit(study, table)
 
 
 def _another(study: Study, scale: Sequence[int]) -> None:
-    steps, own = thresholds_of(scale), study.acceptance.threshold
+    steps, study_threshold = thresholds_of(scale), study.acceptance.threshold
     heading("Another threshold")
     threshold = st.slider(
-        "Threshold", steps[0], steps[-1], float(own), steps[1] - steps[0], key="threshold", bind="query-params"
+        "Threshold",
+        steps[0],
+        steps[-1],
+        float(study_threshold),
+        steps[1] - steps[0],
+        key="threshold",
+        bind="query-params",
     )
-    now, then = read.decisions_at(study, own), read.decisions_at(study, threshold)
+    now, then = read.decisions_at(study, study_threshold), read.decisions_at(study, threshold)
     turned = int((now["decision"] != then["decision"]).sum())
     st.caption(
-        f"By the study's rule, at a threshold of {threshold:g} in place of {own:g}, {turned} of {len(now)} verdicts"
-        " would turn. This is to see how much hangs on the threshold: the rule was fixed before the first rating, and"
-        " choosing one by its results would make it worthless." + _limits(study)
+        f"By the study's rule, at a threshold of {threshold:g} in place of {study_threshold:g}, {turned} of"
+        f" {len(now)} verdicts would turn. This is to see how much hangs on the threshold: the rule was fixed"
+        " before the first rating, and choosing one by its results would make it worthless." + _limits(study)
     )
     table(f"{study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, study.called))
-    says = f"What would be decided at each threshold; the broken line is the study's own, {own:g}."
-    chart = threshold_decisions(read.decisions_at(study, *steps), own)
+    says = f"What would be decided at each threshold; the broken line is the study's own, {study_threshold:g}."
+    chart = threshold_decisions(read.decisions_at(study, *steps), study_threshold)
     figure(f"{study.name}-decisions-by-threshold", chart, says + _limits(study), columns=1)
     if study.folder.joinpath("scores.parquet").exists():
-        _scores_at(study, scale, own, threshold)
+        _scores_at(study, scale, study_threshold, threshold)
 
 
-def _scores_at(study: Study, scale: Sequence[int], own: float, threshold: float) -> None:
+def _scores_at(study: Study, scale: Sequence[int], study_threshold: float, threshold: float) -> None:
     """What scores there would be at another threshold, and one model's at each."""
-    scores = read.scores_at(study, *dict.fromkeys((own, threshold)))
+    scores = read.scores_at(study, *dict.fromkeys((study_threshold, threshold)))
     if scores.empty:
         return
     st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
     shown = frames.rescored_frame(scores, Axes.of_columns(scores).names)
     table(f"{study.name}-scores-at-{threshold:g}", scores, shown)
-    _scores(study, scale, own)
+    _scores(study, scale, study_threshold)
 
 
-def _scores(study: Study, scale: Sequence[int], own: float) -> None:
+def _scores(study: Study, scale: Sequence[int], study_threshold: float) -> None:
     """One model's scores at each threshold."""
     grid = read.scores_at(study, *thresholds_of(scale))
     model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")
@@ -180,7 +186,9 @@ def _scores(study: Study, scale: Sequence[int], own: float) -> None:
         "The chosen model's scores at each threshold; the broken line is the study's own. Lines end where scores are"
         " missing that a threshold would let in, or where it lets nothing in."
     )
-    figure(f"{study.name}-scores-by-threshold", threshold_scores(mine, own).concat[0], says + _limits(study))
+    figure(
+        f"{study.name}-scores-by-threshold", threshold_scores(mine, study_threshold).concat[0], says + _limits(study)
+    )
 
 
 if __name__ == "__main__":

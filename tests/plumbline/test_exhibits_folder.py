@@ -16,14 +16,14 @@ def there(folder: Path) -> set[str]:
 
 
 def test_only_what_the_last_report_wrote_goes(tmp_path: Path) -> None:
-    own = {"notes.md": "mine", "tables/my.csv": "mine", "tables/draft.tex": "mine"}
-    for name, text in own.items():
+    user_files = {"notes.md": "mine", "tables/my.csv": "mine", "tables/draft.tex": "mine"}
+    for name, text in user_files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     write_files(tmp_path, {"tables/a.csv": b"1", "tables/b.csv": b"2", "figures/c.svg": b"3"})
     (tmp_path / "tables" / "b.csv").write_text("with my remarks", encoding="utf-8")
     write_files(tmp_path, {"tables/a.csv": b"4"})
-    assert there(tmp_path) == {*own, "tables/a.csv", "tables/b.csv"}
+    assert there(tmp_path) == {*user_files, "tables/a.csv", "tables/b.csv"}
     assert (tmp_path / "tables" / "a.csv").read_bytes() == b"4"
     assert (tmp_path / "tables" / "b.csv").read_text(encoding="utf-8") == "with my remarks"
 

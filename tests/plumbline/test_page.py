@@ -49,7 +49,7 @@ def test_texts_are_data_and_the_page_needs_nothing_else(tmp_path: Path) -> None:
 
 
 def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp_path: Path) -> None:
-    frame, notes = pd.DataFrame({"n": ["1"]}), [f"note {place}" for place in "abcde"]
+    frame, notes = pd.DataFrame({"n": ["1"]}), [f"note {letter}" for letter in "abcde"]
     tables = [
         Table(frame, "first", (notes[0], notes[1], notes[2])),
         Table(frame, "second", (notes[4], notes[1], notes[0], notes[2])),  # e is the fourth to come: 1 to 4
@@ -68,7 +68,7 @@ def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp
         'Notes <a href="#note-2">2</a>, <a href="#note-5">5 to 6</a>',
     ]
     assert re.findall(r'<li id="note-(\d)">(.*)</li>', page)[:5] == [
-        (str(number), notes[place]) for number, place in enumerate((0, 1, 2, 4, 3), 1)
+        (str(number), notes[letter]) for number, letter in enumerate((0, 1, 2, 4, 3), 1)
     ]
     write_page(tmp_path / "index.html", "t", "", sections[:1])
     alone = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -144,8 +144,8 @@ def made_text_drift() -> list[TextDrift]:
         common = {"model": model, "dataset": "sample_sts", "task_type": "sts", "seed": 1337, "unit_id": ""}
         for name, kind in TRANSFORMATIONS.items():
             if name != "style_change":
-                place = {"transformation": name, "axis": kind.axis, "status": "evaluated"}
-                rows.append(TextDrift.model_validate({**common, **place, **middle, **spread}))
+                scope = {"transformation": name, "axis": kind.axis, "status": "evaluated"}
+                rows.append(TextDrift.model_validate({**common, **scope, **middle, **spread}))
     return rows
 
 

@@ -278,9 +278,9 @@ def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Ope
 
 def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study) -> None:
     rules = rules_of(study)
-    other = rules | {"acceptance": rules["acceptance"] | {"threshold": 2.5}}
+    changed_rules = rules | {"acceptance": rules["acceptance"] | {"threshold": 2.5}}
     fixed = [
-        RuleSet(fixed_at=datetime(2026, 2, 1, tzinfo=UTC), rules=other),
+        RuleSet(fixed_at=datetime(2026, 2, 1, tzinfo=UTC), rules=changed_rules),
         RuleSet(fixed_at=datetime(2026, 4, 1, tzinfo=UTC), rules=rules, reason="<b>too low</b>"),
     ]
     write_kept(study, "rules.json", fixed)
@@ -479,15 +479,15 @@ def test_the_campaign_shows_progress_and_pseudonyms(page: Open, finished: Path, 
 
 def test_the_campaign_leads_to_the_pairs_to_read(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
-    said = ratings["pair_id"].iloc[40]
-    ratings["comment"] = ratings["pair_id"].map({said: "odd"}).fillna("")
+    pair_id = ratings["pair_id"].iloc[40]
+    ratings["comment"] = ratings["pair_id"].map({pair_id: "odd"}).fillna("")
     write_kept_table(study, "ratings.parquet", ratings, Rating)
     shown = page("--study", DEMO, "--exports", exports, view="campaign")
     assert_calm(shown)
     first = table_with(shown, "Comments").iloc[0]
-    pair = next(pair for pair in read_pairs(study) if pair.pair_id == said)
+    pair = next(pair for pair in read_pairs(study) if pair.pair_id == pair_id)
     assert list(first[["Comments", "Original", "Transformed"]]) == [3, pair.original, pair.transformed]
-    shown.session_state["chosen_pair"] = (said, 0)
+    shown.session_state["chosen_pair"] = (pair_id, 0)
     shown.run()
     assert_calm(shown)
     assert set(table_with(shown, "rater_id")["comment"]) == {"odd"}
@@ -574,7 +574,9 @@ def test_a_study_that_evaluates_no_model_has_no_pages_about_models(page: Open, f
     asked: list[list[str]] = []
     with pytest.MonkeyPatch.context() as patch:
         usual = st.navigation
-        patch.setattr(st, "navigation", lambda pages: (asked.append([one.title for one in pages]), usual(pages))[1])
+        patch.setattr(
+            st, "navigation", lambda pages: (asked.append([page_entry.title for page_entry in pages]), usual(pages))[1]
+        )
         for view in ("overview", "campaign", "verdicts"):
             assert_calm(page("--study", file, "--exports", finished, view=view))
     assert {*map(tuple, asked)} == {("Overview", "Verdicts", "What raters see", "Campaign", "Errors and texts")}
@@ -595,9 +597,9 @@ def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> N
 def test_search_finds_texts_and_marks_what_differs(page: Open, finished: Path) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="texts", q="TRAIN TICKET")
     assert_calm(shown)
-    found = table_with(shown, "output")
-    assert found["text"].str.contains("train ticket").any()
-    assert (found["text"] + found["output"]).str.lower().str.contains("train ticket").all()
+    table = table_with(shown, "output")
+    assert table["text"].str.contains("train ticket").any()
+    assert (table["text"] + table["output"]).str.lower().str.contains("train ticket").all()
     shown.text_input(key="q").set_value("no such words anywhere").run()
     assert "Nothing is found." in texts(shown)
     shown.selectbox(key="in").set_value("original").run()
@@ -659,28 +661,28 @@ def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, stud
     shown = page("--study", DEMO, "--exports", exports, view="drift")
     assert_calm(shown)
     assert len(panels(shown)) == 1
-    said = " ".join(panels(shown)[0]["title"]["subtitle"])
-    assert said == "no ρ: rho needs at least 3 pairs, there are 2 n = 2 pairs simulated ratings"
+    words = " ".join(panels(shown)[0]["title"]["subtitle"])
+    assert words == "no ρ: rho needs at least 3 pairs, there are 2 n = 2 pairs simulated ratings"
 
 
 def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     write_kept_table(study, "ratings.parquet", ratings.head(0), Rating)
     write_json(study.folder / "verdicts.json", list[Verdict]())
-    for view, said in (("drift", "No pair has both a rating that counts and a drift."), ("verdicts", "no verdicts")):
+    for view, line in (("drift", "No pair has both a rating that counts and a drift."), ("verdicts", "no verdicts")):
         shown = page("--study", DEMO, "--exports", exports, view=view)
         assert_calm(shown)
-        assert said in captions(shown)
+        assert line in captions(shown)
         assert len(shown.header) == 0
 
 
 def test_no_scores_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
     scores = read_frame(study.folder / "scores.parquet", Score, "")
     write_table(study.folder / "scores.parquet", scores.head(0), Score)
-    for view, said in (("robustness", "No model has a score."), ("rankings", "there is none"), ("verdicts", "")):
+    for view, line in (("robustness", "No model has a score."), ("rankings", "there is none"), ("verdicts", "")):
         shown = page("--study", DEMO, "--exports", exports, view=view)
         assert_calm(shown)
-        assert said in captions(shown)
+        assert line in captions(shown)
         assert "Scores times 100" not in captions(shown)
 
 
@@ -710,6 +712,6 @@ def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
     others = page(*where, "--names", "--data", home.path, view="campaign")
     assert "Marguerite" not in "".join(frame.value.to_string() for frame in others.dataframe) + texts(others)
     unnamed = page(*where, "--data", home.path, view="people")  # no such page: the first one
-    assert "Names stand here" not in captions(unnamed) and "Overview" in [one.value for one in unnamed.title]
+    assert "Names stand here" not in captions(unnamed) and "Overview" in [title.value for title in unnamed.title]
     address[0] = "0.0.0.0"  # noqa: S104 (told apart, not bound)
     assert "open to others" in texts(page(*where, "--names", "--data", home.path, view="people"))

@@ -25,10 +25,10 @@ def made_rows() -> list[dict[str, object]]:
         for name, axis in (("original", "original"), ("paraphrasing", "lexical_stylistic")):
             found = abstention(rng.random(40), rng.random(40))
             row: dict[str, object] = {"oracle": found.oracle, "oracle_original": found.oracle}
-            for one in CONFIDENCES:
-                row |= {f"nauc_{one}": found.nauc, f"nauc_original_{one}": found.nauc}
-                row |= {f"{kind}_{one}": found.curve for kind in ("curve", "curve_original", "kept")}
-                row |= {f"threshold_{one}": found.thresholds, f"answered_{one}": SHARES}
+            for confidence in CONFIDENCES:
+                row |= {f"nauc_{confidence}": found.nauc, f"nauc_original_{confidence}": found.nauc}
+                row |= {f"{kind}_{confidence}": found.curve for kind in ("curve", "curve_original", "kept")}
+                row |= {f"threshold_{confidence}": found.thresholds, f"answered_{confidence}": SHARES}
             row |= {"model": model, "dataset": "find", "task_type": "retrieval", "transformation": name, "axis": axis}
             row |= {"seed": 1337 if axis != name else 0, "status": "evaluated", "unit_id": "", "reason": ""}
             rows.append(row | {"metric": "ndcg_at_10", "n": 40})
@@ -40,8 +40,8 @@ def filled(exports: Path, tmp_path: Path) -> tuple[Path, Path]:
     """A study that asked for abstention, with a selection and checks in its folder; its file and its exports."""
     data = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
     data["evaluation"]["abstention"] = True
-    for one in data["datasets"]:
-        one["path"] = str(DEMO.parent / one["path"])
+    for dataset in data["datasets"]:
+        dataset["path"] = str(DEMO.parent / dataset["path"])
     data["generator"]["path"] = str(DEMO.parent / data["generator"]["path"])
     file = tmp_path / "asking.yaml"
     file.write_text(yaml.safe_dump(data), encoding="utf-8")
@@ -51,8 +51,8 @@ def filled(exports: Path, tmp_path: Path) -> tuple[Path, Path]:
     curve = [(way, n, 0.9, n / 9, n / 10, n / 8) for way in ("agreement", "random") for n in (3, 5, 8)]
     columns = ["method", "tasks", "rho", "tau", "tau_low", "tau_high"]
     pd.DataFrame(curve, columns=columns).to_csv(folder / "selection" / "curve.csv", index=False)
-    said = {"answer": "3 of 8 tasks do, <b>so</b> it says.", "models": {"held_out": 7}}
-    (folder / "selection" / "selection.json").write_text(json.dumps(said), encoding="utf-8")
+    summary = {"answer": "3 of 8 tasks do, <b>so</b> it says.", "models": {"held_out": 7}}
+    (folder / "selection" / "selection.json").write_text(json.dumps(summary), encoding="utf-8")
     (folder / "quality").mkdir()
     checks = [
         ("a", "duplicates", "pass", 0.0, "at most 1%", "", ""),
@@ -83,7 +83,7 @@ def test_sections_that_have_data_are_there(page: Open, filled: tuple[Path, Path]
         (exports / "demo" / name).write_text(content, encoding="utf-8")
     damaged = page("--study", file, "--exports", exports, view="benchmark")
     assert_calm(damaged)
-    assert boxes(damaged, "cannot be shown") == 2 and "Task quality" not in [one.value for one in damaged.header]
+    assert boxes(damaged, "cannot be shown") == 2 and "Task quality" not in [header.value for header in damaged.header]
 
 
 def test_what_was_not_made_is_left_out(page: Open, finished: Path) -> None:

@@ -85,6 +85,6 @@ def test_errors_have_a_cell_for_each_type_and_a_dash_for_none() -> None:
 def test_counts_have_ticks_at_whole_numbers_alone(most: int) -> None:
     raters = pd.DataFrame({"rater_id": ["a", "b"], "simulated": [True, False], "answers": [1, most]})
     letters = re.findall(r">([^<>]+)</text>", svg(charts.rater_bars(raters, "answers", "Answers")))
-    ticks = [one for one in letters if one not in ("a", "b", "Answers")]
+    ticks = [tick for tick in letters if tick not in ("a", "b", "Answers")]
     assert ticks[0] == "0" and int(ticks[-1]) == most and len(ticks) > 1
-    assert all(one.isdecimal() for one in ticks)
+    assert all(tick.isdecimal() for tick in ticks)

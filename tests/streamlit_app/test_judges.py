@@ -48,7 +48,9 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     assert decided.loc["Expansion", "People + judges"] == "refused"
     assert decided.loc["Expansion", "Rests on"].startswith("people alone: quality, fluency: 24 pairs are rated")
     assert "people + judges: 48 rated, 48 judged, worth" in decided.loc["Translation", "Rests on"]
-    assert list(decided["People"]) == [one.split()[-1] for one in table_with(shown, "Decision", "Raters")["Decision"]]
+    assert list(decided["People"]) == [
+        decision.split()[-1] for decision in table_with(shown, "Decision", "Raters")["Decision"]
+    ]
     assert len(table_with(shown, "Judge", "Slope [95%]")) == 2 * 2  # judges and questions
     assert table_with(shown, "Model", "Self-preference")["Self-preference"].tolist() == [0.49]
     assert {"Gap [95%]", "AC2"} <= set(table_with(shown, "Judge", "Spearman"))
@@ -56,9 +58,11 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     (row,) = table_with(shown, "Adjudicator", "Decided").to_dict("records")
     assert (row["Decided"], row["Judges' score in sight"], row["Rated it too"]) == ("4", 2, "no")
     assert "no rating, and nothing counts it" in captions(shown)
-    said = table_with(shown, "Judge", "Score")  # in the dialog of the pair
+    judgements = table_with(shown, "Judge", "Score")  # in the dialog of the pair
     judged = read_judgements(study).query("pair_id == @pair_id")
-    assert sorted(said["Score"].dropna()) == sorted(judged["score"].dropna()) and len(said) == len(judged) == 4
+    assert (
+        sorted(judgements["Score"].dropna()) == sorted(judged["score"].dropna()) and len(judgements) == len(judged) == 4
+    )
     assert "which decides nothing" in captions(shown)
 
     # The ratings to read are those far from a judge, the farthest first.
@@ -74,4 +78,4 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     (study.judgements / "numbers.parquet").write_bytes(b"PAR1")
     damaged = page("--study", DEMO, "--exports", study.folder.parent, view="verdicts")
     assert_calm(damaged)
-    assert "numbers.parquet" in texts(damaged) and "Another threshold" in [one.value for one in damaged.header]
+    assert "numbers.parquet" in texts(damaged) and "Another threshold" in [header.value for header in damaged.header]

@@ -90,8 +90,8 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     whole = drift_by_quality(pairs, read_all_ratings(study), read_drift(study), per_pair=study.raters.per_pair)
     reported = drift_correlations(whole, study.sample.seed)
     for model in MODELS:
-        own = reported[reported["model"] == model].reset_index(drop=True)
-        pd.testing.assert_frame_equal(scores.against_ratings(study, "quality", model)[1], own)
+        of_model = reported[reported["model"] == model].reset_index(drop=True)
+        pd.testing.assert_frame_equal(scores.against_ratings(study, "quality", model)[1], of_model)
 
 
 def test_several_languages_of_a_transformation_are_counted(study: Study) -> None:
@@ -112,10 +112,10 @@ def turn(verdicts: list[Verdict], decision: str) -> pd.DataFrame:
 
 def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
     units = campaign.units(study)
-    found, more = search.find(study, "TRAIN", "", units)
-    assert len(found) and not more
-    own, _ = search.find(study, "train", "expansion", units)
-    assert set(own["transformation"]) == {"expansion"}
+    hits, more = search.find(study, "TRAIN", "", units)
+    assert len(hits) and not more
+    expansions, _ = search.find(study, "train", "expansion", units)
+    assert set(expansions["transformation"]) == {"expansion"}
     assert search.find(study, "t.*n", "", units)[0].empty
     everything, more = search.find(study, "e", "", units)
     assert len(everything) == search.SHOWN and more
@@ -140,13 +140,13 @@ def test_the_first_page_waits_for_no_others_modules() -> None:
 
 def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that pages name repeat the pages' arguments, and no other command has a port."""
-    asked: list[list[str]] = []
-    monkeypatch.setattr(starting.streamlit_cli, "main", lambda words, **_: asked.append(words))
+    calls: list[list[str]] = []
+    monkeypatch.setattr(starting.streamlit_cli, "main", lambda words, **_: calls.append(words))
     for port in ([], ["--port", "8599"]):
         monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", str(DEMO), *port, "--exports", "e"])
         starting.main()
     plain = ["--runner.magicEnabled", "false", "--", "--study", str(DEMO), "--exports", "e"]
-    assert [words[2:] for words in asked] == [plain, ["--server.port", "8599", *plain]]
+    assert [words[2:] for words in calls] == [plain, ["--server.port", "8599", *plain]]
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "eighty"])

@@ -17,11 +17,11 @@ from tests.streamlit_app.conftest import DEMO, Open
 @pytest.fixture
 def imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What is imported, which nothing really is."""
-    asked: list[str] = []
-    monkeypatch.setattr(warm, "import_module", asked.append)
+    modules: list[str] = []
+    monkeypatch.setattr(warm, "import_module", modules.append)
     monkeypatch.setattr(warm, "SECONDS", 0)
     warm.import_soon.cache_clear()
-    yield asked
+    yield modules
     warm.import_soon.cache_clear()
 
 
@@ -45,15 +45,15 @@ def test_one_thread_imports_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         assert go_on.wait(60)
 
     monkeypatch.setattr(warm, "import_module", slow)
-    one, other = Thread(target=warm.import_all), Thread(target=warm.import_all)
-    one.start()
+    thread, second = Thread(target=warm.import_all), Thread(target=warm.import_all)
+    thread.start()
     assert first.wait(60)
-    other.start()
-    other.join(0.05)  # would be inside by then, but for the lock
+    second.start()
+    second.join(0.05)  # would be inside by then, but for the lock
     assert inside == [warm.MODULES[0]]
     go_on.set()
-    one.join()
-    other.join()
+    thread.join()
+    second.join()
     assert inside == 2 * list(warm.MODULES)
 
 
@@ -71,19 +71,19 @@ def test_garbage_is_collected_again_once_all_is_imported() -> None:
 def test_an_extra_that_is_missing_is_left_to_the_page_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "MODULES", ("plumbline_has_no_such_module",))
     warm.import_all()
-    other = Thread(target=warm.import_all)  # which is not kept waiting for ever
-    other.start()
-    other.join(60)
-    assert not other.is_alive()
+    waiting = Thread(target=warm.import_all)  # which is not kept waiting for ever
+    waiting.start()
+    waiting.join(60)
+    assert not waiting.is_alive()
 
 
 def test_the_first_page_is_read_ahead_once_the_server_stands(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stands, asked = iter([False, True]), list[str]()
+    stands, calls = iter([False, True]), list[str]()
     monkeypatch.setattr(warm.runtime, "exists", lambda: next(stands))
     for name in ("simulated", "status", "amendments", "looks"):
-        monkeypatch.setattr(overview, name, lambda study, name=name: asked.append(f"{name} {study.name}"))
+        monkeypatch.setattr(overview, name, lambda study, name=name: calls.append(f"{name} {study.name}"))
     warm.read_ahead(str(DEMO), str(finished)).join()
-    assert asked == ["simulated demo", "status demo", "amendments demo", "looks demo"]
+    assert calls == ["simulated demo", "status demo", "amendments demo", "looks demo"]
 
 
 def test_what_cannot_be_read_ahead_is_left_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

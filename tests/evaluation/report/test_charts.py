@@ -43,9 +43,9 @@ def scores() -> pd.DataFrame:
 
 def test_figure_4_has_original_axes_and_total_of_each_model(scores: pd.DataFrame) -> None:
     chart = charts.axis_shifts(axis_table(scores))
-    found = {row["series"]: row["score"] for row in rows_of(chart) if row["model"] == "Tiny-4B"}
+    scores_by_series = {row["series"]: row["score"] for row in rows_of(chart) if row["model"] == "Tiny-4B"}
     total = (40 + 50 + 53.5) / 3
-    assert found == pytest.approx(
+    assert scores_by_series == pytest.approx(
         {"Original": 50, "Lexical/Stylistic": 40, "Length": 50, "Language": 53.5, "HTEB total": total}
     )
     assert "Tiny-0.5B" in words_of(chart) and "HTEB total" in words_of(chart)
@@ -79,9 +79,9 @@ def test_figure_7_greys_what_is_not_significant(scores: pd.DataFrame) -> None:
     assert series == dict.fromkeys(("paraphrasing", "expansion", "translation"), "Not significant")
     assert "Expansion (no p, |Δ| 0.00)" in words_of(chart)
     assert "Translation (p = .062, |Δ| 3.50)" in words_of(chart)
-    kept = charts.shift_intervals(table.assign(p_holm=0.0004))
-    assert {row["series"] for row in rows_of(kept)} == {"Lexical/Stylistic", "Length", "Language"}
-    colours = kept.to_dict()["layer"][1]["encoding"]["color"]["scale"]
+    significant = charts.shift_intervals(table.assign(p_holm=0.0004))
+    assert {row["series"] for row in rows_of(significant)} == {"Lexical/Stylistic", "Length", "Language"}
+    colours = significant.to_dict()["layer"][1]["encoding"]["color"]["scale"]
     assert dict(zip(colours["domain"], colours["range"], strict=True))["Not significant"] == NEUTRAL
 
 

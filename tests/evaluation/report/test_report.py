@@ -48,10 +48,10 @@ def write_scores(study: Study, models: Sequence[str] = ("one", "two"), **refused
     """Scores of six data sets and two seeds; summarisation was rejected, and five outputs of d1 failed."""
     rng = np.random.default_rng(0)
     rows = []
-    for place, model in enumerate(models):
+    for position, model in enumerate(models):
         for k in range(6):
             where = {"model": model, "dataset": f"d{k}", "task_type": "sts" if k < 3 else "retrieval"}
-            original = 0.6 + 0.1 * place + 0.01 * k
+            original = 0.6 + 0.1 * position + 0.01 * k
             rows.append(score_row(transformation="original", score=original, **where))
             for number, name in enumerate(NAMES, 1):
                 for seed in (1, 2):
@@ -77,13 +77,15 @@ def write_ratings(study: Study, pairs: Sequence[Pair], simulated: bool) -> None:
             language=pair.language,
             rater_id=rater,
             question=question,
-            value=4 + place % 2 if question == "fluency" else (1 if pair.transformation == REJECTED else 3) + place % 3,
+            value=4 + number % 2
+            if question == "fluency"
+            else (1 if pair.transformation == REJECTED else 3) + number % 3,
             status="submitted",
             submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
             source="argilla",
             simulated=simulated,
         )
-        for place, pair in enumerate(pairs)
+        for number, pair in enumerate(pairs)
         for question in ("quality", "fluency")
         for rater in ("r1", "r2")
     ]
@@ -97,9 +99,9 @@ def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> St
     write_ratings(study, pairs, simulated)
     write_scores(study)
     moved = [
-        DriftRecord(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=0.01 * (place % 7))
+        DriftRecord(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=0.01 * (number % 7))
         for model in ("one", "two")
-        for place, pair in enumerate(pairs)
+        for number, pair in enumerate(pairs)
     ]
     write_table(study.folder / "drift.parquet", moved, DriftRecord)
     write_beside(study)
@@ -117,11 +119,11 @@ def write_beside(study: Study) -> None:
                     continue
                 where = {"model": model, "dataset": "d0", "task_type": "sts", "transformation": name, "seed": seed}
                 where |= {"axis": TRANSFORMATIONS[name].axis, "status": "evaluated", "unit_id": ""}
-                there = (name, seed) == ("paraphrasing", 1)
-                own = {"original": 0.7, "score": 0.65, "n": 21, "n_pairs": 42, "reason": ""}
+                hole = (name, seed) == ("paraphrasing", 1)
+                item_row = {"original": 0.7, "score": 0.65, "n": 21, "n_pairs": 42, "reason": ""}
                 few = {"original": None, "score": None, "n": 3, "n_pairs": 8, "reason": "3 items, too few"}
                 metric = {"metric": "cosine_spearman"}
-                accepted.append(AcceptedScore.model_validate({**where, **metric, **(own if there else few)}))
+                accepted.append(AcceptedScore.model_validate({**where, **metric, **(item_row if hole else few)}))
                 numbers = dict(zip(QUANTILES, (0.01, 0.05, 0.1, 0.15, 0.3), strict=True))
                 moved.append(TextDrift.model_validate({**where, **numbers, "n": 24, "mean": 0.12}))
     write_table(study.folder / "accepted_scores.parquet", accepted, AcceptedScore)
@@ -130,22 +132,24 @@ def write_beside(study: Study) -> None:
 
 def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
     decided = {REJECTED: "rejected", **decisions}
-    found = {"ratings_sha256": file_hash(study.folder / "ratings.parquet"), "simulated": simulated}
+    basis = {"ratings_sha256": file_hash(study.folder / "ratings.parquet"), "simulated": simulated}
     design, none = (
         Design.of(study, load_rubric(study)),
         dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), ""),
     )
     counting = counting_ratings(read_all_ratings(study), study.raters.per_pair)
-    made = {one.transformation: one for one in annotation_verdicts(read_pairs(study), counting, design, none, 1)}
+    by_name = {
+        verdict.transformation: verdict for verdict in annotation_verdicts(read_pairs(study), counting, design, none, 1)
+    }
     return [
         verdict(
             study,
             name,
             decision=decided.get(name, "accepted"),
             reasons=(WHY,) if name in decided else (),
-            questions=made[name].questions,
-            n_pairs=made[name].n_pairs,
-            **found,
+            questions=by_name[name].questions,
+            n_pairs=by_name[name].n_pairs,
+            **basis,
         )
         for name in study.transformations
     ]
@@ -330,11 +334,11 @@ def test_scores_of_two_protocols_are_not_compared(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
-    one = write_records(first)
+    study = write_records(first)
     models = [{"name": "one", "revision": "1"}]
-    other = write_records(second, name="other", evaluation={"models": models, "protocol": "mteb"})
+    second_study = write_records(second, name="other", evaluation={"models": models, "protocol": "mteb"})
     with pytest.raises(StudyError, match="scores of two protocols cannot be compared"):
-        write_report(one, compared=other)
+        write_report(study, compared=second_study)
 
 
 def test_without_scores_it_says_what_to_run(study: Study) -> None:
@@ -403,14 +407,17 @@ def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
     for folder in (first, second):
         folder.mkdir()
     generator = {"kind": "recorded", "model": "qwen", "path": "outputs.jsonl"}
-    one, other = write_records(first, simulated=False), write_records(second, name="other", generator=generator)
-    changed = write_scores(other)
+    first_study, second_study = (
+        write_records(first, simulated=False),
+        write_records(second, name="other", generator=generator),
+    )
+    changed = write_scores(second_study)
     changed.loc[changed["transformation"] == "translation", "score"] += 0.1
     refused = {"status": "included_rejected", "reason": "no verdict for paraphrasing in English: have a sample rated"}
     changed.loc[changed["transformation"] == "paraphrasing", list(refused)] = list(refused.values())
-    write_table(other.folder / "scores.parquet", changed, Score)
-    write_json(other.folder / "verdicts.json", verdicts(other, True)[1:])
-    tables = write_report(one, compared=other).parent / "tables"
+    write_table(second_study.folder / "scores.parquet", changed, Score)
+    write_json(second_study.folder / "verdicts.json", verdicts(second_study, True)[1:])
+    tables = write_report(first_study, compared=second_study).parent / "tables"
     frame = pd.read_csv(tables / "generators.csv").set_index("name")
     assert frame["change"].to_dict() == pytest.approx(
         {"lexical_stylistic": 0, "paraphrasing": 0, "length": 0, "expansion": 0}
@@ -422,9 +429,9 @@ def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
     assert "Summarisation, left out" in words and "qwen: Paraphrasing, included rejected: no verdict" in words
     assert "qwen: SIMULATED RATINGS" in words
     assert not (tables / "lengths.md").exists()  # there are no texts to count
-    write_json(other.folder / "verdicts.json", verdicts(other, True, expansion="rejected")[1:])
+    write_json(second_study.folder / "verdicts.json", verdicts(second_study, True, expansion="rejected")[1:])
     with pytest.raises(DataError, match=r"expansion \(en\) was accepted .* is rejected now"):
-        write_report(one, compared=other)
+        write_report(first_study, compared=second_study)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -438,8 +445,8 @@ def test_a_report_leaves_what_is_not_its_own(reported: Study, tmp_path: Path) ->
         (study.folder / name).unlink()
     write_report(study)
     assert (tables / "mine.csv").read_text(encoding="utf-8") == "mine" and (tables.parent / "paper.tex").exists()
-    left = {path.stem for path in tables.iterdir()}
-    assert left == TABLES - {"accepted_pairs", "text_drift"} | {"mine"}
+    stems = {path.stem for path in tables.iterdir()}
+    assert stems == TABLES - {"accepted_pairs", "text_drift"} | {"mine"}
     assert not list((tables.parent / "figures").iterdir())
 
 
@@ -463,12 +470,12 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
         folder.mkdir()
     study = write_records(folders[0], simulated=False)
     exports = str(study.folder.parent)
-    other = load_study(write_records(folders[1], name="other", prompts="pteb_variation_1").file, exports)
-    (folders[1] / "exports" / "other").rename(other.folder)
-    changed = write_scores(other)
+    second_study = load_study(write_records(folders[1], name="other", prompts="pteb_variation_1").file, exports)
+    (folders[1] / "exports" / "other").rename(second_study.folder)
+    changed = write_scores(second_study)
     changed.loc[changed["transformation"] == "translation", "score"] -= 0.1
-    write_table(other.folder / "scores.parquet", changed, Score)
-    arguments = ["report", "--study", str(study.file), "--exports", exports, "--prompts", str(other.file)]
+    write_table(second_study.folder / "scores.parquet", changed, Score)
+    arguments = ["report", "--study", str(study.file), "--exports", exports, "--prompts", str(second_study.file)]
     monkeypatch.setattr(sys, "argv", arguments)
     assert __main__.main() == 0
     assert f"-> {study.folder / FOLDER / 'index.html'}" in capsys.readouterr().out
@@ -480,8 +487,8 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
     assert changes.to_dict() == pytest.approx({"paraphrasing": 0, "expansion": 0, "translation": -10}, abs=1e-9)
     words = file.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
     assert "pteb_variation_1: SIMULATED RATINGS" in words and "no judge was asked alike" in words
-    qwen = other.model_copy(update={"generator": other.generator.model_copy(update={"model": "qwen"})})
-    plain, beside = (StudyEvaluation(one, (), changed, ()) for one in (study, qwen))
+    qwen = second_study.model_copy(update={"generator": second_study.generator.model_copy(update={"model": "qwen"})})
+    plain, beside = (StudyEvaluation(beside_study, (), changed, ()) for beside_study in (study, qwen))
     with pytest.raises(StudyError, match="--prompts: .* has another generator than .*; name studies alike but for"):
         other_prompts(plain, [beside])
     monkeypatch.setattr(sys, "argv", [*arguments, str(study.file)])

@@ -38,20 +38,20 @@ def test_decisions_have_a_row_a_scope_and_the_studys_threshold() -> None:
 
 def test_lines_of_scores_break_where_nothing_is_known() -> None:
     numbers = {"original": 0.8, "lexical_stylistic": 0.7, "length": 0.6, "language": 0.5, "hteb_total": 0.6}
-    known = [{"threshold": at, "model": "m", **numbers} for at in (1.0, 1.25, 2.0, 2.25)]
+    rows = [{"threshold": at, "model": "m", **numbers} for at in (1.0, 1.25, 2.0, 2.25)]
     lost = {"threshold": 1.5, "model": "m", **numbers, "length": np.nan, "hteb_total": np.nan}
-    table = pd.DataFrame([*known, lost]).sort_values("threshold")
+    table = pd.DataFrame([*rows, lost]).sort_values("threshold")
     chart = charts.threshold_scores(table, 3.0)
-    there = [row for row in rows_of(chart) if row["series"] == "HTEB total"]
-    assert [row["score"] for row in there] == [60.0, 60.0, None, 60.0, 60.0]
+    totals = [row for row in rows_of(chart) if row["series"] == "HTEB total"]
+    assert [row["score"] for row in totals] == [60.0, 60.0, None, 60.0, 60.0]
     assert "HTEB total" in words_of(chart)
 
 
 def test_totals_have_their_intervals_times_100() -> None:
     rows = [{"model": "m", "name": name, "value": 0.6, "low": 0.55, "high": 0.62} for name in ("length", "hteb_total")]
     rows.append({"model": "n", "name": "hteb_total", "value": np.nan, "low": np.nan, "high": np.nan})
-    found = rows_of(charts.total_intervals(pd.DataFrame(rows)))
-    assert [(row["model"], round(row["low"], 9), round(row["high"], 9)) for row in found] == [("m", 55.0, 62.0)]
+    intervals = rows_of(charts.total_intervals(pd.DataFrame(rows)))
+    assert [(row["model"], round(row["low"], 9), round(row["high"], 9)) for row in intervals] == [("m", 55.0, 62.0)]
 
 
 def test_figure_9_has_points_and_a_mean_for_each_setting() -> None:
