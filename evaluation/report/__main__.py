@@ -60,19 +60,15 @@ def main() -> int:
     prompts = [load_study(file, options.exports) for file in options.prompts]
     if compared and compared.folder == study.folder:
         raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
-    folders = [named_study.folder for named_study in (study, *prompts)]
-    if twice := [
-        named_study for position, named_study in enumerate(prompts, 1) if named_study.folder in folders[:position]
-    ]:
+    folders = [named.folder for named in (study, *prompts)]
+    if twice := [named for position, named in enumerate(prompts, 1) if named.folder in folders[:position]]:
         raise StudyError(f"--prompts: {twice[0].file} is named twice; name each study once, and not {study.file}")
     pair = tuple(options.translation) if options.translation else None
     if options.multilingual and not pair:
         raise StudyError("--multilingual goes with --translation: name the data set and its translation, too")
     if pair and pair[0] == pair[1]:
         raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
-    inputs = [
-        named_study.folder / name for named_study in (study, compared, *prompts) if named_study for name in _INPUTS
-    ]
+    inputs = [named.folder / name for named in (study, compared, *prompts) if named for name in _INPUTS]
     with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
         page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared, prompts)
     print(f"{study.name}: tables and figures -> {page}")
