@@ -63,7 +63,7 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
     `published` is whether raters may have seen it.
     """
     groups = ahead_of_sample(study, pairs)
-    for line in [size_line(study, groups), *never_lines(study, groups, asked=published)]:
+    for line in [size_line(study, groups), *never_lines(study, groups, offered=published)]:
         print(f"  {line}")
 
 

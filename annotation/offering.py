@@ -56,9 +56,9 @@ def offered(study: Study) -> str:
 
     Studies of earlier versions have no `offered.json`: there the manifest, the ledger and ratings tell.
     """
-    for one in read_offered(study):
-        if not one.to.startswith(_SANDBOX):
-            return f"offered to raters ({one.to}, {one.at:%Y-%m-%d})"
+    for offering in read_offered(study):
+        if not offering.to.startswith(_SANDBOX):
+            return f"offered to raters ({offering.to}, {offering.at:%Y-%m-%d})"
     if "publish" in read_manifest(study).get("stages", {}):
         return "published"
     live = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == "live"]
@@ -78,9 +78,9 @@ def refuse_other_offering(study: Study, to: str, rubric: Rubric) -> None:
     `to` is `argilla`, or mode and platform of a crowd.
     """
     refuse_other_sample(study)
-    for one in {one.to: one for one in read_offered(study)}.values():
-        if one.rubric_hash != rubric.identity() and not one.to.startswith(_SANDBOX):
-            _refuse_other_words(study, one, to, rubric)
+    for offering in {offering.to: offering for offering in read_offered(study)}.values():
+        if offering.rubric_hash != rubric.identity() and not offering.to.startswith(_SANDBOX):
+            _refuse_other_words(study, offering, to, rubric)
 
 
 def begin_offering(study: Study, to: str, rubric: Rubric) -> None:
@@ -89,23 +89,23 @@ def begin_offering(study: Study, to: str, rubric: Rubric) -> None:
     Raises as `refuse_other_offering`.
     """
     refuse_other_offering(study, to, rubric)
-    there, now = read_offered(study), _offering(study, to, rubric)
-    latest = {one.to: one for one in there}
+    offerings, now = read_offered(study), _offering(study, to, rubric)
+    latest = {offering.to: offering for offering in offerings}
     if to not in latest or latest[to].model_copy(update={"at": now.at}) != now:
-        write_kept(study, FILE, [*there, now])
+        write_kept(study, FILE, [*offerings, now])
 
 
 def words_changed(study: Study, to: str, rubric: Rubric) -> bool:
     """Whether what was offered there last shows other words than the rubric has."""
-    return any(one.rubric_hash != rubric.identity() for one in read_offered(study) if one.to == to)
+    return any(offering.rubric_hash != rubric.identity() for offering in read_offered(study) if offering.to == to)
 
 
-def _refuse_other_words(study: Study, one: Offering, to: str, rubric: Rubric) -> None:
+def _refuse_other_words(study: Study, offering: Offering, to: str, rubric: Rubric) -> None:
     line = f"{study.file}: the rubric {rubric.name!r} has changed, and"
-    if one.to != ARGILLA:
+    if offering.to != ARGILLA:
         raise StudyError(
-            f"{line} the batches on {one.to} show the words of their launch ({one.at:%Y-%m-%d}); undo the change, or"
-            " give the new study another name"
+            f"{line} the batches on {offering.to} show the words of their launch ({offering.at:%Y-%m-%d}); undo the"
+            " change, or give the new study another name"
         )
     if to != ARGILLA and not to.startswith(_SANDBOX):
         raise StudyError(
@@ -120,7 +120,10 @@ def refuse_other_sample(study: Study, *, cut_off: bool = False) -> None:
     What extensions have made of that one since is the sample. One that was cut off must be finished before anything
     else, so it is refused, unless `cut_off` says that this is about to be done.
     """
-    real, waves = [one for one in read_offered(study) if not one.to.startswith(_SANDBOX)], read_waves(study)
+    real, waves = (
+        [offering for offering in read_offered(study) if not offering.to.startswith(_SANDBOX)],
+        read_waves(study),
+    )
     for name in ("pairs", "controls") if real else ():
         was, now = getattr(real[-1], f"{name}_sha256"), _hash(study.folder / f"{name}.parquet")
         if was != now and now not in _grown(was, waves, name):
@@ -137,11 +140,11 @@ def refuse_other_sample(study: Study, *, cut_off: bool = False) -> None:
 
 def _grown(was: str, waves: Sequence[Wave], name: str) -> set[str]:
     """The hashes that a file has had since it was offered, by the notes of its extensions."""
-    found = {was}
+    hashes = {was}
     for wave in waves:
-        if getattr(wave, f"{name}_before") in found:
-            found.add(getattr(wave, f"{name}_sha256"))
-    return found
+        if getattr(wave, f"{name}_before") in hashes:
+            hashes.add(getattr(wave, f"{name}_sha256"))
+    return hashes
 
 
 def is_complete(study: Study, wave: Wave) -> bool:

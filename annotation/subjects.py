@@ -282,7 +282,7 @@ def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
     for chosen in prepared.drawn.items:
         records = [item.pair(kind) for item in _items(prepared.task, chosen)]
         pairs += records
-        of_task, several = chosen.one, apart(prepared.task)
+        of_task, several = chosen.scored, apart(prepared.task)
         by_name = dict(zip(chosen.shown, records, strict=True)) if several else {}
         items.append(
             HumanItem(
@@ -301,14 +301,14 @@ def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
 
 
 def _texts(chosen: DrawnItem) -> Iterator[str]:
-    for value in chosen.one.fields.values():
+    for value in chosen.scored.fields.values():
         yield from [value] if isinstance(value, str) else value
-    yield from (chosen.one.candidates[name] for name in chosen.candidates)
+    yield from (chosen.scored.candidates[name] for name in chosen.candidates)
 
 
 def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
     """What stands in a record each: the item with all its candidates, or with one of them."""
-    item = chosen.one
+    item = chosen.scored
     texts = [item.candidates[name] for name in chosen.shown]
     beside: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]
     if apart(task):

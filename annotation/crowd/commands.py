@@ -109,7 +109,7 @@ def _plan(options: argparse.Namespace) -> int:
     print(summary.plan_text(study, platform, mode, options.pilot))
     groups = ahead_of_sample(study, read_pairs(study))
     print(summary.marked(f"[{mode} {platform}]", size_line(study, groups)))
-    for line in [*never_lines(study, groups, asked=False), *lacking(study, platform, mode)]:
+    for line in [*never_lines(study, groups, offered=False), *lacking(study, platform, mode)]:
         print(f"{summary.marked(f'[{mode} {platform}]', f'before launching: {line}')}")
     return 0
 
@@ -120,7 +120,7 @@ def _launch(options: argparse.Namespace) -> int:
         refuse_other_prompts(study, list(campaign.pairs.values()))
         groups = ahead_of_sample(study, read_pairs(study))
         if groups and all(group.lacks(study.acceptance) for group in groups):
-            raise StudyError(never_lines(study, groups, asked=False)[0])
+            raise StudyError(never_lines(study, groups, offered=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
         fix_rules(study)
         rubric, where = asked_rubric(study), where_of(campaign)

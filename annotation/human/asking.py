@@ -31,7 +31,7 @@ class TaskQuestion:
     name: str
     kind: Kind
     labels: tuple[str, ...]  #: what can be chosen, in order
-    place: int = 0  #: the candidate that it is about, by its place among those shown; 0 for none
+    position: int = 0  #: the candidate that it is about, by its place among those shown; 0 for none
     required: bool = True
 
 
@@ -64,19 +64,19 @@ def apart(task: HumanTask) -> bool:
 
 def questions_of(task: HumanTask) -> list[TaskQuestion]:
     """The questions of a task, in order."""
-    own = _options(task)
+    options = _options(task)
     if task.asked == "labels":
-        return [TaskQuestion(task.task, "multi_label", own)]
+        return [TaskQuestion(task.task, "multi_label", options)]
     if task.asked == "ranked":
-        places = tuple(f"d{place}" for place in range(1, task.candidates + 1))
+        places = tuple(f"d{position}" for position in range(1, task.candidates + 1))
         return [
             TaskQuestion(task.task, "label", (YES, CANNOT_TELL)),
             TaskQuestion(f"{task.task}-order", "ranking", places, required=False),
         ]
     if task.asked in ("graded", "binary") and not apart(task):
-        names = [task.task, *(f"{task.task}-{place}" for place in range(2, task.candidates + 1))]
-        return [TaskQuestion(name, "label", own, place) for place, name in enumerate(names, 1)]
-    return [TaskQuestion(task.task, "label", own)]
+        names = [task.task, *(f"{task.task}-{position}" for position in range(2, task.candidates + 1))]
+        return [TaskQuestion(name, "label", options, position) for position, name in enumerate(names, 1)]
+    return [TaskQuestion(task.task, "label", options)]
 
 
 def _options(task: HumanTask) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def _options(task: HumanTask) -> tuple[str, ...]:
         return (*(f"c{number}" for number in range(1, clusters_shown(task) + 1)), CANNOT_TELL)
     if task.asked == "choice":
         absent = (NONE,) if task.relevant_in == "maybe_absent" else ()
-        return (*(f"d{place}" for place in range(1, task.candidates + 1)), *absent, CANNOT_TELL)
+        return (*(f"d{position}" for position in range(1, task.candidates + 1)), *absent, CANNOT_TELL)
     return (YES, NO, CANNOT_TELL)
 
 
@@ -106,56 +106,67 @@ def clusters_shown(task: HumanTask) -> int:
 def answers_of(
     task: HumanTask,
     item: HumanItem,
-    given: Mapping[str, RaterAnswers],
+    answers_by_record: Mapping[str, RaterAnswers],
     rater_id: str,
     *,
     simulated: bool,
     kind: str = "person",
 ) -> Iterator[HumanAnswer]:
-    """What one rater said of one item, by its records (`given` by pair id); nothing of what was not answered.
+    """What one rater said of one item (`answers_by_record`: by pair id); nothing of what was not answered.
 
     An order that lacks its first question's yes is an abstention; one without an order is left out.
     """
-    said: dict[str, object] = {"task": task.task, "subset": item.subset, "item": item.item, "rater_id": rater_id}
-    said |= {"rater_kind": kind, "simulated": simulated}
+    row: dict[str, object] = {"task": task.task, "subset": item.subset, "item": item.item, "rater_id": rater_id}
+    row |= {"rater_kind": kind, "simulated": simulated}
     if apart(task):
-        seconds = [given[one].seconds for one in item.records if one in given]
+        seconds = [answers_by_record[record].seconds for record in item.records if record in answers_by_record]
         total = sum(seconds) if len(seconds) == len(item.records) else math.nan
         for record in item.records:
-            if record in given:
+            if record in answers_by_record:
                 name = item.candidates[item.records.index(record)]
-                one = _one(task, given[record].answers.get(task.task, ""))
-                place = (given[record].order or (0,))[0]
-                place = place if place <= len(item.candidates) else 0
-                yield HumanAnswer.model_validate({**said, **one, "candidate": name, "place": place, "seconds": total})
+                values = _one(task, answers_by_record[record].answers.get(task.task, ""))
+                position = (answers_by_record[record].order or (0,))[0]
+                position = position if position <= len(item.candidates) else 0
+                yield HumanAnswer.model_validate(
+                    {**row, **values, "candidate": name, "place": position, "seconds": total}
+                )
         return
-    if item.pair_id not in given:
+    if item.pair_id not in answers_by_record:
         return
-    own = given[item.pair_id]
-    said |= {"seconds": own.seconds}
+    rater_answers = answers_by_record[item.pair_id]
+    row |= {"seconds": rater_answers.seconds}
     if task.asked == "ranked":
-        yield from _ranked(task, item, own, said)
+        yield from _ranked(task, item, rater_answers, row)
     elif item.shown and task.asked != "choice":
         for asking in questions_of(task)[: len(item.shown)]:
-            one = _one(task, own.answers.get(asking.name, ""))
-            name = item.shown[asking.place - 1]
-            place = own.place(asking.place, len(item.shown))
-            yield HumanAnswer.model_validate({**said, **one, "candidate": name, "place": place})
+            values = _one(task, rater_answers.answers.get(asking.name, ""))
+            name = item.shown[asking.position - 1]
+            position = rater_answers.place(asking.position, len(item.shown))
+            yield HumanAnswer.model_validate({**row, **values, "candidate": name, "place": position})
     else:
-        one = _one(task, own.answers.get(task.task, ""), item.shown)
-        chosen = {"place": own.place(int(str(one["place"])), len(item.shown))} if one.get("place") else {}
-        yield HumanAnswer.model_validate({**said, **one, **chosen})
+        values = _one(task, rater_answers.answers.get(task.task, ""), item.shown)
+        chosen = (
+            {"place": rater_answers.place(int(str(values["place"])), len(item.shown))} if values.get("place") else {}
+        )
+        yield HumanAnswer.model_validate({**row, **values, **chosen})
 
 
-def _ranked(task: HumanTask, item: HumanItem, own: RaterAnswers, said: Mapping[str, object]) -> Iterator[HumanAnswer]:
-    tells = own.answers.get(task.task) == YES
-    ranks = ranks_of(own.answers.get(f"{task.task}-order", "")) if tells else {}
-    if tells and any(f"d{place}" not in ranks for place in range(1, len(item.shown) + 1)):
+def _ranked(
+    task: HumanTask, item: HumanItem, rater_answers: RaterAnswers, row: Mapping[str, object]
+) -> Iterator[HumanAnswer]:
+    tells = rater_answers.answers.get(task.task) == YES
+    ranks = ranks_of(rater_answers.answers.get(f"{task.task}-order", "")) if tells else {}
+    if tells and any(f"d{position}" not in ranks for position in range(1, len(item.shown) + 1)):
         return
-    for place, name in enumerate(item.shown, 1):
-        value = float(len(item.shown) + 1 - ranks[f"d{place}"]) if tells else math.nan
-        one = {"candidate": name, "place": own.place(place, len(item.shown)), "value": value, "abstained": not tells}
-        yield HumanAnswer.model_validate({**said, **one})
+    for position, name in enumerate(item.shown, 1):
+        value = float(len(item.shown) + 1 - ranks[f"d{position}"]) if tells else math.nan
+        values = {
+            "candidate": name,
+            "place": rater_answers.place(position, len(item.shown)),
+            "value": value,
+            "abstained": not tells,
+        }
+        yield HumanAnswer.model_validate({**row, **values})
 
 
 def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, object]:
@@ -165,15 +176,17 @@ def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, o
         return {"abstained": True}
     if task.asked == "labels":
         return {
-            "label": json.dumps([task.labels[int(one[1:]) - 1] for one in named if one != NONE], ensure_ascii=False)
+            "label": json.dumps(
+                [task.labels[int(label[1:]) - 1] for label in named if label != NONE], ensure_ascii=False
+            )
         }
-    (one,) = named
+    (label,) = named
     if task.asked == "choice":
-        place = 0 if one == NONE else int(one[1:])
-        return {"label": shown[place - 1], "place": place} if place else {"label": ""}
+        position = 0 if label == NONE else int(label[1:])
+        return {"label": shown[position - 1], "place": position} if position else {"label": ""}
     if task.asked in ("same", "binary"):
-        return {"value": float(one == YES)}
-    number = int(one[1:])
+        return {"value": float(label == YES)}
+    number = int(label[1:])
     if task.asked in ("score", "graded"):
         return {"value": float(number)}
     return {"label": str(number) if task.asked == "cluster" else task.labels[number - 1]}
@@ -195,51 +208,53 @@ def answered(
     An item whose candidates have a record each counts with those that were answered; orders without an order do not
     count (`human.asking.answers_of`).
     """
-    by_task = {one.task: one for one in tasks}
-    found, left = list[HumanAnswer](), {one.task: Counter[str]() for one in tasks}
-    given: dict[str, dict[str, dict[str, RaterAnswers]]] = {}  # by task, rater and pair
+    by_task = {task.task: task for task in tasks}
+    collected, left_out = list[HumanAnswer](), {task.task: Counter[str]() for task in tasks}
+    answers_by_task: dict[str, dict[str, dict[str, RaterAnswers]]] = {}  # by task, rater and pair
     simulated = dict[str, bool]()
     columns = ["pair_id", "rater_id", "question", "answer", "seconds", "simulated", "order"]
     for name, frame in ratings.items():
         counting = that_count(frame)
         whole = counting if "order" in counting else counting.assign(order="")
-        raters = given.setdefault(name, {})
-        for (pair_id, rater), own in whole[columns].groupby(["pair_id", "rater_id"], sort=True, observed=True):
-            answers = dict(zip(own["question"].astype(str), own["answer"].astype(str), strict=True))
+        raters = answers_by_task.setdefault(name, {})
+        for (pair_id, rater), group in whole[columns].groupby(["pair_id", "rater_id"], sort=True, observed=True):
+            answers = dict(zip(group["question"].astype(str), group["answer"].astype(str), strict=True))
             raters.setdefault(str(rater), {})[str(pair_id)] = RaterAnswers(
-                answers, float(own["seconds"].iloc[0]), order_of(str(own["order"].iloc[0]))
+                answers, float(group["seconds"].iloc[0]), order_of(str(group["order"].iloc[0]))
             )
-            simulated[str(rater)] = bool(own["simulated"].iloc[0])
+            simulated[str(rater)] = bool(group["simulated"].iloc[0])
     for item in items:
-        for rater, records in given.get(item.task, {}).items():
+        for rater, records in answers_by_task.get(item.task, {}).items():
             rows = list(answers_of(by_task[item.task], item, records, rater, simulated=simulated[rater]))
-            there = any(one in records for one in (item.records or (item.pair_id,)))
-            if there and not rows:
-                left[item.task]["orders that rank not all candidates"] += 1
-            found += rows
-    return TaskAnswers(found, left)
+            answered_any = any(record in records for record in (item.records or (item.pair_id,)))
+            if answered_any and not rows:
+                left_out[item.task]["orders that rank not all candidates"] += 1
+            collected += rows
+    return TaskAnswers(collected, left_out)
 
 
-def order_of(kept: str) -> tuple[int, ...] | None:
+def order_of(order: str) -> tuple[int, ...] | None:
     """An order as ratings keep it (`Rating.order`)."""
-    return None if kept == UNKNOWN else tuple(map(int, kept.split()))
+    return None if order == UNKNOWN else tuple(map(int, order.split()))
 
 
-def lines_of(tasks: Sequence[HumanTask], answers: Sequence[HumanAnswer], left: Mapping[str, Counter[str]]) -> list[str]:
+def lines_of(
+    tasks: Sequence[HumanTask], answers: Sequence[HumanAnswer], left_out: Mapping[str, Counter[str]]
+) -> list[str]:
     """A line for each task: how many items, raters and answers count, how often nothing could be told, what did not."""
     lines = []
     for task in tasks:
-        own = [one for one in answers if one.task == task.task]
-        units = {(one.item, one.rater_id) for one in own}
+        of_task = [answer for answer in answers if answer.task == task.task]
+        units = {(answer.item, answer.rater_id) for answer in of_task}
         full = Counter(item for item, _ in units)
         enough = sum(number >= task.raters for number in full.values())
-        told = sum(one.abstained for one in own)
-        made = ", simulated" if any(one.simulated for one in own) else ""
+        abstentions = sum(answer.abstained for answer in of_task)
+        simulated = ", simulated" if any(answer.simulated for answer in of_task) else ""
         line = (
             f"{task.task} ({task.task_type}): {enough} of {task.n_items} items by {task.raters} raters or more,"
-            f" {len(full)} by any; {len({rater for _, rater in units})} raters{made}; cannot tell:"
-            f" {told} of {len(own)} answers"
+            f" {len(full)} by any; {len({rater for _, rater in units})} raters{simulated}; cannot tell:"
+            f" {abstentions} of {len(of_task)} answers"
         )
-        out = ", ".join(f"{reason} {number}" for reason, number in left.get(task.task, {}).items() if number)
+        out = ", ".join(f"{reason} {number}" for reason, number in left_out.get(task.task, {}).items() if number)
         lines.append(line + (f"; not counted: {out}" if out else ""))
     return lines

@@ -29,16 +29,16 @@ HIDDEN = "-1"  # the label of items whose gold is kept back
 class DrawnItem:
     """An item that was drawn, with the candidates that stand beside it, by id."""
 
-    one: ScoredItem
+    scored: ScoredItem
     candidates: tuple[str, ...] = ()  #: in the order of their ids
     shown: tuple[str, ...] = ()  #: in the order in which they are shown, which a hash decides
 
     def content(self) -> list[object]:
         """All that people and models are given of it, and its gold."""
-        one = self.one
-        texts = [[name, one.candidates[name]] for name in self.candidates]
-        gold = [list(one.labels), None if math.isnan(one.score) else one.score, sorted(one.relevant)]
-        return [one.subset, one.item, one.language, one.output_language, dict(one.fields), texts, gold]
+        scored = self.scored
+        texts = [[name, scored.candidates[name]] for name in self.candidates]
+        gold = [list(scored.labels), None if math.isnan(scored.score) else scored.score, sorted(scored.relevant)]
+        return [scored.subset, scored.item, scored.language, scored.output_language, dict(scored.fields), texts, gold]
 
 
 @dataclass
@@ -51,7 +51,7 @@ class TaskDrawing:
     longest: int = 0
 
 
-def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem], seed: int) -> TaskDrawing:
+def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed: int) -> TaskDrawing:
     """Items for people: of each pair of languages so many as the task asks for, or as there are.
 
     Raises StudyError where there are none, and for what balancing or clusters cannot be.
@@ -59,20 +59,20 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem], seed:
     drawn = TaskDrawing()
     if spec.balance == "label" and task_type not in LABELLED:
         raise StudyError(f"human.tasks: {spec.name!r}: {task_type} has no labels to balance; take `balance` out")
-    wanted = [one for one in found if _of_languages(spec, one)]
+    wanted = [item for item in items if _of_languages(spec, item)]
     if not wanted:
-        there = ", ".join(sorted({one.language for one in found})) or "none"
-        raise StudyError(f"human.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {there}")
+        languages = ", ".join(sorted({item.language for item in items})) or "none"
+        raise StudyError(f"human.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {languages}")
     _refuse_hidden(spec, task_type, wanted)
     by_languages = defaultdict[tuple[str, str], list[ScoredItem]](list)
-    for one in _usable(wanted, spec, task_type, drawn.left_out):
-        by_languages[one.language, one.output_language].append(one)
-    for own in by_languages.values():
-        rows = _one_set(own, spec, seed, drawn.left_out) if task_type == "clustering" else own
+    for item in _usable(wanted, spec, task_type, drawn.left_out):
+        by_languages[item.language, item.output_language].append(item)
+    for of_languages in by_languages.values():
+        rows = _one_set(of_languages, spec, seed, drawn.left_out) if task_type == "clustering" else of_languages
         if task_type in CHOSEN_AMONG:
             drawn.items += _searched(spec, task_type, rows, seed, drawn.left_out)
         else:
-            drawn.items += [DrawnItem(one) for one in _picked(spec, rows, seed)]
+            drawn.items += [DrawnItem(item) for item in _picked(spec, rows, seed)]
     _refuse_other_numbers(spec, drawn.items)
     if not drawn.items:
         why = "; ".join(f"{number} {reason}" for reason, number in drawn.left_out.items()) or "it has no rows"
@@ -80,41 +80,41 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem], seed:
     return drawn
 
 
-def _refuse_hidden(spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem]) -> None:
+def _refuse_hidden(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem]) -> None:
     """Raise StudyError where all gold is -1, or there is none: its owner keeps it, as of the test sets of contests."""
-    if task_type in CHOSEN_AMONG or len(found) < 2:
+    if task_type in CHOSEN_AMONG or len(items) < 2:
         return
     hidden = [
-        one.score == -1 or math.isnan(one.score) if task_type in SCORED else one.labels in ((), (HIDDEN,))
-        for one in found
+        item.score == -1 or math.isnan(item.score) if task_type in SCORED else item.labels in ((), (HIDDEN,))
+        for item in items
     ]
     if all(hidden):
         raise StudyError(
-            f"human.tasks: {spec.name!r}: none of its {len(found)} items has gold (-1, or nothing): its owner keeps"
+            f"human.tasks: {spec.name!r}: none of its {len(items)} items has gold (-1, or nothing): its owner keeps"
             " it, so that nobody can be scored; take the task out, or use a split of the data that has it"
         )
 
 
-def _of_languages(spec: HumanTaskSpec, one: ScoredItem) -> bool:
-    return not spec.languages or {one.language, one.output_language} <= set(spec.languages)
+def _of_languages(spec: HumanTaskSpec, item: ScoredItem) -> bool:
+    return not spec.languages or {item.language, item.output_language} <= set(spec.languages)
 
 
 def _usable(
-    found: Sequence[ScoredItem], spec: HumanTaskSpec, task_type: str, left_out: Counter[str]
+    items: Sequence[ScoredItem], spec: HumanTaskSpec, task_type: str, left_out: Counter[str]
 ) -> list[ScoredItem]:
     """Items with all their texts and with gold, each text once, as far as raters read it."""
     usable, seen = list[ScoredItem](), set[str]()
-    for one in found:
-        read = {name: cut(value, spec.cut) for name, value in one.fields.items()}
-        key = identity("human-item-v1", one.language, one.output_language, read)
+    for item in items:
+        read = {name: cut(value, spec.cut) for name, value in item.fields.items()}
+        key = identity("human-item-v1", item.language, item.output_language, read)
         gold = (
-            bool(one.relevant)
+            bool(item.relevant)
             if task_type in CHOSEN_AMONG
-            else not math.isnan(one.score)
+            else not math.isnan(item.score)
             if task_type in SCORED
-            else bool(one.labels) or task_type == "multilabel_classification"
+            else bool(item.labels) or task_type == "multilabel_classification"
         )
-        if not one.whole:
+        if not item.whole:
             left_out["without a text that shows"] += 1
         elif not gold:
             left_out["without gold"] += 1
@@ -122,27 +122,27 @@ def _usable(
             left_out["with the texts of another"] += 1
         else:
             seen.add(key)
-            usable.append(one)
+            usable.append(item)
     return usable
 
 
-def _one_set(found: Sequence[ScoredItem], spec: HumanTaskSpec, seed: int, left_out: Counter[str]) -> list[ScoredItem]:
+def _one_set(items: Sequence[ScoredItem], spec: HumanTaskSpec, seed: int, left_out: Counter[str]) -> list[ScoredItem]:
     """Of texts that stand in several sets to be clustered those of one: the first with enough, else the largest."""
     sets = defaultdict[str, list[ScoredItem]](list)
-    for one in found:
-        sets[one.drawn_with].append(one)
+    for item in items:
+        sets[item.drawn_with].append(item)
     order = sorted(sets, key=lambda name: _rank(seed, spec.name, "set", name))
     chosen = next((name for name in order if len(sets[name]) >= spec.items), max(order, key=lambda n: len(sets[n])))
-    if others := len(found) - len(sets[chosen]):
+    if others := len(items) - len(sets[chosen]):
         left_out["in other sets of texts"] += others
     return sets[chosen]
 
 
-def _picked(spec: HumanTaskSpec, found: Sequence[ScoredItem], seed: int) -> list[ScoredItem]:
+def _picked(spec: HumanTaskSpec, items: Sequence[ScoredItem], seed: int) -> list[ScoredItem]:
     """So many items as are asked for, in the data set's order; what is drawn together comes whole or not at all."""
     units = defaultdict[str, list[ScoredItem]](list)
-    for one in found:
-        units[one.drawn_with if one.drawn_with and not one.labels else one.item].append(one)
+    for item in items:
+        units[item.drawn_with if item.drawn_with and not item.labels else item.item].append(item)
     order = sorted(units, key=lambda name: _rank(seed, spec.name, name))
     if spec.balance == "label":
         order = _in_turns(order, lambda name: ", ".join(sorted(units[name][0].labels)))
@@ -150,19 +150,19 @@ def _picked(spec: HumanTaskSpec, found: Sequence[ScoredItem], seed: int) -> list
     for name in order:
         if len(taken) and len(taken) + len(units[name]) > spec.items:
             continue
-        taken |= {one.item for one in units[name]}
+        taken |= {item.item for item in units[name]}
         if len(taken) >= spec.items:
             break
-    return [one for one in found if one.item in taken]
+    return [item for item in items if item.item in taken]
 
 
 def _in_turns(names: Sequence[str], label: Callable[[str], str]) -> list[str]:
     """Names in their order, one of each label in turn."""
     turns, placed = Counter[str](), list[tuple[int, int, str]]()
     for name in names:
-        own = label(name)
-        placed.append((turns[own], len(placed), name))
-        turns[own] += 1
+        name_label = label(name)
+        placed.append((turns[name_label], len(placed), name))
+        turns[name_label] += 1
     return [name for *_, name in sorted(placed)]
 
 
@@ -170,29 +170,29 @@ def _searched(
     spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem], seed: int, left_out: Counter[str]
 ) -> list[DrawnItem]:
     """Queries with so many candidates each: as many as the task asks for, or fewer where there are none."""
-    own = list(found)
+    items = list(found)
     if task_type == "bitext_mining":  # any row will do, and candidates are drawn for those that are taken
-        own = [_with_candidates(spec, one, found, seed) for one in _picked(spec, found, seed)]
+        items = [_with_candidates(spec, item, found, seed) for item in _picked(spec, found, seed)]
     usable = list[ScoredItem]()
-    for one in own:
-        there = _apart(one, spec.cut)
-        if len(there) < len(one.candidates):
-            left_out["candidates without a text of their own"] += len(one.candidates) - len(there)
-        relevant = one.relevant & set(there)
+    for item in items:
+        distinct = _apart(item, spec.cut)
+        if len(distinct) < len(item.candidates):
+            left_out["candidates without a text of their own"] += len(item.candidates) - len(distinct)
+        relevant = item.relevant & set(distinct)
         if not relevant:
             left_out["without a right candidate that has a text"] += 1
-        elif len(relevant) == len(there):
+        elif len(relevant) == len(distinct):
             left_out["with right candidates alone"] += 1
         else:
-            usable.append(replace(one, candidates=there, relevant=relevant))
-    counts = sorted((len(one.candidates) for one in usable), reverse=True)
+            usable.append(replace(item, candidates=distinct, relevant=relevant))
+    counts = sorted((len(item.candidates) for item in usable), reverse=True)
     if not counts:
         return []
     number = max(2, min(spec.candidates, counts[min(spec.items, len(counts)) - 1]))
-    enough = [one for one in usable if len(one.candidates) >= number]
+    enough = [item for item in usable if len(item.candidates) >= number]
     if len(enough) < len(usable):
         left_out[f"with fewer than {number} candidates"] += len(usable) - len(enough)
-    return [_chosen(spec, one, number, seed) for one in _picked(spec, enough, seed)]
+    return [_chosen(spec, item, number, seed) for item in _picked(spec, enough, seed)]
 
 
 def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> None:
@@ -205,14 +205,14 @@ def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> No
         )
 
 
-def _with_candidates(spec: HumanTaskSpec, one: ScoredItem, found: Sequence[ScoredItem], seed: int) -> ScoredItem:
+def _with_candidates(spec: HumanTaskSpec, item: ScoredItem, items: Sequence[ScoredItem], seed: int) -> ScoredItem:
     """A text of bitext with rows among which its translation is: so many others as are asked for, drawn by its id."""
     places = sorted(
-        range(len(found)), key=lambda place: _rank(seed, spec.name, "other", one.item, found[place].item)
-    ) if len(found) <= _MANY else _some(len(found), seed, spec.name, one.item)  # fmt: skip
-    others = [found[place] for place in places if found[place].subset == one.subset and found[place].item != one.item]
-    more = {name: text for other in others[: 3 * spec.candidates] for name, text in other.candidates.items()}
-    return replace(one, candidates={**one.candidates, **more})
+        range(len(items)), key=lambda index: _rank(seed, spec.name, "other", item.item, items[index].item)
+    ) if len(items) <= _MANY else _some(len(items), seed, spec.name, item.item)  # fmt: skip
+    others = [items[index] for index in places if items[index].subset == item.subset and items[index].item != item.item]
+    more = {name: text for row in others[: 3 * spec.candidates] for name, text in row.candidates.items()}
+    return replace(item, candidates={**item.candidates, **more})
 
 
 _MANY = 500  # rows that are all ranked for each text; of more some are drawn
@@ -222,35 +222,35 @@ def _some(number: int, seed: int, *what: str) -> list[int]:
     return [_rank(seed, *what, str(turn)) % number for turn in range(100)]
 
 
-def _apart(one: ScoredItem, most: int) -> dict[str, str]:
+def _apart(item: ScoredItem, most: int) -> dict[str, str]:
     """Its candidates with something to read, each text once as it is cut; right ones go before others alike."""
-    order = sorted(one.candidates, key=lambda name: name not in one.relevant)
+    order = sorted(item.candidates, key=lambda name: name not in item.relevant)
     by_text: dict[str, str] = {}
     for name in order:
-        if shows(one.candidates[name]):
-            by_text.setdefault(str(cut(one.candidates[name], most)), name)
-    kept = set(by_text.values())
-    return {name: text for name, text in one.candidates.items() if name in kept}
+        if shows(item.candidates[name]):
+            by_text.setdefault(str(cut(item.candidates[name], most)), name)
+    names = set(by_text.values())
+    return {name: text for name, text in item.candidates.items() if name in names}
 
 
-def _chosen(spec: HumanTaskSpec, one: ScoredItem, number: int, seed: int) -> DrawnItem:
+def _chosen(spec: HumanTaskSpec, item: ScoredItem, number: int, seed: int) -> DrawnItem:
     """A query with its candidates: half of them right, as far as there are so many; or whichever are drawn."""
-    order = sorted(one.candidates, key=lambda name: _rank(seed, spec.name, one.item, name))
+    order = sorted(item.candidates, key=lambda name: _rank(seed, spec.name, item.item, name))
     if spec.relevant == "always":
-        right = [name for name in order if name in one.relevant]
-        others = [name for name in order if name not in one.relevant]
+        right = [name for name in order if name in item.relevant]
+        others = [name for name in order if name not in item.relevant]
         n_right = min(len(right), max(1, number // 2, number - len(others)))
         order = [*right[:n_right], *others[: number - n_right]]
     taken = order[:number]
-    shown = sorted(taken, key=lambda name: identity("human-order-v1", spec.name, one.item, name))
-    return DrawnItem(one, tuple(sorted(taken)), tuple(shown))
+    shown = sorted(taken, key=lambda name: identity("human-order-v1", spec.name, item.item, name))
+    return DrawnItem(item, tuple(sorted(taken)), tuple(shown))
 
 
 def cut(value: Value, most: int) -> Value:
     """A text, or texts, of at most so many characters each, with a sign where something is missing; 0 cuts nothing."""
     if isinstance(value, str):
         return f"{value[:most].rstrip()} […]" if most and len(value) > most else value
-    return [str(cut(str(one), most)) for one in value]
+    return [str(cut(str(text), most)) for text in value]
 
 
 def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
@@ -259,25 +259,25 @@ def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
         return 0
     labels = defaultdict[str, set[str]](set)
     for item in items:
-        labels[item.one.language] |= set(item.one.labels)
-    numbers = {language: len(own) for language, own in labels.items()}
+        labels[item.scored.language] |= set(item.scored.labels)
+    numbers = {language: len(values) for language, values in labels.items()}
     if len(set(numbers.values())) > 1:
-        told = ", ".join(f"{language_name(language)} {number}" for language, number in numbers.items())
+        listed = ", ".join(f"{language_name(language)} {number}" for language, number in numbers.items())
         raise StudyError(
-            f"human.tasks: {spec.name!r}: its languages have other numbers of clusters ({told}); make a task of each"
+            f"human.tasks: {spec.name!r}: its languages have other numbers of clusters ({listed}); make a task of each"
             " language, or write tell_clusters: false"
         )
     return next(iter(numbers.values()))
 
 
 def refuse_other_scale(
-    spec: HumanTaskSpec, scale: Sequence[int], declared: Sequence[float], found: Sequence[ScoredItem]
+    spec: HumanTaskSpec, scale: Sequence[int], declared: Sequence[float], items: Sequence[ScoredItem]
 ) -> None:
     """Raise StudyError where gold lies outside the scale that people are asked on, or its own, or does not vary.
 
     `declared` are the ends of gold's own scale where it is another; empty elsewhere.
     """
-    scores = [one.score for one in found if not math.isnan(one.score)]
+    scores = [item.score for item in items if not math.isnan(item.score)]
     if len(set(scores)) == 1:
         raise StudyError(
             f"human.tasks: {spec.name!r}: all {len(scores)} drawn items have the gold {scores[0]:g}, so that there is"
@@ -290,9 +290,9 @@ def refuse_other_scale(
     if declared:
         raise StudyError(f"{where} the data set's gold_scale is {low:g} to {high:g}; correct it")
     least, most = math.floor(min(scores)), math.ceil(max(scores))
-    own = f"write the data's own `scale: [{least}, {most}]`, or leave it and " if most - least < MOST_POINTS else ""
+    advice = f"write the data's own `scale: [{least}, {most}]`, or leave it and " if most - least < MOST_POINTS else ""
     raise StudyError(
-        f"{where} people are asked from {low:g} to {high:g}; {own}say what gold's scale is: `gold_scale` of"
+        f"{where} people are asked from {low:g} to {high:g}; {advice}say what gold's scale is: `gold_scale` of"
         f" {spec.dataset!r} under `datasets`"
     )
 

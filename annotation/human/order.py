@@ -38,14 +38,14 @@ class OrderDrawing:
 
     def of_dataset(self) -> dict[str, Any]:
         """What a dataset of Argilla's says of it, as `plumbline_argilla.entries` reads it."""
-        said = {"seed": self.seed, "number": self.number, "questions": self.questions, "options": self.options}
-        return {**said, "groups": self.groups is not None}
+        values = {"seed": self.seed, "number": self.number, "questions": self.questions, "options": self.options}
+        return {**values, "groups": self.groups is not None}
 
     def of_pair(self, pair: Pair) -> dict[str, Any]:
         """What a record says of it."""
         if self.groups is not None:
             return {"group": self.groups[pair.pair_id]} if pair.pair_id in self.groups else {}
-        (entries,) = [one.value for one in fields_of(pair) if one.name == FIELD] if self.number else [()]
+        (entries,) = [field.value for field in fields_of(pair) if field.name == FIELD] if self.number else [()]
         return {"seed": self.seed, "field": FIELD, "lengths": list(map(len, entries))} if entries else {}
 
 
@@ -54,11 +54,11 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     if not isinstance(study.subject, HumanSubject) or not pairs:
         return None
     pool = pairs[0].pool
-    task = next(one for one in read_tasks(study) if one.task == pool)
+    task = next(task for task in read_tasks(study) if task.task == pool)
     seed = identity("order-of-raters-v1", study.sample.seed, pool, pairs[0].language, pairs[0].output_language)
     if apart(task):
         return OrderDrawing(seed, groups=groups_of(study, task))
-    numbers = {len(one.value) for pair in pairs for one in fields_of(pair) if one.name == FIELD}
+    numbers = {len(field.value) for pair in pairs for field in fields_of(pair) if field.name == FIELD}
     if len(numbers) != 1:
         return OrderDrawing(seed)
     (number,) = numbers
@@ -67,17 +67,17 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
 
 def named(task: HumanTask, number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The questions that are about one candidate each, and the labels that name one."""
-    places = tuple(f"d{place}" for place in range(1, number + 1))
-    asked = questions_of(task)
-    about = tuple(one.name for one in asked if one.place)[:number]
-    return about, places if any(set(places) <= set(one.labels) for one in asked) else ()
+    places = tuple(f"d{position}" for position in range(1, number + 1))
+    questions = questions_of(task)
+    about = tuple(question.name for question in questions if question.position)[:number]
+    return about, places if any(set(places) <= set(question.labels) for question in questions) else ()
 
 
 def groups_of(study: Study, task: HumanTask) -> dict[str, str]:
     """The query of each record of a task whose candidates have one each."""
     items = read_records(study.folder / ITEMS, HumanItem, study.command("annotation sample"))
-    own = [item for item in items if item.task == task.task]
-    return {record: identity("query-v1", item.task, item.item)[:32] for item in own for record in item.records}
+    of_task = [item for item in items if item.task == task.task]
+    return {record: identity("query-v1", item.task, item.item)[:32] for item in of_task for record in item.records}
 
 
 _COMMAND = "annotation sample"
@@ -98,16 +98,16 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
         if was == list(tasks):
             return
         same = _same(study, was, tasks, items)
-        there = (study.folder / MODEL_ANSWERS).exists() and same
-        answers = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "") if there else None
+        stays = (study.folder / MODEL_ANSWERS).exists() and same
+        answers = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "") if stays else None
     except DataError:
         answers = None
     (study.folder / ANSWERS).unlink(missing_ok=True)
     if answers is None:
         (study.folder / MODEL_ANSWERS).unlink(missing_ok=True)
         return
-    kept = [key in same for key in zip(answers["task"], answers["item"], strict=True)]
-    write_kept_table(study, MODEL_ANSWERS, answers[kept].reset_index(drop=True), HumanAnswer)
+    mask = [key in same for key in zip(answers["task"], answers["item"], strict=True)]
+    write_kept_table(study, MODEL_ANSWERS, answers[mask].reset_index(drop=True), HumanAnswer)
 
 
 def _same(
@@ -115,13 +115,17 @@ def _same(
 ) -> set[tuple[str, str]]:
     """Task and item of those that are shown and asked as before; of clusterings all of a task's, or none."""
     refuse_replaced_table(study, ITEMS, _COMMAND)
-    before = {(one.task, one.item): one for one in read_records(study.folder / ITEMS, HumanItem, _COMMAND)}
-    known, now = {one.task: one for one in was}, {one.task: one for one in tasks}
-    asked = {
+    before = {(item.task, item.item): item for item in read_records(study.folder / ITEMS, HumanItem, _COMMAND)}
+    drawn, now = {task.task: task for task in was}, {task.task: task for task in tasks}
+    unchanged = {
         name
         for name, task in now.items()
-        if name in known
-        and all(getattr(known[name], field) == getattr(task, field) for field in _ASKED)
-        and (task.asked != "cluster" or known[name].content_hash == task.content_hash)
+        if name in drawn
+        and all(getattr(drawn[name], field) == getattr(task, field) for field in _ASKED)
+        and (task.asked != "cluster" or drawn[name].content_hash == task.content_hash)
     }
-    return {(one.task, one.item) for one in items if one.task in asked and before.get((one.task, one.item)) == one}
+    return {
+        (item.task, item.item)
+        for item in items
+        if item.task in unchanged and before.get((item.task, item.item)) == item
+    }

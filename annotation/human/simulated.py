@@ -36,12 +36,12 @@ class Rehearsal:
         gold: Mapping[tuple[str, str], ScoredItem],
         seed: int,
     ) -> None:
-        self._tasks, self._gold, self._seed = {one.task: one for one in tasks}, gold, seed
+        self._tasks, self._gold, self._seed = {task.task: task for task in tasks}, gold, seed
         self._items = {record: item for item in items for record in (item.records or (item.pair_id,))}
         labels: dict[str, set[str]] = {}
-        for (task, _), one in gold.items():
-            labels.setdefault(task, set()).update(one.labels)
-        self._labels = {task: sorted(own) for task, own in labels.items()}
+        for (task, _), scored in gold.items():
+            labels.setdefault(task, set()).update(scored.labels)
+        self._labels = {task: sorted(values) for task, values in labels.items()}
 
     def answers(self, rater: SimulatedRater, pair_id: str) -> dict[str, str]:
         """A rater's kept answers to one record, by question; nothing of a record that is no task's."""
@@ -60,13 +60,13 @@ class Rehearsal:
             cannot = draw.random() < rater.cannot_tell
             yield task.task, CANNOT_TELL if cannot else YES
             felt = [(name in gold.relevant) + rater.noise * draw.normal() for name in item.shown]
-            order = sorted(range(len(felt)), key=lambda place: -felt[place])
+            order = sorted(range(len(felt)), key=lambda index: -felt[index])
             if not cannot:
-                yield f"{task.task}-order", ranked({f"d{place + 1}": rank for rank, place in enumerate(order, 1)})
+                yield f"{task.task}-order", ranked({f"d{index + 1}": rank for rank, index in enumerate(order, 1)})
             return
         names = [item.candidates[item.records.index(pair_id)]] if apart(task) else list(item.shown)
         for asking in questions_of(task):
-            about = names[max(asking.place - 1, 0)] if names else ""
+            about = names[max(asking.position - 1, 0)] if names else ""
             if draw.random() < rater.cannot_tell:
                 yield asking.name, CANNOT_TELL
             else:
@@ -93,8 +93,8 @@ class Rehearsal:
         elif task.asked == "cluster":
             truths = [self._cluster(task, gold.labels[0], rater)]
         else:
-            truths = [f"d{place}" for place, name in enumerate(names, 1) if name in gold.relevant] or [NONE]
-        others = [one for one in asking.labels if one not in (*truths, CANNOT_TELL)]
+            truths = [f"d{position}" for position, name in enumerate(names, 1) if name in gold.relevant] or [NONE]
+        others = [label for label in asking.labels if label not in (*truths, CANNOT_TELL)]
         sure = draw.random() < rater.right or not others
         return truths[0] if sure else str(others[draw.integers(len(others))])
 
@@ -110,8 +110,8 @@ class Rehearsal:
 
     def _cluster(self, task: HumanTask, label: str, rater: SimulatedRater) -> str:
         """The number that a rater has for a label: one of the rater's own order."""
-        own = int(identity("human-clusters-v1", self._seed, rater.name, task.task), 16)
-        places = np.random.default_rng(own).permutation(clusters_shown(task))
+        rater_seed = int(identity("human-clusters-v1", self._seed, rater.name, task.task), 16)
+        places = np.random.default_rng(rater_seed).permutation(clusters_shown(task))
         return f"c{places[self._labels[task.task].index(label) % len(places)] + 1}"
 
 
@@ -124,21 +124,24 @@ def read_items(study: Study) -> list[HumanItem]:
 def rehearsal_of(study: Study) -> Rehearsal:
     """Simulated raters of a study's tasks. Raises DataError where the data are no longer those that were drawn."""
     tasks, gold = read_tasks(study), dict[tuple[str, str], ScoredItem]()
-    hashes = {one.task: one.content_hash for one in tasks}
-    for one in prepared(study):
-        if one.task.content_hash != hashes[one.task.task]:
+    hashes = {task.task: task.content_hash for task in tasks}
+    for drawn_task in prepared(study):
+        if drawn_task.task.content_hash != hashes[drawn_task.task.task]:
             raise DataError(
-                f"data set {one.task.dataset!r} has other items now than task {one.task.task!r} was drawn from; bring"
-                f" them back, or run `{study.command(COMMAND)}` again"
+                f"data set {drawn_task.task.dataset!r} has other items now than task {drawn_task.task.task!r} was drawn"
+                f" from; bring them back, or run `{study.command(COMMAND)}` again"
             )
-        gold |= {(one.task.task, item.one.item): _on_scale(one.task, item.one) for item in one.drawn.items}
+        gold |= {
+            (drawn_task.task.task, item.scored.item): _on_scale(drawn_task.task, item.scored)
+            for item in drawn_task.drawn.items
+        }
     return Rehearsal(tasks, read_items(study), gold, study.raters.simulation_seed)
 
 
-def _on_scale(task: HumanTask, one: ScoredItem) -> ScoredItem:
+def _on_scale(task: HumanTask, item: ScoredItem) -> ScoredItem:
     """An item with its gold on the scale that people are asked on."""
     if not task.gold_scale:
-        return one
+        return item
     low, high = task.gold_scale
-    share = (one.score - low) / (high - low)
-    return dataclasses.replace(one, score=task.scale[0] + share * (task.scale[-1] - task.scale[0]))
+    share = (item.score - low) / (high - low)
+    return dataclasses.replace(item, score=task.scale[0] + share * (task.scale[-1] - task.scale[0]))

@@ -57,21 +57,21 @@ def labels_of(
         )
     if strange := [label for label in spec.labels if label not in labels]:
         raise StudyError(f"{where}: no label {strange[0]!r}; its labels are {', '.join(labels[:20])}")
-    words = {label: said for label, said in {**label_words(dataset), **spec.labels}.items() if label in labels}
+    words = {label: wording for label, wording in {**label_words(dataset), **spec.labels}.items() if label in labels}
     if bare := [label for label in labels if is_number(label) and label not in words]:
         raise StudyError(
             f"{where}: the label {bare[0]!r} is a number, which says nothing to people; write their words, such as"
             f" labels: {{{bare[0]!r}: complaint}}"
         )
-    said = {label: words.get(label, label) for label in labels}
-    _refuse_alike(where, said, [CANNOT_TELL, *([NONE] if several else [])], general)
-    return labels, {label: one for label, one in said.items() if one != label}
+    wordings = {label: words.get(label, label) for label in labels}
+    _refuse_alike(where, wordings, [CANNOT_TELL, *([NONE] if several else [])], general)
+    return labels, {label: wording for label, wording in wordings.items() if wording != label}
 
 
-def _refuse_alike(where: str, said: Mapping[str, str], beside: Sequence[str], general: Mapping[str, Any]) -> None:
+def _refuse_alike(where: str, wordings: Mapping[str, str], beside: Sequence[str], general: Mapping[str, Any]) -> None:
     """Raise StudyError for words that are too long, or the same as other labels' or as those of an answer beside."""
     taken = {_read(words): f"the answer {words!r}" for name in beside for words in _wordings(general[name])}
-    for label, words in said.items():
+    for label, words in wordings.items():
         if len(words) > LONGEST:
             raise StudyError(
                 f"{where}: the label {label[:40]!r}... has {len(words)} characters, and a button takes {LONGEST}; write"
@@ -93,21 +93,21 @@ def _read(words: str) -> str:
     return " ".join(trim(words).casefold().split())
 
 
-def refuse_one_label(spec: HumanTaskSpec, found: Sequence[ScoredItem]) -> None:
+def refuse_one_label(spec: HumanTaskSpec, items: Sequence[ScoredItem]) -> None:
     """Raise StudyError where all drawn items have the same labels: there is nothing to tell apart."""
-    labels = {frozenset(one.labels) for one in found}
+    labels = {frozenset(item.labels) for item in items}
     if len(labels) < 2:
         only = ", ".join(sorted(next(iter(labels)))) or "none of them"
         raise StudyError(
-            f"human.tasks: {spec.name!r}: all {len(found)} drawn items have the label {only!r}, so that nothing can be"
+            f"human.tasks: {spec.name!r}: all {len(items)} drawn items have the label {only!r}, so that nothing can be"
             " told apart; write `balance: label`, or more items"
         )
 
 
 def order_of(labels: Sequence[str]) -> tuple[str, ...]:
     """Labels in the order in which they are shown: numbers by size, others by their letters."""
-    if all(is_number(one) for one in labels):
-        return tuple(sorted(labels, key=lambda one: (float(one), one)))
+    if all(is_number(label) for label in labels):
+        return tuple(sorted(labels, key=lambda label: (float(label), label)))
     return tuple(sorted(labels, key=str.casefold))
 
 
@@ -133,16 +133,16 @@ def reworded_lines(study: Study) -> list[str]:
     """A line where Plumbline's instructions are others by now than those that the study's tasks were drawn with."""
     if not isinstance(study.subject, HumanSubject):
         return []
-    specs = {one.name: one for one in study.subject.tasks}
-    drawn = [one for one in read_kept(study, TASKS, HumanTask, "") if one.task in specs and one.words.own]
-    other = [one.task for one in drawn if not _as_now(study, specs[one.task], one)]
-    if not other:
+    specs = {spec.name: spec for spec in study.subject.tasks}
+    drawn = [task for task in read_kept(study, TASKS, HumanTask, "") if task.task in specs and task.words.own]
+    reworded_tasks = [task.task for task in drawn if not _as_now(study, specs[task.task], task)]
+    if not reworded_tasks:
         return []
-    asked = (study.folder / "offered.json").exists()  # another sample is never drawn then
-    take = "" if asked else f"; to take the others, run `{study.command('annotation sample')}` again"
+    offered = (study.folder / "offered.json").exists()  # another sample is never drawn then
+    take = "" if offered else f"; to take the others, run `{study.command('annotation sample')}` again"
     return [
-        f"prompts/human/ has other instructions by now for {', '.join(other)}; people and models are asked in those"
-        f" that the tasks were drawn with{take}"
+        f"prompts/human/ has other instructions by now for {', '.join(reworded_tasks)}; people and models are asked in"
+        f" those that the tasks were drawn with{take}"
     ]
 
 
@@ -196,7 +196,7 @@ class PreparedTask:
 
 def prepared(study: Study) -> Iterator[PreparedTask]:
     """The study's tasks one by one, each drawn anew from its data set. Raises StudyError or DataError."""
-    specs = {one.name: one for one in study.datasets}
+    specs = {spec.name: spec for spec in study.datasets}
     for spec in subject_of(study).tasks:
         data = specs[spec.dataset]
         dataset = load_dataset(data, study.file.parent)
@@ -205,11 +205,11 @@ def prepared(study: Study) -> Iterator[PreparedTask]:
 
 def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Dataset) -> PreparedTask:
     """One task drawn from its data set. Raises StudyError for what people cannot be asked."""
-    found, kind = scored_items(dataset), str(dataset.task)
+    items, kind = scored_items(dataset), str(dataset.task)
     _refuse_idle(spec, kind)
-    drawn = draw(spec, kind, found, study.sample.seed)
+    drawn = draw(spec, kind, items, study.sample.seed)
     if kind in LABELLED:
-        refuse_one_label(spec, [item.one for item in drawn.items])
+        refuse_one_label(spec, [item.scored for item in drawn.items])
     if kind == "clustering" and study.crowd and len(drawn.items) > study.sample.batch:
         raise StudyError(
             f"human.tasks: {spec.name!r}: each worker's groups are of one batch, and {len(drawn.items)} texts are"
@@ -217,8 +217,9 @@ def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Datas
         )
     labels, words = labels_of(spec, dataset, general(study)) if kind in NAMED else ((), {})
     scale, gold_scale = _scales(spec, data, drawn) if kind in SCORED else ((), ())
-    asked = _ASKED.get(kind) or (spec.relevance if kind in SEARCHES else "score")
-    languages = dict.fromkeys(code for item in drawn.items for code in (item.one.language, item.one.output_language))
+    form = _ASKED.get(kind) or (spec.relevance if kind in SEARCHES else "score")
+    scored = [item.scored for item in drawn.items]
+    languages = dict.fromkeys(code for item in scored for code in (item.language, item.output_language))
     _measure(spec, drawn)
     return PreparedTask(
         HumanTask(
@@ -229,8 +230,8 @@ def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Datas
             revision=dataset.revision,
             split=split_of(dataset),
             metric=METRICS[kind],
-            asked=cast("Any", asked),
-            scale=GRADES if asked == "graded" else scale,
+            asked=cast("Any", form),
+            scale=GRADES if form == "graded" else scale,
             gold_scale=gold_scale,
             labels=labels,
             label_words=words,
@@ -259,18 +260,18 @@ def _refuse_idle(spec: HumanTaskSpec, kind: str) -> None:
         if key in spec.model_fields_set and kind not in kinds:
             raise StudyError(
                 f"human.tasks: {spec.name!r}: {key} says nothing of {kind.replace('_', ' ')}, only of"
-                f" {', '.join(one.replace('_', ' ') for one in kinds)}; take it out"
+                f" {', '.join(name.replace('_', ' ') for name in kinds)}; take it out"
             )
 
 
 def _told(spec: HumanTaskSpec, drawn: TaskDrawing) -> int:
-    told = clusters_of(spec, drawn.items)
-    if told > MOST_LABELS:
+    n_clusters = clusters_of(spec, drawn.items)
+    if n_clusters > MOST_LABELS:
         raise StudyError(
-            f"human.tasks: {spec.name!r}: {told} clusters are more than the {MOST_LABELS} that Argilla shows; draw"
-            " fewer items, or write tell_clusters: false"
+            f"human.tasks: {spec.name!r}: {n_clusters} clusters are more than the {MOST_LABELS} that Argilla shows;"
+            " draw fewer items, or write tell_clusters: false"
         )
-    return told
+    return n_clusters
 
 
 def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe_absent"]:
@@ -285,7 +286,7 @@ def _scales(spec: HumanTaskSpec, data: DatasetSpec, drawn: TaskDrawing) -> tuple
     scale = _scale(spec, data.gold_scale)
     declared = data.gold_scale if "gold_scale" in data.model_fields_set else ()
     gold_scale = () if (scale[0], scale[-1]) == declared else declared
-    refuse_other_scale(spec, scale, gold_scale, [item.one for item in drawn.items])
+    refuse_other_scale(spec, scale, gold_scale, [item.scored for item in drawn.items])
     return scale, gold_scale
 
 
@@ -302,7 +303,7 @@ def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, .
 def _measure(spec: HumanTaskSpec, drawn: TaskDrawing) -> None:
     """Count texts that are cut, and find the longest."""
     for item in drawn.items:
-        values = [*item.one.fields.values(), *(item.one.candidates[name] for name in item.candidates)]
+        values = [*item.scored.fields.values(), *(item.scored.candidates[name] for name in item.candidates)]
         texts = [text for value in values for text in ([value] if isinstance(value, str) else value)]
         drawn.longest = max([drawn.longest, *map(len, texts)])
         drawn.n_cut += sum(len(text) > spec.cut for text in texts) if spec.cut else 0
@@ -326,38 +327,38 @@ def read_tasks(study: Study) -> list[HumanTask]:
     Raises DataError where they were not drawn yet, or edited, and StudyError where the study says otherwise by now.
     """
     subject, path = subject_of(study), study.folder / TASKS
-    found = read_kept(study, TASKS, HumanTask, study.command(COMMAND))
-    if not found:
+    tasks = read_kept(study, TASKS, HumanTask, study.command(COMMAND))
+    if not tasks:
         raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
-    drawn = {one.task: one for one in found}
+    drawn = {task.task: task for task in tasks}
     advice = f"run `{study.command(COMMAND)}` again, or undo the change"
     if (study.folder / "offered.json").exists():  # another sample is never drawn then
         advice = "people were asked already: undo the change, or give the new study another name"
     for spec in subject.tasks:
-        one = drawn.get(spec.name)
-        if one is None or one.settings != settings_of(study, spec):
-            what = "is not among those that were drawn" if one is None else "was drawn with other settings"
+        task = drawn.get(spec.name)
+        if task is None or task.settings != settings_of(study, spec):
+            what = "is not among those that were drawn" if task is None else "was drawn with other settings"
             raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
-        if reworded(study, spec, one):
+        if reworded(study, spec, task):
             raise StudyError(
                 f"{study.file}: the instructions of task {spec.name!r} are not those that it was drawn with, by a"
                 f" change of their file or of `wordings`, or by another version of Plumbline where an early one drew"
                 f" it; {advice}"
             )
-        if not one.words.own:
-            drawn[spec.name] = one.model_copy(update={"words": words_now(study, spec, one.task_type)})
+        if not task.words.own:
+            drawn[spec.name] = task.model_copy(update={"words": words_now(study, spec, task.task_type)})
     return [drawn[spec.name] for spec in subject.tasks]
 
 
 def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
     """Raise StudyError where tasks that were offered are others `now`; other texts are refused with the sample."""
-    was = {one.task: one for one in read_kept(study, TASKS, HumanTask, study.command(COMMAND))}
-    for one in now:
-        before = was.get(one.task)
-        same = before and (before.settings, before.content_hash) == (one.settings, one.content_hash)
-        if not before or not same or reworded(study, subject_of(study).task(one.task), before):
+    was = {task.task: task for task in read_kept(study, TASKS, HumanTask, study.command(COMMAND))}
+    for task in now:
+        before = was.get(task.task)
+        same = before and (before.settings, before.content_hash) == (task.settings, task.content_hash)
+        if not before or not same or reworded(study, subject_of(study).task(task.task), before):
             raise StudyError(
-                f"{study.file}: task {one.task!r} was offered to people, and its settings, instructions or gold are"
+                f"{study.file}: task {task.task!r} was offered to people, and its settings, instructions or gold are"
                 " others now; undo the change, or give the new study another name"
             )
 
@@ -369,22 +370,22 @@ def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[st
     """
     if tasks is None:
         drawn = (study.folder / TASKS).exists() or is_kept(study, TASKS)
-        tasks = read_tasks(study) if drawn else [one.task for one in prepared(study)]
+        tasks = read_tasks(study) if drawn else [drawn_task.task for drawn_task in prepared(study)]
     return human_rubric(tasks)
 
 
 def task_lines(study: Study) -> Iterator[str]:
     """A line for each task that was drawn: what people do on how many items, and what could not be drawn."""
-    for one in read_tasks(study):
-        line = f"{one.task}: {one.task_type} on {one.n_items} items, {one.raters} raters each"
-        if one.candidates:
-            sure = "a right one always among them" if one.relevant_in == "always" else "it may be that none is right"
-            line += f"; {one.candidates} candidates each, {sure}"
-        if one.cut:
-            line += f"; {one.n_cut} texts are shown up to character {one.cut}, and models read them whole"
-        out = ", ".join(f"{number} {reason}" for reason, number in one.left_out.items())
+    for task in read_tasks(study):
+        line = f"{task.task}: {task.task_type} on {task.n_items} items, {task.raters} raters each"
+        if task.candidates:
+            sure = "a right one always among them" if task.relevant_in == "always" else "it may be that none is right"
+            line += f"; {task.candidates} candidates each, {sure}"
+        if task.cut:
+            line += f"; {task.n_cut} texts are shown up to character {task.cut}, and models read them whole"
+        out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
         yield line + (f"; left out: {out}" if out else "")
-        if one.longest > LONG and not one.cut:
-            yield f"  {one.task}: a text has {one.longest} characters; `cut` shows people a part, and is recorded"
-        if len(one.labels) > MANY:
-            yield f"  {one.task}: {len(one.labels)} labels; Argilla shows all of them, with a field to search in"
+        if task.longest > LONG and not task.cut:
+            yield f"  {task.task}: a text has {task.longest} characters; `cut` shows people a part, and is recorded"
+        if len(task.labels) > MANY:
+            yield f"  {task.task}: {len(task.labels)} labels; Argilla shows all of them, with a field to search in"

@@ -49,8 +49,8 @@ def instructions_hash(study: Study, spec: HumanTaskSpec, task_type: str) -> str:
 
 def words_now(study: Study, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
     """What a task's raters would be addressed from if it was drawn now; raises as `instructions`."""
-    every, own = _as_kept(general(study)), own_words(study, spec, task_type)
-    return TaskInstructions(general=every, own=own, wordings=tuple(sorted(study.wordings)))
+    every, task_words = _as_kept(general(study)), own_words(study, spec, task_type)
+    return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(study.wordings)))
 
 
 def own_words(study: Study, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def own_words(study: Study, spec: HumanTaskSpec, task_type: str) -> dict[str, An
     return _as_kept(instructions(study, spec, task_type))
 
 
-def _as_kept(said: dict[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = json.loads(json.dumps(said))  # whose keys are text, points of a scale too
-    return kept
+def _as_kept(words: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(words))  # whose keys are text, points of a scale too
+    return plain
 
 
 def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
@@ -68,13 +68,13 @@ def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
     every = tasks[0].words.general  # the same of all, which are drawn together
     pools, questions, shown = {}, list[dict[str, Any]](), dict[str, list[str]]()
     for task in tasks:
-        own = task.words.own
-        _refuse_incomplete(own, task)
-        pools[task.task] = _pool(own, task)
-        questions += [_question(every, own, task, asking) for asking in questions_of(task)]
+        task_words = task.words.own
+        _refuse_incomplete(task_words, task)
+        pools[task.task] = _pool(task_words, task)
+        questions += [_question(every, task_words, task, asking) for asking in questions_of(task)]
         for name in fields_of(task):
             shown.setdefault(name, []).append(task.task)
-    fields = [{**one, "pools": shown[one["name"]]} for one in every["fields"] if one["name"] in shown]
+    fields = [{**field, "pools": shown[field["name"]]} for field in every["fields"] if field["name"] in shown]
     return {
         "name": HUMAN,
         "source": every["source"],
@@ -99,27 +99,27 @@ def fields_of(task: HumanTask) -> tuple[str, ...]:
     return ("text",)
 
 
-def _pool(own: Mapping[str, Any], task: HumanTask) -> dict[str, Any]:
-    asked = own["one"] if apart(task) else own["asked"]
+def _pool(task_words: Mapping[str, Any], task: HumanTask) -> dict[str, Any]:
+    question = task_words["one"] if apart(task) else task_words["asked"]
     if task.relevant_in and not apart(task):
-        asked = _joined(asked, own[task.relevant_in])
+        question = _joined(question, task_words[task.relevant_in])
     if task.asked == "cluster":
-        told = own["told"] if task.clusters_told else own["untold"]
-        asked = _joined(asked, _filled(told, k=clusters_shown(task)))
-    hint = {task.task: {"hint": own["hint"]}} if "hint" in own else {}
-    return {"title": own["title"], "asked": asked, "questions": hint}
+        clusters_text = task_words["told"] if task.clusters_told else task_words["untold"]
+        question = _joined(question, _filled(clusters_text, k=clusters_shown(task)))
+    hint = {task.task: {"hint": task_words["hint"]}} if "hint" in task_words else {}
+    return {"title": task_words["title"], "asked": question, "questions": hint}
 
 
 def _question(
-    every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask, asking: TaskQuestion
+    every: Mapping[str, Any], task_words: Mapping[str, Any], task: HumanTask, asking: TaskQuestion
 ) -> dict[str, Any]:
-    title = own["question"]
+    title = task_words["question"]
     if task.asked == "ranked":
-        title = own["order"] if asking.kind == "ranking" else own["told"]
+        title = task_words["order"] if asking.kind == "ranking" else task_words["told"]
     elif apart(task):
-        title = own["single"]
-    title = _filled(title, n=asking.place or 1)
-    words = {name: _words(every, own, task, name) for name in asking.labels}
+        title = task_words["single"]
+    title = _filled(title, n=asking.position or 1)
+    words = {name: _words(every, task_words, task, name) for name in asking.labels}
     return {
         "name": asking.name,
         "title": title,
@@ -130,13 +130,13 @@ def _question(
     }
 
 
-def _words(every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask, name: str) -> Words:
+def _words(every: Mapping[str, Any], task_words: Mapping[str, Any], task: HumanTask, name: str) -> Words:
     """What stands on a button."""
     if name in (CANNOT_TELL, NONE):
         return dict(every[name])
     if name in (YES, NO):
-        said: Words = own.get(name, every[name]) if task.asked == "binary" else every[name]
-        return dict(said)
+        words: Words = task_words.get(name, every[name]) if task.asked == "binary" else every[name]
+        return dict(words)
     if name[0] == "l":
         label = task.labels[int(name[1:]) - 1]
         return {ENGLISH: task.label_words.get(label, label)}
@@ -144,36 +144,36 @@ def _words(every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask, na
         return _filled(every["cluster"], n=int(name[1:]))
     if name[0] == "d":
         return _filled(every["passage"], n=int(name[1:]))
-    return _point(own, task, int(name[1:]))
+    return _point(task_words, task, int(name[1:]))
 
 
-def _point(own: Mapping[str, Any], task: HumanTask, point: int) -> Words:
+def _point(task_words: Mapping[str, Any], task: HumanTask, point: int) -> Words:
     """A point of the scale with what it means: all of a scale whose points have words, else its ends.
 
     A button has a number, which is its key. So a point is named by its own number only where that is the same: a scale
     from 0 has words, or as many dots as points below.
     """
-    place = task.scale.index(point)
-    ends = {str(task.scale[0]): own.get("low"), str(task.scale[-1]): own.get("high")}
+    index = task.scale.index(point)
+    ends = {str(task.scale[0]): task_words.get("low"), str(task.scale[-1]): task_words.get("high")}
     scale = f"{task.scale[0]} to {task.scale[-1]}"
-    every = own["grades"] if task.asked == "graded" else own.get("scales", {}).get(scale, ends)
+    every = task_words["grades"] if task.asked == "graded" else task_words.get("scales", {}).get(scale, ends)
     words = every.get(str(point)) or {ENGLISH: ""}
-    if all(every.get(str(one)) for one in task.scale):
+    if all(every.get(str(step)) for step in task.scale):
         return dict(words)
-    mark = str(point) if task.scale[0] == 1 else "●" * place or "○"
-    return {code: f"{mark} {said}".strip() for code, said in words.items()}
+    mark = str(point) if task.scale[0] == 1 else "●" * index or "○"
+    return {code: f"{mark} {text}".strip() for code, text in words.items()}
 
 
 def _joined(first: Words, second: Words) -> Words:
-    return {code: f"{said} {second.get(code, second[ENGLISH])}" for code, said in first.items()}
+    return {code: f"{text} {second.get(code, second[ENGLISH])}" for code, text in first.items()}
 
 
 def _filled(words: Words, **numbers: int) -> Words:
     """Words with numbers in their places, which are `{n}` and `{k}`."""
-    found = dict(words)
+    filled = dict(words)
     for name, number in numbers.items():
-        found = {code: said.replace(f"{{{name}}}", str(number)) for code, said in found.items()}
-    return found
+        filled = {code: text.replace(f"{{{name}}}", str(number)) for code, text in filled.items()}
+    return filled
 
 
 def _read(study: Study, path: Path) -> dict[str, Any]:
@@ -188,16 +188,16 @@ def _read(study: Study, path: Path) -> dict[str, Any]:
     return content
 
 
-def _refuse_incomplete(own: Mapping[str, Any], task: HumanTask) -> None:
+def _refuse_incomplete(task_words: Mapping[str, Any], task: HumanTask) -> None:
     needed = ("title", "asked", "question", *_NEEDED.get(task.asked, ()))
-    lacking = [name for name in needed if name not in own]
+    lacking = [name for name in needed if name not in task_words]
     if lacking:
-        there = nearest(lacking[0], list(map(str, own)))
+        hint = nearest(lacking[0], list(map(str, task_words)))
         raise StudyError(
-            f"the instructions of task {task.task!r} ({task.task_type}, {task.asked}) have no {lacking[0]!r}; {there}"
+            f"the instructions of task {task.task!r} ({task.task_type}, {task.asked}) have no {lacking[0]!r}; {hint}"
         )
     for name in needed:
-        words = own[name]
+        words = task_words[name]
         if name != "grades" and not (isinstance(words, dict) and isinstance(words.get(ENGLISH), str)):
             raise StudyError(
                 f"the instructions of task {task.task!r}: {name} has no English wording; write {name}: {{en: ...}}"

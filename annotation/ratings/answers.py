@@ -75,14 +75,16 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
     """
     if answer.pair_id not in pairs:
         raise DataError(f"{where}: no pair {answer.pair_id!r} is in pairs.parquet or controls.parquet{advice}")
-    asked = {one.name: one for one in rubric.asked(pairs[answer.pair_id].pool)}
-    for name, one in asked.items():
+    questions = {question.name: question for question in rubric.asked(pairs[answer.pair_id].pool)}
+    for name, question in questions.items():
         value = answer.values.get(name)
-        if value is None and one.required and answer.status == "submitted":
+        if value is None and question.required and answer.status == "submitted":
             raise DataError(f"{where}: a submitted answer without {name!r}")
-        if value is not None and (wrong := one.wrong(value, whole=answer.status == "submitted")):
+        if value is not None and (wrong := question.wrong(value, whole=answer.status == "submitted")):
             raise DataError(f"{where}, {name}: {wrong}")
-    if strange := next((name for name, value in answer.values.items() if name not in asked and value is not None), ""):
+    if strange := next(
+        (name for name, value in answer.values.items() if name not in questions and value is not None), ""
+    ):
         raise DataError(f"{where}: answers {strange[:60]!r}, which is not asked about this pair")
     at = datetime.fromisoformat(answer.submitted_at)
     if at < EARLIEST:
@@ -196,13 +198,13 @@ def _seconds(answers: Sequence[Answer]) -> list[float]:
     """
     taken = [float("nan")] * len(answers)
     turns: dict[str, dict[datetime, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for place, answer in enumerate(answers):
+    for index, answer in enumerate(answers):
         if not answer.simulated:
-            turns[answer.rater_id][datetime.fromisoformat(answer.submitted_at)].append(place)
-    for own in turns.values():
-        for before, at in pairwise(sorted(own)):
-            if at - before <= PAUSE and len(own[at]) == 1:
-                taken[own[at][0]] = (at - before).total_seconds()
+            turns[answer.rater_id][datetime.fromisoformat(answer.submitted_at)].append(index)
+    for by_time in turns.values():
+        for before, at in pairwise(sorted(by_time)):
+            if at - before <= PAUSE and len(by_time[at]) == 1:
+                taken[by_time[at][0]] = (at - before).total_seconds()
     return taken
 
 
@@ -251,7 +253,9 @@ def _add_snapshot(study: Study, source: str, parts: Mapping[str, SourcePart]) ->
         return
     now = datetime.now(UTC)
     path = study.folder / "snapshots" / f"{now:%Y%m%dT%H%M%S%f}Z-{_plain(source)}-{digest}.json.gz"
-    listed: dict[str, Any] = {name: {"state": parts[name].state, "answers": given} for name, given in answers.items()}
+    listed: dict[str, Any] = {
+        name: {"state": parts[name].state, "answers": of_part} for name, of_part in answers.items()
+    }
     content = {"source": source, "collected_at": now.isoformat(), "parts": listed}
     with atomic(path) as file:
         file.write(gzip.compress(json.dumps(content, ensure_ascii=False).encode()))

@@ -98,8 +98,8 @@ class CampaignData:
     @functools.cached_property
     def known(self) -> pd.DataFrame:
         """The ratings of these pairs."""
-        known = self.ratings["pair_id"].isin(self.pairs["pair_id"])
-        return self.ratings if known.all() else self.ratings[known]
+        mask = self.ratings["pair_id"].isin(self.pairs["pair_id"])
+        return self.ratings if mask.all() else self.ratings[mask]
 
     @functools.cached_property
     def of_sample(self) -> pd.DataFrame:

@@ -44,7 +44,7 @@ def decision_words(decision: Decision) -> str:
 
 def withdrawn_pairs(study: Study) -> dict[str, str]:
     """Why pairs are withdrawn, by id, repeats of them too; they are not offered, and no rating of theirs counts."""
-    decisions = [one for one in read_decisions(study) if one.pair_id]
+    decisions = [decision for decision in read_decisions(study) if decision.pair_id]
     return withdrawals(decisions, read_controls(study)) if decisions else {}
 
 
@@ -55,9 +55,13 @@ def withdrawn_hash(withdrawn: Collection[str]) -> str:
 
 def kept_hash(decisions: Sequence[Decision]) -> str:
     """Identity of whom people keep, as they had answered; empty where none is. Decisions of before say no answers."""
-    last = {one.rater_id: one for one in decisions if one.rater_id}
-    kept = sorted(f"{one.rater_id} {one.answers}" for one in last.values() if one.answers and not one.exclude)
-    return identity("kept-v1", *kept) if kept else ""
+    last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
+    raters = sorted(
+        f"{decision.rater_id} {decision.answers}"
+        for decision in last.values()
+        if decision.answers and not decision.exclude
+    )
+    return identity("kept-v1", *raters) if raters else ""
 
 
 def is_marked(study: Study, ratings: pd.DataFrame) -> bool:
@@ -100,7 +104,7 @@ def decide(
         _refuse_unknown(study, rater, sorted(set(ratings["rater_id"])), names)
         if not reason.strip():
             raise StudyError(f"a decision about {named(rater, names)} needs a reason; add --reason 'why'")
-    made = [
+    decisions = [
         Decision(
             rater_id=rater,
             exclude=exclude,
@@ -112,8 +116,8 @@ def decide(
         )
         for rater in dict.fromkeys(raters)
     ]
-    _note(study, made, ratings)
-    return made[-1]
+    _note(study, decisions, ratings)
+    return decisions[-1]
 
 
 def _refuse_unknown(study: Study, rater: str, raters: Sequence[str], names: Mapping[str, str]) -> None:
@@ -121,8 +125,8 @@ def _refuse_unknown(study: Study, rater: str, raters: Sequence[str], names: Mapp
         return
     if rater in names:
         raise StudyError(f"{study.name} has no answer of {named(rater, names)}; there is nothing to decide yet")
-    known = [*(names[one] for one in raters if one in names), *raters]
-    raise StudyError(f"{study.name} has no rater {rater!r}; {nearest(rater, known)}")
+    candidates = [*(names[name] for name in raters if name in names), *raters]
+    raise StudyError(f"{study.name} has no rater {rater!r}; {nearest(rater, candidates)}")
 
 
 def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: str) -> list[Decision]:
@@ -135,7 +139,7 @@ def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: 
         raise StudyError(f"{'taking back' if take_back else 'withdrawing'} pairs needs a reason; add --reason 'why'")
     sample, controls = read_pairs(study), read_controls(study)
     whole = [_pair_named(study, name, sample, controls) for name in pair_ids]
-    if twice := next((one for one, times in Counter(whole).items() if times > 1), ""):
+    if twice := next((pair_id for pair_id, times in Counter(whole).items() if times > 1), ""):
         raise StudyError(f"pair {twice} is named twice; name each pair once")
     withdrawn, now, words = withdrawn_pairs(study), datetime.now(UTC), " ".join(reason.split())
     latest = {decision.pair_id: decision for decision in read_decisions(study) if decision.pair_id}
@@ -159,39 +163,45 @@ def _says(decision: Decision | None, exclude: bool, reason: str) -> bool:
 
 def answered(ratings: pd.DataFrame) -> dict[str, int]:
     """How many pairs each rater has answered, controls among them."""
-    own = ratings.loc[ratings["status"] == "submitted", ["rater_id", "pair_id"]].drop_duplicates()
-    return {str(rater): int(number) for rater, number in own["rater_id"].value_counts().items() if number}
+    pairs = ratings.loc[ratings["status"] == "submitted", ["rater_id", "pair_id"]].drop_duplicates()
+    return {str(rater): int(number) for rater, number in pairs["rater_id"].value_counts().items() if number}
 
 
 def answers_hash(ratings: pd.DataFrame, rater: str) -> str:
     """Identity of what a rater has answered, controls among it; comments and times say nothing."""
-    own = ratings[(ratings["rater_id"] == rater) & (ratings["status"] == "submitted")]
-    values = ["" if pd.isna(value) else str(int(value)) for value in own["value"]]
-    rows = zip(own["pair_id"].astype(str), own["question"].astype(str), values, own["answer"].astype(str), strict=True)
+    submitted = ratings[(ratings["rater_id"] == rater) & (ratings["status"] == "submitted")]
+    values = ["" if pd.isna(value) else str(int(value)) for value in submitted["value"]]
+    rows = zip(
+        submitted["pair_id"].astype(str),
+        submitted["question"].astype(str),
+        values,
+        submitted["answer"].astype(str),
+        strict=True,
+    )
     return identity("answers-v1", *(part for row in sorted(rows) for part in row))
 
 
 def _pair_named(study: Study, name: str, sample: Sequence[Pair], controls: Sequence[Pair]) -> str:
     """The id of the one pair of the sample that begins so. Raises StudyError where there is none, or several."""
-    found = [pair for pair in (*sample, *controls) if pair.pair_id.startswith(name)] if len(name) >= _SHORTEST else []
-    if len(found) > 1:
-        raise StudyError(f"{len(found)} pairs of {study.name} have ids that begin with {name!r}; write more of it")
-    if not found:
+    matches = [pair for pair in (*sample, *controls) if pair.pair_id.startswith(name)] if len(name) >= _SHORTEST else []
+    if len(matches) > 1:
+        raise StudyError(f"{len(matches)} pairs of {study.name} have ids that begin with {name!r}; write more of it")
+    if not matches:
         raise StudyError(
             f"{study.name} has no pair {name[:80]!r}; write at least {_SHORTEST} characters of an id in pairs.parquet"
         )
-    if found[0].control == "repeat":
-        raise StudyError(f"{name} is a repeat of pair {found[0].repeats}: withdraw that one, and it goes with it")
-    if found[0].control == SUGGESTED:
+    if matches[0].control == "repeat":
+        raise StudyError(f"{name} is a repeat of pair {matches[0].repeats}: withdraw that one, and it goes with it")
+    if matches[0].control == SUGGESTED:
         raise StudyError(f"{name} shows judges' scores in an experiment, so that no verdict counts it; leave it out")
-    if found[0].control:
-        raise StudyError(f"{name} is a {found[0].control} control, which no verdict counts; it cannot be withdrawn")
-    return found[0].pair_id
+    if matches[0].control:
+        raise StudyError(f"{name} is a {matches[0].control} control, which no verdict counts; it cannot be withdrawn")
+    return matches[0].pair_id
 
 
-def _note(study: Study, made: Sequence[Decision], ratings: pd.DataFrame) -> None:
+def _note(study: Study, new: Sequence[Decision], ratings: pd.DataFrame) -> None:
     """Add decisions, then mark the ratings: whoever reads in between finds that they lack the marks (`is_marked`)."""
-    decisions = [*read_decisions(study), *made]
+    decisions = [*read_decisions(study), *new]
     write_kept(study, FILE, decisions)
     if len(ratings):
         write_ratings(study, ratings, decisions)

@@ -31,11 +31,11 @@ def controls_by_kind(
     A control is missed where any of its answers is: what one rater says of one text hangs together.
     """
     answers = _answers(ratings, pairs, expected)
-    missed, found = missed_answers(answers, rules), dict[str, dict[str, tuple[int, int]]]()
+    missed, by_rater = missed_answers(answers, rules), dict[str, dict[str, tuple[int, int]]]()
     of_missed = dict(_numbers(missed))
     for (rater, kind), number in _numbers(answers):
-        found.setdefault(rater, {})[kind] = of_missed.get((rater, kind), 0), number
-    return found
+        by_rater.setdefault(rater, {})[kind] = of_missed.get((rater, kind), 0), number
+    return by_rater
 
 
 def _answers(ratings: pd.DataFrame, pairs: pd.DataFrame, expected: Expected) -> pd.DataFrame:
@@ -46,6 +46,6 @@ def _answers(ratings: pd.DataFrame, pairs: pd.DataFrame, expected: Expected) -> 
 def _numbers(answers: pd.DataFrame) -> Iterator[tuple[tuple[str, str], int]]:
     """How many controls are among answers, by rater and kind."""
     once = answers.drop_duplicates("answer")
-    for place, number in once.groupby(["rater_id", "control"], observed=True).size().items():
-        rater, kind = map(str, typing.cast("tuple[str, str]", place))
+    for key, number in once.groupby(["rater_id", "control"], observed=True).size().items():
+        rater, kind = map(str, typing.cast("tuple[str, str]", key))
         yield (rater, kind), int(number)

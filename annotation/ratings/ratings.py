@@ -71,21 +71,21 @@ def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decisio
     """Write all ratings, of the sample, controls and repeats, with their marks."""
     controls = read_controls(study)
     whole = marked(whole, decisions, study.raters.per_pair, withdrawals(decisions, controls), read_again(study))
-    told = whole["pair_id"].isin([pair.pair_id for pair in controls])
-    write_kept_table(study, CONTROLS, whole[told], Rating)
-    write_kept_table(study, SAMPLE, whole[~told], Rating)
+    of_controls = whole["pair_id"].isin([pair.pair_id for pair in controls])
+    write_kept_table(study, CONTROLS, whole[of_controls], Rating)
+    write_kept_table(study, SAMPLE, whole[~of_controls], Rating)
 
 
 def read_again(study: Study) -> set[tuple[str, str]]:
     """The answers of excluded raters whose pairs were offered again: (pair, rater); also if taken back."""
-    found = read_kept(study, AGAIN, OfferedAgain, study.command("annotation publish"))
-    return {(one.pair_id, one.rater_id) for one in found}
+    notes = read_kept(study, AGAIN, OfferedAgain, study.command("annotation publish"))
+    return {(note.pair_id, note.rater_id) for note in notes}
 
 
 def note_again(study: Study, answers: Iterable[tuple[str, str]], decisions: Sequence[Decision]) -> None:
     """Note that the pairs of these answers, (pair, rater), are offered again, and mark the ratings."""
     before = read_kept(study, AGAIN, OfferedAgain, study.command("annotation publish"))
-    new, now = sorted(set(answers) - {(one.pair_id, one.rater_id) for one in before}), datetime.now(UTC)
+    new, now = sorted(set(answers) - {(note.pair_id, note.rater_id) for note in before}), datetime.now(UTC)
     if new:
         noted = [OfferedAgain(rater_id=rater, pair_id=pair_id, at=now) for pair_id, rater in new]
         write_kept(study, AGAIN, [*before, *noted])
@@ -169,7 +169,7 @@ def dealt_with(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> Dealt:
     """
     done = (ratings["status"] != "draft") & ~asked_again(ratings)
     dealt = ratings.loc[done, ["pair_id", "rater_id"]].drop_duplicates()
-    return Dealt({str(one): int(number) for one, number in dealt["pair_id"].value_counts().items()}, withdrawn)
+    return Dealt({str(pair_id): int(number) for pair_id, number in dealt["pair_id"].value_counts().items()}, withdrawn)
 
 
 def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:
@@ -207,6 +207,6 @@ def saw_scores(reviews: Sequence[Review], ratings: pd.DataFrame) -> list[str]:
     for review in reviews:
         for rater in review.adjudicators:
             first.setdefault(rater, pd.Timestamp(review.at))
-    own = ratings[(ratings["status"] == "submitted") & ratings["rater_id"].isin(list(first))]
-    late = own["submitted_at"] > own["rater_id"].astype(str).map(first)
-    return sorted(own.loc[late, "rater_id"].astype(str).unique()) if len(own) else []
+    submitted = ratings[(ratings["status"] == "submitted") & ratings["rater_id"].isin(list(first))]
+    late = submitted["submitted_at"] > submitted["rater_id"].astype(str).map(first)
+    return sorted(submitted.loc[late, "rater_id"].astype(str).unique()) if len(submitted) else []

@@ -43,8 +43,8 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
     rated = rated.sort_values(["apart", "mean", "question"], ascending=[False, True, True]).drop_duplicates("pair_id")
     written = ratings.loc[stays(ratings) & (ratings["comment"].str.strip() != ""), ["pair_id", "rater_id"]]
     comments = written.drop_duplicates()["pair_id"].value_counts().rename("comments").reset_index()
-    found = rated.merge(comments, how="outer", on="pair_id")
-    found = found.fillna({"comments": 0, "n_ratings": 0, "question": ""})
+    table = rated.merge(comments, how="outer", on="pair_id")
+    table = table.fillna({"comments": 0, "n_ratings": 0, "question": ""})
     whole: dict[Hashable, Any] = {
         "lowest": "Int64",
         "highest": "Int64",
@@ -54,9 +54,9 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
     }
     first, _, *more = columns_read(pairs)
     read = pairs.assign(original=more[0].where(more[0] != "", first)) if more else pairs
-    found = found.astype(whole).merge(read[_PAIR], on="pair_id", how="inner")
+    table = table.astype(whole).merge(read[_PAIR], on="pair_id", how="inner")
     keys = ["comments", "apart", "mean", "pair_id"]
-    return found.sort_values(keys, ascending=[False, False, True, True]).head(most)[_COLUMNS].reset_index(drop=True)
+    return table.sort_values(keys, ascending=[False, False, True, True]).head(most)[_COLUMNS].reset_index(drop=True)
 
 
 def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
@@ -80,11 +80,11 @@ def signs_of(study: Study, collected: CampaignData | None = None, rubric: Rubric
 
     `collected` and the study's `rubric` are for who has them at hand.
     """
-    found = collected or CampaignData.read(study)
-    asked = rubric or load_rubric(study)
-    labelled = [one.name for one in asked.asked() if one.labels]
-    staying = found.ratings[stays(found.ratings)]  # what is wrong with a withdrawn pair tells nothing about its raters
-    return find_signs(staying, found.pairs, study.quality, asked.expected, labelled)
+    data = collected or CampaignData.read(study)
+    study_rubric = rubric or load_rubric(study)
+    labelled = [question.name for question in study_rubric.asked() if question.labels]
+    staying = data.ratings[stays(data.ratings)]  # what is wrong with a withdrawn pair tells nothing about its raters
+    return find_signs(staying, data.pairs, study.quality, study_rubric.expected, labelled)
 
 
 def unlooked_signs(study: Study, collected: CampaignData, rubric: Rubric) -> tuple[str, ...]:
@@ -111,21 +111,26 @@ def review_text(
         read_ratings(study)  # its error names what is missing
     ratings = collected.of_sample[stays(collected.of_sample)]
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
-    found = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]
+    rows = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]
     low = low_pairs(ratings, study.quality)
     pairs = [
         [row["pair_id"][:12], row["transformation"], row["question"], f"{row['mean']:.2f}", str(row["n"])]
         for row in low.head(SHOWN).to_dict(orient="records")
     ]
     decisions = [
-        [named(one.rater_id, names), decision_words(one), f"{one.decided_at:%Y-%m-%d %H:%M}", one.reason]
-        for one in decided
-        if one.rater_id
+        [
+            named(decision.rater_id, names),
+            decision_words(decision),
+            f"{decision.decided_at:%Y-%m-%d %H:%M}",
+            decision.reason,
+        ]
+        for decision in decided
+        if decision.rater_id
     ]
     withdrawals = [
-        [one.pair_id[:12], decision_words(one), f"{one.decided_at:%Y-%m-%d %H:%M}", one.reason]
-        for one in decided
-        if one.pair_id
+        [decision.pair_id[:12], decision_words(decision), f"{decision.decided_at:%Y-%m-%d %H:%M}", decision.reason]
+        for decision in decided
+        if decision.pair_id
     ]
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
     rated = ratings.empty or bool(ratings["value"].notna().any())  # labels have no mean
@@ -137,7 +142,7 @@ def review_text(
     return "\n\n".join(
         [
             f"Signs of careless answers in study {study.name}{simulated}; they decide nothing",
-            columns(["rater", "rule", "evidence"], found, empty="no sign in any rater's answers"),
+            columns(["rater", "rule", "evidence"], rows, empty="no sign in any rater's answers"),
             *(["Signs that could not be looked at", "\n".join(unlooked)] if unlooked else []),
             *(to_read if rated else []),
             "Decisions",
@@ -151,12 +156,12 @@ def waiting_text(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> str:
     """Which verdicts wait for a look at which raters, and why; empty where none does."""
     rows = [
         [
-            one.transformation,
-            f"{one.language} {one.task_type}".strip(),
-            ", ".join(named(rater, names) for rater in one.to_look_at),
-            one.reasons[0],
+            verdict.transformation,
+            f"{verdict.language} {verdict.task_type}".strip(),
+            ", ".join(named(rater, names) for rater in verdict.to_look_at),
+            verdict.reasons[0],
         ]
-        for one in verdicts
+        for verdict in verdicts
     ]
     if not rows:
         return ""

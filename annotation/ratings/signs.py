@@ -52,18 +52,18 @@ def find_signs(
     """
     if not pairs["pair_id"].is_unique:
         pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
-    own = of_pairs(ratings, pairs)
-    if own.empty:
+    submitted = of_pairs(ratings, pairs)
+    if submitted.empty:
         return []
-    found = itertools.chain(
-        _controls(own, rules, expected),
-        _repeats(own, rules, pairs, labelled),
-        _one_answer(own.dropna(subset=["value"]), rules),
-        _too_fast(own, rules, pairs),
-        _apart(own.dropna(subset=["value"]), rules),
-        _comments(own),
+    signs = itertools.chain(
+        _controls(submitted, rules, expected),
+        _repeats(submitted, rules, pairs, labelled),
+        _one_answer(submitted.dropna(subset=["value"]), rules),
+        _too_fast(submitted, rules, pairs),
+        _apart(submitted.dropna(subset=["value"]), rules),
+        _comments(submitted),
     )
-    return sorted(found, key=lambda sign: sign.rater_id)  # stable: a rater's stay in the order of the rules
+    return sorted(signs, key=lambda sign: sign.rater_id)  # stable: a rater's stay in the order of the rules
 
 
 def of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -72,24 +72,26 @@ def of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     `pair` is its row in `pairs`, `answer` numbers what one rater gave to one pair, as it comes, and `said` is the
     rating's own where there is no scale.
     """
-    place = rows_of(pairs, ratings["pair_id"])
-    known = (place >= 0) & (ratings["status"] == "submitted").to_numpy()
+    rows = rows_of(pairs, ratings["pair_id"])
+    mask = (rows >= 0) & (ratings["status"] == "submitted").to_numpy()
     columns = ["rater_id", "question", "value", "answer", "seconds", "comment"]
     answered = ratings if "answer" in ratings else ratings.assign(answer="")
     never = untimed(ratings) & (answered["seconds"] == 0)  # kept as no seconds by earlier versions
-    own = (
+    submitted = (
         answered.assign(seconds=answered["seconds"].mask(never))
-        .loc[known, columns]
+        .loc[mask, columns]
         .reset_index(drop=True)
         .rename(columns={"answer": "said"})
     )
-    own = own.assign(pair=place[known], value=own["value"].astype(float))
+    submitted = submitted.assign(pair=rows[mask], value=submitted["value"].astype(float))
     checked = pairs if "expected" in pairs else pairs.assign(expected="")
-    facts = {name: checked[name].astype("category").array[own["pair"]] for name in ("pool", "control", "expected")}
+    facts = {
+        name: checked[name].astype("category").array[submitted["pair"]] for name in ("pool", "control", "expected")
+    }
     # Names as categories, in their order: they are compared and grouped by as numbers.
     words = dict.fromkeys(["rater_id", "question", "said", *facts], "category")
-    found: pd.DataFrame = own.assign(**facts).astype(words)
-    return found.assign(answer=pd.factorize(_codes(found["rater_id"]) * len(pairs) + found["pair"].to_numpy())[0])
+    joined: pd.DataFrame = submitted.assign(**facts).astype(words)
+    return joined.assign(answer=pd.factorize(_codes(joined["rater_id"]) * len(pairs) + joined["pair"].to_numpy())[0])
 
 
 def _codes(column: pd.Series) -> np.ndarray:
@@ -97,81 +99,85 @@ def _codes(column: pd.Series) -> np.ndarray:
     return column.cat.codes.to_numpy(np.int64)
 
 
-def control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
+def control_answers(submitted: pd.DataFrame, expected: Expected) -> pd.DataFrame:
     """Each rating of a control that has a right answer, with that: `right` or `wanted`; a known item brings its own."""
-    asked = own[own["control"].isin(CHECKS)]
-    groups = asked.groupby(["pool", "control", "expected", "question"], observed=True).indices
-    right, wanted = np.full(len(asked), math.nan), np.full(len(asked), "", object)
+    checked = submitted[submitted["control"].isin(CHECKS)]
+    groups = checked.groupby(["pool", "control", "expected", "question"], observed=True).indices
+    right, wanted = np.full(len(checked), math.nan), np.full(len(checked), "", object)
     for group, rows in groups.items():
         pool, kind, brought, question = map(str, typing.cast("tuple[str, ...]", group))
-        known = (json.loads(brought) if brought else expected(pool, kind)).get(question)
-        if known is not None:
-            (wanted if isinstance(known, str) else right)[rows] = known
-    answers: pd.DataFrame = asked.assign(right=right, wanted=wanted)[~np.isnan(right) | (wanted != "")]
+        right_answer = (json.loads(brought) if brought else expected(pool, kind)).get(question)
+        if right_answer is not None:
+            (wanted if isinstance(right_answer, str) else right)[rows] = right_answer
+    answers: pd.DataFrame = checked.assign(right=right, wanted=wanted)[~np.isnan(right) | (wanted != "")]
     return answers
 
 
 def missed_answers(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
     """Of `control_answers` those that are wrong, or off by more than `rules.within`."""
-    other = (answers["wanted"] != "") & (answers["said"].astype(str) != answers["wanted"])
-    return answers[other | ((answers["value"] - answers["right"]).abs() > rules.within)]
+    differs = (answers["wanted"] != "") & (answers["said"].astype(str) != answers["wanted"])
+    return answers[differs | ((answers["value"] - answers["right"]).abs() > rules.within)]
 
 
-def _controls(own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
-    answers = control_answers(own, expected)
+def _controls(submitted: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
+    answers = control_answers(submitted, expected)
     n = answers["rater_id"].value_counts()
     missed = missed_answers(answers, rules)
     rows = missed[["control", "question", "value", "said", "right", "wanted"]].itertuples(index=False, name=None)
-    said = (
-        f"{control} {question} {own or f'{value:g}'} for {wanted or f'{right:g}'}"
-        for control, question, value, own, right, wanted in rows
+    texts = (
+        f"{control} {question} {answer or f'{value:g}'} for {wanted or f'{right:g}'}"
+        for control, question, value, answer, right, wanted in rows
     )
-    for rater, lines in _of_raters(missed, said).items():
+    for rater, lines in _of_raters(missed, texts).items():
         evidence = f"{len(lines)} of {n[rater]} answers to controls are off: {_some(lines)}"
         yield Sign(rater_id=rater, rule="controls", evidence=evidence, n=int(n[rater]))
 
 
-def _repeats(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame, labelled: Collection[str]) -> Iterator[Sign]:
-    again = own[(own["control"] == "repeat") & (own["value"].notna() | own["question"].isin(list(labelled)))]
+def _repeats(
+    submitted: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame, labelled: Collection[str]
+) -> Iterator[Sign]:
+    again = submitted[
+        (submitted["control"] == "repeat") & (submitted["value"].notna() | submitted["question"].isin(list(labelled)))
+    ]
     first = pd.Index(pairs["pair_id"]).get_indexer(pairs["repeats"])[again["pair"]]
-    before = own.loc[own["pair"].isin(first), ["rater_id", "pair", "question", "value", "said"]]
+    before = submitted.loc[submitted["pair"].isin(first), ["rater_id", "pair", "question", "value", "said"]]
     both = again.assign(first=first).merge(
         before, left_on=["rater_id", "first", "question"], right_on=["rater_id", "pair", "question"],
         suffixes=("", "_before"),
     )  # fmt: skip
-    other = both["value"].isna() & (both["said"].astype(str) != both["said_before"].astype(str))
-    apart = both[other | ((both["value"] - both["value_before"]).abs() > rules.within)]
+    differs = both["value"].isna() & (both["said"].astype(str) != both["said_before"].astype(str))
+    apart = both[differs | ((both["value"] - both["value_before"]).abs() > rules.within)]
     n = both["rater_id"].value_counts()
     rows = apart[["question", "value_before", "said_before", "value", "said"]].itertuples(index=False, name=None)
-    said = (
+    texts = (
         f"{question} {said_before or f'{before:g}'} then {said_now or f'{now:g}'}"
         for question, before, said_before, now, said_now in rows
     )
-    for rater, lines in _of_raters(apart, said).items():
+    for rater, lines in _of_raters(apart, texts).items():
         evidence = f"{len(lines)} of {n[rater]} repeated answers are inconsistent: {_some(lines)}"
         yield Sign(rater_id=rater, rule="repeats", evidence=evidence, n=int(n[rater]))
 
 
-def _of_raters(rows: pd.DataFrame, said: Iterable[str]) -> dict[str, list[str]]:
-    """What is `said` of each row, by the row's rater."""
-    found: dict[str, list[str]] = {}
-    for rater, line in zip(rows["rater_id"], said, strict=True):
-        found.setdefault(str(rater), []).append(line)
-    return found
+def _of_raters(rows: pd.DataFrame, texts: Iterable[str]) -> dict[str, list[str]]:
+    """What stands in `texts` of each row, by the row's rater."""
+    by_rater: dict[str, list[str]] = {}
+    for rater, line in zip(rows["rater_id"], texts, strict=True):
+        by_rater.setdefault(str(rater), []).append(line)
+    return by_rater
 
 
-def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
+def _one_answer(submitted: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     """Raters most of whose pairs have the same values for all questions that they were asked."""
-    own = own.assign(answer=pd.factorize(own["answer"])[0])
-    rater, question = _codes(own["rater_id"]), _codes(own["question"])
-    questions = [str(name) for name in own["question"].cat.categories]
-    asked = np.zeros((len(own["rater_id"].cat.categories), len(questions)), bool)
-    asked[rater, question] = True
-    values = np.full((own["answer"].max() + 1 if len(own) else 0, len(questions)), math.nan)
-    values[own["answer"], question] = own["value"]
-    first = ~own["answer"].duplicated()
-    whole = pd.DataFrame(values).assign(rater_id=own["rater_id"].array[first])
-    whole = whole[(~np.isnan(values) | ~asked[rater[first]]).all(axis=1)]
+    submitted = submitted.assign(answer=pd.factorize(submitted["answer"])[0])
+    rater, question = _codes(submitted["rater_id"]), _codes(submitted["question"])
+    questions = [str(name) for name in submitted["question"].cat.categories]
+    was_asked = np.zeros((len(submitted["rater_id"].cat.categories), len(questions)), bool)
+    was_asked[rater, question] = True
+    values = np.full((submitted["answer"].max() + 1 if len(submitted) else 0, len(questions)), math.nan)
+    values[submitted["answer"], question] = submitted["value"]
+    first = ~submitted["answer"].duplicated()
+    whole = pd.DataFrame(values).assign(rater_id=submitted["rater_id"].array[first])
+    whole = whole[(~np.isnan(values) | ~was_asked[rater[first]]).all(axis=1)]
     patterns = whole.groupby(["rater_id", *range(len(questions))], observed=True, dropna=False).size().rename("same")
     # The most frequent first; of several that are, the one with the lowest values.
     most = patterns.reset_index().sort_values("same", ascending=False, kind="stable").drop_duplicates("rater_id")
@@ -179,14 +185,14 @@ def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     for rater, *values, same in most.itertuples(index=False):
         n = int(totals[rater])
         if n >= rules.least_answers and same / n >= rules.same_answer:
-            given = zip(questions, values, strict=True)
-            said = ", ".join(f"{name} {value:g}" for name, value in given if not math.isnan(value))
-            yield Sign(rater_id=str(rater), rule="same answer", evidence=f"{same} of {n} pairs have {said}", n=n)
+            pattern = zip(questions, values, strict=True)
+            text = ", ".join(f"{name} {value:g}" for name, value in pattern if not math.isnan(value))
+            yield Sign(rater_id=str(rater), rule="same answer", evidence=f"{same} of {n} pairs have {text}", n=n)
 
 
-def _too_fast(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
+def _too_fast(submitted: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
     """Pairs answered in less time than reading their texts takes at `words_a_second`."""
-    timed = own.dropna(subset=["seconds"]).drop_duplicates("answer")
+    timed = submitted.dropna(subset=["seconds"]).drop_duplicates("answer")
     # Words are counted only for raters who were too fast if each text had as many as its length allows.
     read = columns_read(pairs)
     most = sum(map(_most_words, read), np.zeros(len(pairs), np.int64)) / rules.words_a_second
@@ -197,9 +203,9 @@ def _too_fast(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Ite
         words[places] += column.iloc[places].map(count_words).to_numpy(np.int64)
     fast = timed["seconds"] < words[timed["pair"]] / rules.words_a_second
     of_rater = timed.assign(fast=fast).groupby("rater_id", observed=True)
-    found = of_rater.agg(n=("fast", "size"), fast=("fast", "sum"), middle=("seconds", "median"))
-    found = found[(found["n"] >= rules.least_answers) & (found["fast"] / found["n"] > rules.too_fast)]
-    for row in found.itertuples():
+    raters = of_rater.agg(n=("fast", "size"), fast=("fast", "sum"), middle=("seconds", "median"))
+    raters = raters[(raters["n"] >= rules.least_answers) & (raters["fast"] / raters["n"] > rules.too_fast)]
+    for row in raters.itertuples():
         evidence = (
             f"{row.fast} of {row.n} pairs were answered faster than {rules.words_a_second:g} words a second"
             f" can be read; half of all within {row.middle:.1f} s"
@@ -213,27 +219,27 @@ def _most_words(texts: pd.Series) -> np.ndarray:
     return np.where(texts.str.isascii(), (length + 1) // 2, length)
 
 
-def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
+def _apart(submitted: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     """Against the mean of the other raters of each pair (left one out), a question at a time."""
-    shared = with_others(own[own["control"] == ""])
-    questions = own["question"].cat.categories
+    shared = with_others(submitted[submitted["control"] == ""])
+    questions = submitted["question"].cat.categories
     shared = shared.assign(habit=_codes(shared["rater_id"]) * len(questions) + _codes(shared["question"]))
     shared = shared[np.bincount(shared["habit"])[shared["habit"]] >= rules.least_answers]
     habit = shared["habit"].to_numpy()
     of_rater = shared.assign(shift=shared["value"] - shared["others"]).groupby("habit")
-    found = of_rater.agg(n=("pair", "size"), shift=("shift", "mean"))
+    habits = of_rater.agg(n=("pair", "size"), shift=("shift", "mean"))
     # Spearman's rho is Pearson's of the ranks; of n of them, ties or not, the mean is (n + 1) / 2.
     middle = (np.bincount(habit)[habit] + 1) / 2
     mine, theirs = (_ranks(shared[name].to_numpy(), habit) - middle for name in ("value", "others"))
     both, own_square, other_square = (
-        np.bincount(habit, product)[found.index] for product in (mine * theirs, mine * mine, theirs * theirs)
+        np.bincount(habit, product)[habits.index] for product in (mine * theirs, mine * mine, theirs * theirs)
     )
-    found["rho"] = pd.Series(both, found.index) / np.sqrt(own_square * other_square)  # NaN where one does not vary
-    found = found[(found["shift"].abs() >= rules.apart) | (found["rho"] < rules.least_rho)]
-    for place, n, shift, rho in found.itertuples(name=None):
-        rater, question = own["rater_id"].cat.categories[place // len(questions)], questions[place % len(questions)]
-        told = "no rank correlation (one of the two does not vary)" if math.isnan(rho) else f"rho {rho:.2f}"
-        evidence = f"{question}: {shift:+.2f} from the others' mean, {told}"
+    habits["rho"] = pd.Series(both, habits.index) / np.sqrt(own_square * other_square)  # NaN where one does not vary
+    habits = habits[(habits["shift"].abs() >= rules.apart) | (habits["rho"] < rules.least_rho)]
+    for code, n, shift, rho in habits.itertuples(name=None):
+        rater, question = submitted["rater_id"].cat.categories[code // len(questions)], questions[code % len(questions)]
+        correlation = "no rank correlation (one of the two does not vary)" if math.isnan(rho) else f"rho {rho:.2f}"
+        evidence = f"{question}: {shift:+.2f} from the others' mean, {correlation}"
         yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=n)
 
 
@@ -243,8 +249,8 @@ def with_others(sampled: pd.DataFrame) -> pd.DataFrame:
     group = sampled["pair"].to_numpy() * len(sampled["question"].cat.categories) + _codes(sampled["question"])
     number, total = np.bincount(group)[group], np.bincount(group, value)[group]
     shared = number > 1
-    found: pd.DataFrame = sampled[shared].assign(others=(total - value)[shared] / (number[shared] - 1))
-    return found
+    compared: pd.DataFrame = sampled[shared].assign(others=(total - value)[shared] / (number[shared] - 1))
+    return compared
 
 
 def _ranks(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -257,8 +263,8 @@ def _ranks(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return ranks.ravel()[cells]
 
 
-def _comments(own: pd.DataFrame) -> Iterator[Sign]:
-    once = own.drop_duplicates("answer")
+def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:
+    once = submitted.drop_duplicates("answer")
     comment = once["comment"].astype("category")  # each text is looked at once, however often it was written
     looks: dict[str, Callable[[str], object]] = {
         "dashes": _DASHES.search,
@@ -266,17 +272,17 @@ def _comments(own: pd.DataFrame) -> Iterator[Sign]:
         "wordy": lambda text: count_words(text) > _WORDY,
     }
     texts = list(comment.cat.categories)
-    told = pd.DataFrame({"n": [bool(text.strip()) for text in texts]})
-    told = told.assign(**{name: [bool(look(text)) for text in texts] for name, look in looks.items()})
-    written = told["n"].to_numpy()[comment.cat.codes]
-    own_words = told.iloc[comment.cat.codes[written]].assign(rater_id=once["rater_id"].array[written])
+    features = pd.DataFrame({"n": [bool(text.strip()) for text in texts]})
+    features = features.assign(**{name: [bool(look(text)) for text in texts] for name, look in looks.items()})
+    written = features["n"].to_numpy()[comment.cat.codes]
+    own_words = features.iloc[comment.cat.codes[written]].assign(rater_id=once["rater_id"].array[written])
     counts = own_words.groupby("rater_id", observed=True).sum()
-    for rater, n, *found in counts[counts[[*looks]].any(axis=1)].itertuples(name=None):
-        said = [f"{count} {name}" for name, count in zip(looks, found, strict=True) if count]
-        evidence = f"of {n} comments: {', '.join(said)}"
+    for rater, n, *hits in counts[counts[[*looks]].any(axis=1)].itertuples(name=None):
+        phrases = [f"{count} {name}" for name, count in zip(looks, hits, strict=True) if count]
+        evidence = f"of {n} comments: {', '.join(phrases)}"
         yield Sign(rater_id=str(rater), rule=COMMENTS, evidence=evidence, n=n)
 
 
-def _some(said: Sequence[str]) -> str:
+def _some(texts: Sequence[str]) -> str:
     """The first three."""
-    return "; ".join(said[:3]) + (f"; and {len(said) - 3} more" if len(said) > 3 else "")
+    return "; ".join(texts[:3]) + (f"; and {len(texts) - 3} more" if len(texts) > 3 else "")

@@ -16,13 +16,20 @@ def not_looked_at(
     Times are asked of people alone, and habits only of raters with `rules.least_answers` answers.
     """
     pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
-    own = of_pairs(ratings, pairs).dropna(subset=["rater_id"])
+    submitted = of_pairs(ratings, pairs).dropna(subset=["rater_id"])
     made_up = ratings.loc[ratings["simulated"].astype(bool), "rater_id"] if "simulated" in ratings else ()
-    once, shared = own.drop_duplicates("answer"), own[(own["control"] == "") & own["value"].notna()]
-    raters, habits = set(own["rater_id"]), _often(once["rater_id"], rules)
+    once, shared = (
+        submitted.drop_duplicates("answer"),
+        submitted[(submitted["control"] == "") & submitted["value"].notna()],
+    )
+    raters, habits = set(submitted["rater_id"]), _often(once["rater_id"], rules)
     looked: dict[str, tuple[set[str], set[str], str]] = {
-        "controls": (raters, set(control_answers(own, expected)["rater_id"]), "no answer of theirs to a control"),
-        "repeats": (raters, set(own.loc[own["control"] == "repeat", "rater_id"]), "no answer of theirs to a repeat"),
+        "controls": (raters, set(control_answers(submitted, expected)["rater_id"]), "no answer of theirs to a control"),
+        "repeats": (
+            raters,
+            set(submitted.loc[submitted["control"] == "repeat", "rater_id"]),
+            "no answer of theirs to a repeat",
+        ),
         "too fast": (
             habits - set(made_up),
             _often(once.loc[once["seconds"].notna(), "rater_id"], rules),

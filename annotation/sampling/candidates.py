@@ -51,7 +51,7 @@ class Lengths:
         counts: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
         for text in texts:
             counts[text.dataset, text.language][count_words(text.text)] += 1
-        self._bounds = {place: (share_of(count, 1), share_of(count, 2)) for place, count in counts.items()}
+        self._bounds = {key: (share_of(count, 1), share_of(count, 2)) for key, count in counts.items()}
 
     def third(self, text: Text) -> int:
         """0 for the shortest texts, 2 for the longest."""
@@ -83,19 +83,19 @@ class Strata:
     @classmethod
     def of(cls, plan: Plan, texts: Iterable[Text], lengths: Lengths, transformation: str, seed: int) -> Strata:
         """Those of a unit."""
-        known: dict[Stratum, int] = {}
+        index_of: dict[Stratum, int] = {}
         numbers = array("i")
 
         def keys() -> Iterator[str]:
             for text in texts:
                 job = plan.job(text, transformation, seed)
-                place = text.language, text.task_type, text.dataset
-                stratum = *place, job.languages[-1], str(lengths.third(text))
-                numbers.append(known.setdefault(stratum, len(known)))
+                stratum_start = text.language, text.task_type, text.dataset
+                stratum = *stratum_start, job.languages[-1], str(lengths.third(text))
+                numbers.append(index_of.setdefault(stratum, len(index_of)))
                 yield job.key
 
         wanted, firsts = np.unique(Hashes.of(keys(), "texts.parquet").packed, return_index=True)
-        return cls(wanted, np.asarray(numbers, np.int32)[firsts], list(known))
+        return cls(wanted, np.asarray(numbers, np.int32)[firsts], list(index_of))
 
     def find(self, keys: Packed) -> Iterator[Stratum | None]:
         """Those of some outputs; None for one that is not wanted."""
@@ -103,9 +103,9 @@ class Strata:
             yield from [None] * len(keys)
             return
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        there = self.keys[at] == keys
-        for place, known in zip(at.tolist(), there.tolist(), strict=True):
-            yield self.strata[self.numbers[place]] if known else None
+        present = self.keys[at] == keys
+        for index, wanted in zip(at.tolist(), present.tolist(), strict=True):
+            yield self.strata[self.numbers[index]] if wanted else None
 
 
 _ROW = tuple(name for name in TransformedText.model_fields if name not in ("intermediate", "raw", "first_flags"))
@@ -137,9 +137,9 @@ class Supply(Record):
 def flagged_supply(supplies: Iterable[Supply]) -> list[FlagCount]:
     """The shares of usable outputs with each error type, by transformation and language, as the sample was drawn."""
     return [
-        FlagCount(one.transformation, one.language, flag, n, one.ok + one.kept_out, flag in one.without)
-        for one in supplies
-        for flag, n in one.flagged.items()
+        FlagCount(supply.transformation, supply.language, flag, n, supply.ok + supply.kept_out, flag in supply.without)
+        for supply in supplies
+        for flag, n in supply.flagged.items()
     ]
 
 
@@ -150,15 +150,15 @@ class Candidate:
     rank: int
     stratum: Stratum
     key: str
-    made: Callable[[], Pair]
+    make: Callable[[], Pair]
 
-    def __lt__(self, other: Candidate) -> bool:
-        return self.rank > other.rank
+    def __lt__(self, candidate: Candidate) -> bool:
+        return self.rank > candidate.rank
 
     @functools.cached_property
     def pair(self) -> Pair:
         """The pair that it would be."""
-        return self.made()
+        return self.make()
 
 
 class SampleSource(Protocol):
@@ -193,7 +193,7 @@ class Candidates:
 
         Raises DataError where there is none.
         """
-        kept: dict[Stratum, list[Candidate]] = defaultdict(list)
+        heaps: dict[Stratum, list[Candidate]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         flagged: dict[str, Counter[str]] = defaultdict(Counter)
         made_by = self.plan.makers[transformation].kind
@@ -206,19 +206,19 @@ class Candidates:
                 if row["status"] == "ok":
                     flagged[stratum[0]].update(row["flags"])
                 rank = rank_of(self.plan.study.sample.seed, row["key"])
-                heap = kept[stratum]
+                heap = heaps[stratum]
                 if state != "ok" or (len(heap) == self._most and rank > heap[0].rank):
                     continue
-                place = heapq.heappush if len(heap) < self._most else heapq.heapreplace
-                made = functools.partial(_pair, row, stratum, self.plan.kinds[transformation], made_by)
-                place(heap, Candidate(rank, stratum, row["key"], made))
-        if not any(kept.values()):
-            self._refuse(transformation, any(one["kept_out"] for one in counts.values()))
+                push = heapq.heappush if len(heap) < self._most else heapq.heapreplace
+                make = functools.partial(_pair, row, stratum, self.plan.kinds[transformation], made_by)
+                push(heap, Candidate(rank, stratum, row["key"], make))
+        if not any(heaps.values()):
+            self._refuse(transformation, any(states["kept_out"] for states in counts.values()))
         self.supply += [
-            _supply(transformation, language, found, flagged[language], self.plan.study.sample.without)
-            for language, found in sorted(counts.items())
+            _supply(transformation, language, states, flagged[language], self.plan.study.sample.without)
+            for language, states in sorted(counts.items())
         ]
-        return [candidate for heap in kept.values() for candidate in heap]
+        return [candidate for heap in heaps.values() for candidate in heap]
 
     def _refuse(self, transformation: str, kept_out: bool) -> NoReturn:
         study = self.plan.study
@@ -269,14 +269,14 @@ class Turns:
             order = sorted(groups, key=lambda stratum: rank_of(seed, *stratum))
             self._turns = [Turns(groups[stratum], seed, had, level + 1) for stratum in order]
         else:
-            left = (candidate for candidate in candidates if candidate.key not in had)
-            self._rest.extend(sorted(left, key=lambda candidate: candidate.rank))
+            rest = (candidate for candidate in candidates if candidate.key not in had)
+            self._rest.extend(sorted(rest, key=lambda candidate: candidate.rank))
 
     def take(self, wanted: Callable[[Candidate], bool]) -> Candidate | None:
         """The next one that is wanted; those before it are passed over for good. None where there is none left."""
-        found = self._next(wanted)
-        self._given += found is not None
-        return found
+        candidate = self._next(wanted)
+        self._given += candidate is not None
+        return candidate
 
     def _next(self, wanted: Callable[[Candidate], bool]) -> Candidate | None:
         while self._rest:
@@ -284,10 +284,10 @@ class Turns:
             if wanted(candidate):
                 return candidate
         while self._turns:
-            turn = min(self._turns, key=lambda one: one._given)  # the first of those that gave least
-            found = turn.take(wanted)
-            if found is not None:
-                return found
+            turn = min(self._turns, key=lambda turns: turns._given)  # the first of those that gave least
+            taken = turn.take(wanted)
+            if taken is not None:
+                return taken
             self._turns.remove(turn)
         return None
 
@@ -321,15 +321,15 @@ def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation, made_by: 
 
 
 def _supply(
-    transformation: str, language: str, found: Counter[str], flagged: Counter[str], without: Sequence[str]
+    transformation: str, language: str, states: Counter[str], flagged: Counter[str], without: Sequence[str]
 ) -> Supply:
-    counts = {state: found[state] for state in ("ok", "failed", "unanswered", "kept_out")}
-    decided = found["ok"] + found["kept_out"] + found["failed"]
+    counts = {state: states[state] for state in ("ok", "failed", "unanswered", "kept_out")}
+    decided = states["ok"] + states["kept_out"] + states["failed"]
     return Supply(
         transformation=transformation,
         language=language,
         **counts,
-        failed_share=found["failed"] / decided if decided else float("nan"),
+        failed_share=states["failed"] / decided if decided else float("nan"),
         flagged=dict(sorted(flagged.items())),
         without=tuple(without),
     )
@@ -343,16 +343,16 @@ class Groups:
         items, self._lacking = read_items(study, rubric)
         self._known = [item for item in items if item.expected]
         self._open = [item for item in items if not item.expected]
-        known, self._twice = set(map(_seen, self._known)), Counter[tuple[str, str]]()
+        known_texts, self._twice = set(map(_seen, self._known)), Counter[tuple[str, str]]()
         self._items = defaultdict[str, list[SubjectItem]](list)
         lengths = defaultdict[tuple[str, str], Counter[int]](Counter)
         for item in self._open:
-            if _seen(item) in known:
+            if _seen(item) in known_texts:
                 self._twice[item.group, item.language] += 1
             else:
                 self._items[item.group].append(item)
                 lengths[item.dataset, item.language][count_words(item.text)] += 1
-        self._bounds = {place: (share_of(found, 1), share_of(found, 2)) for place, found in lengths.items()}
+        self._bounds = {key: (share_of(counts, 1), share_of(counts, 2)) for key, counts in lengths.items()}
 
     def of(self, name: str) -> list[Candidate]:
         """A group's items, without those whose right answers are known, whatever row says so."""
@@ -390,11 +390,11 @@ class Groups:
 
     def known(self, had: Sequence[Pair]) -> list[Pair]:
         """The items whose right answers are known, but those that raters had, in an order that the seed decides."""
-        there, seed = {pair.pair_id for pair in had}, self.study.sample.seed
+        had_ids, seed = {pair.pair_id for pair in had}, self.study.sample.seed
         drawn = {pair.key for pair in had if pair.drawn}
         shown = {_seen(item) for item in self._open if item.key in drawn}  # a file may name its answers later
         pairs = [item.pair(self.study.kinds[item.group]) for item in self._known if _seen(item) not in shown]
-        fresh = [pair for pair in pairs if pair.pair_id not in there]
+        fresh = [pair for pair in pairs if pair.pair_id not in had_ids]
         return sorted(fresh, key=lambda pair: rank_of(seed, pair.pair_id))
 
     def _stratum(self, item: SubjectItem) -> tuple[str, ...]:

@@ -66,8 +66,8 @@ def spares_needed(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> int
 def beside(study: Study, rubric: Rubric, pool: str) -> int:
     """How many controls and repeats a batch of a pool has, as far as there are texts to make them of."""
     subject = study.subject
-    known = study.sample.controls.known if isinstance(subject, OF_TEXTS) and subject.expected else 0
-    return known + (0 if subject else _made(study, rubric, pool)) + study.sample.repeats
+    n_known = study.sample.controls.known if isinstance(subject, OF_TEXTS) and subject.expected else 0
+    return n_known + (0 if subject else _made(study, rubric, pool)) + study.sample.repeats
 
 
 def _made(study: Study, rubric: Rubric, pool: str) -> int:
@@ -76,15 +76,15 @@ def _made(study: Study, rubric: Rubric, pool: str) -> int:
 
 
 def make_controls(
-    study: Study, rubric: Rubric, sample: Sequence[Pair], spares: Sequence[Pair], known: Sequence[Pair] = ()
+    study: Study, rubric: Rubric, sample: Sequence[Pair], spares: Sequence[Pair], known_items: Sequence[Pair] = ()
 ) -> list[Pair]:
     """Controls and repeats for every batch of every queue; fewer where there are no texts to make them of.
 
     Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own. Items of
-    a subject whose right answers are `known` are controls as they are.
+    a subject whose right answers are `known_items` are controls as they are.
     """
-    made: list[Pair] = []
-    unused, right = queues_of(spares), queues_of(known)
+    controls: list[Pair] = []
+    unused, right = queues_of(spares), queues_of(known_items)
     for queue, pairs in queues_of(sample).items():
         batches = number_of_batches(study, len(pairs))
         shuffled = sorted(pairs, key=lambda pair: identity("control-v1", study.sample.seed, pair.pair_id))
@@ -92,10 +92,10 @@ def make_controls(
         donors = [Donor.of(pair) for pair in [*unused.get(queue, []), *shuffled][:DONORS]]
         for kind, number in _kinds(study):
             if rubric.expected(queue.pool, kind):
-                made += _take(number * batches, kind, sources, donors)
-        made += right.get(queue, [])[: study.sample.controls.known * batches]
-        made += [_repeat(pair) for pair in shuffled[-study.sample.repeats * batches :] if study.sample.repeats]
-    return made
+                controls += _take(number * batches, kind, sources, donors)
+        controls += right.get(queue, [])[: study.sample.controls.known * batches]
+        controls += [_repeat(pair) for pair in shuffled[-study.sample.repeats * batches :] if study.sample.repeats]
+    return controls
 
 
 def _kinds(study: Study) -> list[tuple[Literal["positive", "negative"], int]]:
@@ -110,10 +110,10 @@ def _take(
         source = next(sources, None)
         if source is None:
             return
-        made = _positive(source) if kind == "positive" else _negative(source, donors)
-        if made is not None:
+        control = _positive(source) if kind == "positive" else _negative(source, donors)
+        if control is not None:
             number -= 1
-            yield made
+            yield control
 
 
 def _positive(source: Pair) -> Pair:
@@ -123,7 +123,7 @@ def _positive(source: Pair) -> Pair:
 def _negative(source: Pair, donors: Sequence[Donor]) -> Pair | None:
     """The original with what became of the donor that shares least with it; None where all share too much."""
     words = words_of(source.original)
-    shared = [max(overlap(words, other) for other in donor.words) for donor in donors]
+    shared = [max(overlap(words, donor_words) for donor_words in donor.words) for donor in donors]
     if not shared or min(shared) > UNRELATED:
         return None
     donor = donors[shared.index(min(shared))].pair
@@ -131,8 +131,8 @@ def _negative(source: Pair, donors: Sequence[Donor]) -> Pair | None:
 
 
 def _control(source: Pair, kind: str, key: str, transformed: str) -> Pair:
-    found = {"pair_id": identity("control-v1", kind, source.pair_id, transformed), "key": key}
-    return source.model_copy(update={**found, "control": kind, "transformed": transformed})
+    fields = {"pair_id": identity("control-v1", kind, source.pair_id, transformed), "key": key}
+    return source.model_copy(update={**fields, "control": kind, "transformed": transformed})
 
 
 def _repeat(pair: Pair) -> Pair:

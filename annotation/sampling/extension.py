@@ -102,18 +102,18 @@ def _write(
     """Note the wave, then write what it makes of the files: the same rows give the same bytes wherever they are."""
     new = {"pairs": drawn.pairs, "controls": drawn.controls}
     rows = {
-        name: [*there, *(pair.model_copy(update={"wave": number}) for pair in added)]
-        for there, (name, added) in zip(before, new.items(), strict=True)
+        name: [*rows_before, *(pair.model_copy(update={"wave": number}) for pair in added)]
+        for rows_before, (name, added) in zip(before, new.items(), strict=True)
     }
     hashes = dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
-        for name, own in rows.items():
-            made = Path(folder) / f"{name}.parquet"
-            write_table(made, own, Pair)
-            hashes[f"{name}_sha256"] = file_hash(made)
+        for name, new_rows in rows.items():
+            copy = Path(folder) / f"{name}.parquet"
+            write_table(copy, new_rows, Pair)
+            hashes[f"{name}_sha256"] = file_hash(copy)
     files = {name: study.folder / f"{name}.parquet" for name in rows}
     was = {f"{name}_before": file_hash(path) if path.exists() else "" for name, path in files.items()}
-    cut_off = next((one for one in read_waves(study) if one.number == number), None)
+    cut_off = next((wave for wave in read_waves(study) if wave.number == number), None)
     if cut_off is not None:  # one of the files may be the new one already
         was = {name: getattr(cut_off, name) for name in was}
     wave = Wave(

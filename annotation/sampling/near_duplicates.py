@@ -26,19 +26,19 @@ def words_of(text: str) -> frozenset[str]:
     What is written without spaces gives all of its pairs of neighbouring characters. A text without any word is one
     word itself.
     """
-    found: set[str] = set()
+    words: set[str] = set()
     for piece in unicodedata.normalize("NFKC", text).casefold().split():
         word = _EDGES.sub("", piece)
         if len(word) > 1 and _UNSPACED.search(word):
-            found.update(word[i : i + 2] for i in range(len(word) - 1))
+            words.update(word[i : i + 2] for i in range(len(word) - 1))
         elif word:
-            found.add(word)
-    return frozenset(found or {text.strip()})
+            words.add(word)
+    return frozenset(words or {text.strip()})
 
 
-def overlap(one: frozenset[str], other: frozenset[str]) -> float:
+def overlap(first: frozenset[str], second: frozenset[str]) -> float:
     """The Jaccard index of two sets of words: shared ones over all, from 0 to 1."""
-    return len(one & other) / len(one | other)
+    return len(first & second) / len(first | second)
 
 
 class DuplicateIndex:
@@ -55,7 +55,7 @@ class DuplicateIndex:
     def first(self, groups: Iterable[Hashable], words: frozenset[str]) -> int | None:
         """Which text of one of these groups, counted from 0 as they were put in, is a near-duplicate; None: none is."""
         places = [(group, word) for group in groups for word in _rarest(words)]
-        texts = (found for place in places for found in self._texts.get(place, {}).items())
+        texts = (entry for key in places for entry in self._texts.get(key, {}).items())
         return next((number for text, number in texts if overlap(words, text) >= NEAR), None)
 
     def add(self, groups: Iterable[Hashable], words: frozenset[str]) -> None:

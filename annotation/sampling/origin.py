@@ -44,17 +44,17 @@ def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) ->
     plan = Plan(study)
     for name, *hashes in makers:
         by_name.setdefault(name, set()).add((hashes[0], hashes[1]))
-    for name, made in by_name.items():
-        if name not in plan.makers or made != {(plan.makers[name].hash, plan.prompt_hashes[name])}:
-            what = _other(next(iter(made))[1])
+    for name, maker_hashes in by_name.items():
+        if name not in plan.makers or maker_hashes != {(plan.makers[name].hash, plan.prompt_hashes[name])}:
+            what = _other(next(iter(maker_hashes))[1])
             raise StudyError(
                 f"{study.file}: the sample's pairs of {name} were made by {what} than the"
                 " study has now; undo the change, or give the new study another name"
             )
-        there = _made_on_disk(study, name)
-        if there and not made <= there:
+        on_disk = _made_on_disk(study, name)
+        if on_disk and not maker_hashes <= on_disk:
             raise DataError(
-                f"{study.outputs / name}: these outputs are of {_other(next(iter(made))[1])} than the sample's"
+                f"{study.outputs / name}: these outputs are of {_other(next(iter(maker_hashes))[1])} than the sample's"
                 " pairs; bring the outputs back, or give the new study another name"
             )
 
@@ -72,8 +72,8 @@ def _refuse_other_items(study: Study, pairs: Sequence[Pair]) -> None:
     _refuse_other_groups(study, (pair.transformation for pair in pairs))
     if not isinstance(study.subject, OF_TEXTS) or not study.subject.file(study).is_file():
         return
-    there = {item.key for item in read_items(study, load_rubric(study))[0]}
-    if lost := [pair for pair in pairs if pair.key not in there]:
+    keys = {item.key for item in read_items(study, load_rubric(study))[0]}
+    if lost := [pair for pair in pairs if pair.key not in keys]:
         raise DataError(
             f"{study.subject.file(study)}: {len(lost)} of the sample's texts are not in it any more, such as"
             f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); bring them back, or give the new study"
@@ -88,11 +88,11 @@ def _other(prompt_hash: str) -> str:
 
 def _made_on_disk(study: Study, transformation: str) -> set[tuple[Any, Any]]:
     """Which generators and prompts made a transformation's outputs on disk: pairs of their hashes."""
-    found = set()
+    makers = set()
     for seed in study.seeds:
         path = study.transformation_file(transformation, seed)
         if path.exists():
             for table in read_batches(path, TransformedText, study.command(COMMAND), ["generator_hash", "prompt_hash"]):
                 keys = table.group_by(table.schema.names).aggregate([])
-                found |= set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
-    return found
+                makers |= set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
+    return makers

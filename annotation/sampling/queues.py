@@ -64,8 +64,8 @@ def frames_by_queue(pairs: pd.DataFrame) -> Iterator[tuple[Queue, pd.DataFrame]]
     """Rows of `Pair` by queue."""
     queue, pool = pairs["queue"].astype(str), pairs["pool"].astype(str)
     names = queue.where(queue != "", pool)
-    for place, own in pairs.groupby([names, "language", "output_language"], observed=True, sort=False):
-        yield Queue(*map(str, place)), own
+    for key, rows in pairs.groupby([names, "language", "output_language"], observed=True, sort=False):
+        yield Queue(*map(str, key)), rows
 
 
 def queues_of(pairs: Iterable[Pair]) -> dict[Queue, list[Pair]]:

@@ -44,21 +44,21 @@ def suggested_half(study: Study, pairs: Sequence[Pair]) -> list[Pair]:
         return []
     order = sorted(pairs, key=lambda pair: identity("suggested-v1", study.sample.seed, pair.pair_id))
     turns: dict[tuple[str, str], int] = {}
-    found = []
+    half = []
     for pair in order:
         stratum = (pair.transformation, pair.language)
         turns[stratum] = turns.get(stratum, 0) + 1
         if turns[stratum] % 2 == 0:
-            found.append(pair.model_copy(update={"control": SUGGESTED}))
-    return sorted(found, key=lambda pair: pair.pair_id)
+            half.append(pair.model_copy(update={"control": SUGGESTED}))
+    return sorted(half, key=lambda pair: pair.pair_id)
 
 
 def refuse_other_half(study: Study, pairs: Iterable[Pair]) -> None:
     """Raise StudyError where `raters.suggestions` is not what the sample was drawn for."""
-    there = any(pair.control == SUGGESTED for pair in pairs)
-    if there == (study.raters.suggestions == "half"):
+    has_half = any(pair.control == SUGGESTED for pair in pairs)
+    if has_half == (study.raters.suggestions == "half"):
         return
-    how = "has a half that shows judges' scores" if there else "was drawn to show none of judges' scores"
+    how = "has a half that shows judges' scores" if has_half else "was drawn to show none of judges' scores"
     raise StudyError(
         f"{study.file}: raters.suggestions is {study.raters.suggestions!r}, and the sample {how}; undo the change, run"
         f" `{study.command('annotation sample')}` again where nobody was asked yet, or give the new study another name"
@@ -143,26 +143,30 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     refuse_unreachable(study, texts, f"{study.file}: ")
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
-    known = groups.known(before) if groups else []
-    controls = make_controls(study, rubric, pairs, spares, known)
+    known_items = groups.known(before) if groups else []
+    controls = make_controls(study, rubric, pairs, spares, known_items)
     halved = suggested_half(study, pairs)
-    told = {pair.pair_id for pair in halved}
-    return SampleDrawing([pair for pair in pairs if pair.pair_id not in told], [*controls, *halved], candidates.supply)
+    half_ids = {pair.pair_id for pair in halved}
+    return SampleDrawing(
+        [pair for pair in pairs if pair.pair_id not in half_ids], [*controls, *halved], candidates.supply
+    )
 
 
 def _of_tasks(study: Study) -> SampleDrawing:
     """The items of tasks that people do, as the tasks draw them."""
     every = list(prepared(study))
-    rubric = load_rubric(study, tasks=[one.task for one in every])
-    seen = {one.task.task: shown(one, study.kinds[one.task.task]) for one in every}
-    pairs = [pair for own in seen.values() for pair in own.pairs]
-    items = [item for own in seen.values() for item in own.items]
+    rubric = load_rubric(study, tasks=[drawn_task.task for drawn_task in every])
+    seen = {drawn_task.task.task: shown(drawn_task, study.kinds[drawn_task.task.task]) for drawn_task in every}
+    pairs = [pair for view in seen.values() for pair in view.pairs]
+    items = [item for view in seen.values() for item in view.items]
     counts = Counter((item.task, item.language) for item in items)
     supply = [
         Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0, failed_share=0.0)
         for (task, language), number in counts.items()
     ]
-    return SampleDrawing(pairs, make_controls(study, rubric, pairs, [], []), supply, [one.task for one in every], items)
+    return SampleDrawing(
+        pairs, make_controls(study, rubric, pairs, [], []), supply, [drawn_task.task for drawn_task in every], items
+    )
 
 
 def sample_settings(study: Study) -> dict[str, Any]:
@@ -175,7 +179,7 @@ def sample_settings(study: Study) -> dict[str, Any]:
 def all_settings(study: Study) -> dict[str, Any]:
     """The same, with what the study says that the sample is drawn from."""
     drawn_from = {"transformations": list(study.kinds), "seeds": list(study.seeds)}
-    return {**sample_settings(study), **drawn_from, "datasets": [one.name for one in study.datasets]}
+    return {**sample_settings(study), **drawn_from, "datasets": [spec.name for spec in study.datasets]}
 
 
 def read_pairs(study: Study) -> list[Pair]:
@@ -191,10 +195,10 @@ def known_pairs(study: Study) -> list[Pair]:
 
 def read_supply(study: Study) -> list[Supply]:
     """What the sample was drawn from, by transformation and language, with the share of failed outputs."""
-    found, path = known_supply(study), study.folder / SUPPLY
+    supply, path = known_supply(study), study.folder / SUPPLY
     if not path.exists():
         raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
-    return found
+    return supply
 
 
 def known_supply(study: Study) -> list[Supply]:
@@ -208,11 +212,14 @@ class PoolDrawing:
     def __init__(self, candidates: SampleSource, transformations: Sequence[str], before: Sequence[Pair]) -> None:
         self._study = candidates.study
         had = {pair.key: pair.transformation for pair in before if pair.drawn}
-        there, sample = Counter(had.values()), self._study.sample
-        self._lacks = {name: sample.pairs - there[name] for name in transformations}
+        counts, sample = Counter(had.values()), self._study.sample
+        self._lacks = {name: sample.pairs - counts[name] for name in transformations}
         sources = {name: candidates.of(name) for name in transformations}
-        self.texts = {name: {(one.stratum[0], one.stratum[1]) for one in own} for name, own in sources.items()}
-        self._turns = {name: Turns(own, sample.seed, had) for name, own in sources.items()}
+        self.texts = {
+            name: {(candidate.stratum[0], candidate.stratum[1]) for candidate in of_kind}
+            for name, of_kind in sources.items()
+        }
+        self._turns = {name: Turns(of_kind, sample.seed, had) for name, of_kind in sources.items()}
         self._seen = DuplicateIndex()
         for pair in before:
             self._seen.add(*compared(self._study, pair))
@@ -221,7 +228,7 @@ class PoolDrawing:
         """So many of each transformation that there are `sample.pairs`, or as many as there are."""
         most = max(self._lacks.values())
         turns = [turns for turn in range(most) for name, turns in self._turns.items() if turn < self._lacks[name]]
-        taken = [self._take(one) for one in turns]
+        taken = [self._take(kind_turns) for kind_turns in turns]
         return [candidate.pair for candidate in taken if candidate is not None]
 
     def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
@@ -229,15 +236,15 @@ class PoolDrawing:
         needed = {
             queue: spares_needed(self._study, rubric, queue, len(pairs)) for queue, pairs in queues_of(sample).items()
         }
-        found: list[Pair] = []
+        spares: list[Pair] = []
         for turns in self._turns.values():
             while any(needed.values()):
                 candidate = self._take(turns, {queue for queue, number in needed.items() if number})
                 if candidate is None:
                     break
                 needed[Queue.of(candidate.pair)] -= 1
-                found.append(candidate.pair)
-        return found
+                spares.append(candidate.pair)
+        return spares
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
         """The next candidate (of some queues) of which no near-duplicate was taken."""
@@ -263,8 +270,8 @@ def compared(study: Study, pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
         return list(groups), words_of(pair.original)
     apart = study.subject.context if isinstance(study.subject, OF_TEXTS) else {}
     fields = fields_of(pair)
-    beside = tuple(one.text for one in fields if one.name in apart)
-    text = "\n".join(one.text for one in fields if one.name not in apart)
+    beside = tuple(field.text for field in fields if field.name in apart)
+    text = "\n".join(field.text for field in fields if field.name not in apart)
     return [(group, beside) for group in groups], words_of(text)
 
 
@@ -293,9 +300,9 @@ def _stays(study: Study, pairs: Sequence[Pair]) -> bool:
 def _refuse_other_settings(study: Study, last: Wave) -> None:
     """Raise StudyError where an extended sample is no longer what the study asks for."""
     refuse_other_sample(study)
-    asked = all_settings(study)
-    changed = [name for name, was in last.settings.items() if name != "sample" and asked.get(name, was) != was]
-    changed += [f"sample.{name}" for name, was in last.settings["sample"].items() if asked["sample"].get(name) != was]
+    now = all_settings(study)
+    changed = [name for name, was in last.settings.items() if name != "sample" and now.get(name, was) != was]
+    changed += [f"sample.{name}" for name, was in last.settings["sample"].items() if now["sample"].get(name) != was]
     if changed:
         raise StudyError(
             f"{study.file}: {' and '.join(changed)} changed after the sample's wave {last.number}; undo the change, or"
@@ -305,7 +312,7 @@ def _refuse_other_settings(study: Study, last: Wave) -> None:
 
 def _texts(pairs: Iterable[Pair]) -> set[tuple[str, ...]]:
     """What raters see of pairs, by id: an output may be another under the same key."""
-    return {(pair.pair_id, pair.control, *(one.text for one in fields_of(pair))) for pair in pairs}
+    return {(pair.pair_id, pair.control, *(field.text for field in fields_of(pair))) for pair in pairs}
 
 
 def read_shown(study: Study) -> list[Pair]:

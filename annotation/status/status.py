@@ -113,7 +113,7 @@ def read_status(
     undecided = _undecided(study, pairs, reached_now)
     progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
     begun = any(stages[name].state != "not yet" for name in ("published", "collected"))
-    warnings += never_lines(study, undecided, asked=begun)
+    warnings += never_lines(study, undecided, offered=begun)
     return Status(
         study=study,
         now=now,
@@ -234,7 +234,7 @@ def _undecided(study: Study, pairs: pd.DataFrame, found: Sequence[Verdict]) -> l
     """The groups of which no verdict is, or none that decides; `pairs` are those of `by_pair`."""
     key = SCOPES[study.acceptance.scope]
     done = {tuple(getattr(verdict, name) for name in key) for verdict in found if verdict.decision != "undecided"}
-    return [group for group in ahead(pairs, study.acceptance) if group.place not in done]
+    return [group for group in ahead(pairs, study.acceptance) if group.key not in done]
 
 
 def _progress(

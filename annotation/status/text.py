@@ -85,7 +85,7 @@ def _never(status: Status) -> str:
     if not groups or not all(group.lacks(study.acceptance) for group in groups):
         return ""
     begun = any(status.stages[name].state != "not yet" for name in ("published", "collected"))
-    return never_lines(study, groups, asked=begun)[0]
+    return never_lines(study, groups, offered=begun)[0]
 
 
 def _draw(status: Status, arguments: str, *, begun: bool) -> str:

@@ -62,25 +62,25 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
         "withdrawn_hash": withdrawn_hash(withdrawn),
         "kept_hash": kept_hash(evidence.decisions),
     }
-    groups, found, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
-    found = with_supply(found, evidence.supply)
-    found = with_rules_fixed(found, replace(evidence, rules=rules).rules_fixed[0])
+    groups, verdicts, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
+    verdicts = with_supply(verdicts, evidence.supply)
+    verdicts = with_rules_fixed(verdicts, replace(evidence, rules=rules).rules_fixed[0])
     if study.acceptance.judges.use == "decide":
         if judged is None:
             raise RuntimeError("people and judges decide, and nobody told what judges say")  # a bug of the caller
-        found = with_judged(found, judged(evidence, found), design.rule)
-    found = with_checks(found, evidence)
-    seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
+        verdicts = with_judged(verdicts, judged(evidence, verdicts), design.rule)
+    verdicts = with_checks(verdicts, evidence)
+    seen = _look(looks, verdicts, len(counting_ratings(ratings, design.per_pair)), rests_on)
     written = evidence.with_rules(rules, seen)
-    doubts = doubts_of(written, found, written.signs)
-    told = Acceptance(groups, found, amendment_lines(rules, evidence.first), doubts, written)
+    doubts = doubts_of(written, verdicts, written.signs)
+    acceptance = Acceptance(groups, verdicts, amendment_lines(rules, evidence.first), doubts, written)
     write_rules(study, evidence.rules, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results
         write_kept(study, LOOKS, seen)
-    write_json(study.folder / "agreement.json", told.groups)
-    write_json(study.folder / "verdicts.json", told.verdicts)
+    write_json(study.folder / "agreement.json", acceptance.groups)
+    write_json(study.folder / "verdicts.json", acceptance.verdicts)
     write_table(study.folder / "pair_means.parquet", means, PairMean)
-    return told
+    return acceptance
 
 
 def _evidence(study: Study) -> Evidence:
@@ -103,13 +103,17 @@ def _check(evidence: Evidence) -> None:
             f" run `{study.command('annotation collect')}` again"
         )
     submitted = ratings[ratings["status"] == "submitted"]
-    for one in evidence.rubric.asked():
-        own = submitted[submitted["question"] == one.name]
-        if one.kind != "rating":
-            if wrong := next((said for answer in own["answer"].unique() if (said := one.wrong(answer))), ""):
-                raise DataError(f"{SAMPLE}, {one.name}: {wrong}")
-        elif own["value"].isna().any() or not own["value"].isin(one.scale).all():
-            raise DataError(f"{SAMPLE} holds submitted values off the scale {one.scale[0]} to {one.scale[-1]}")
+    for question in evidence.rubric.asked():
+        answers = submitted[submitted["question"] == question.name]
+        if question.kind != "rating":
+            if wrong := next(
+                (complaint for answer in answers["answer"].unique() if (complaint := question.wrong(answer))), ""
+            ):
+                raise DataError(f"{SAMPLE}, {question.name}: {wrong}")
+        elif answers["value"].isna().any() or not answers["value"].isin(question.scale).all():
+            raise DataError(
+                f"{SAMPLE} holds submitted values off the scale {question.scale[0]} to {question.scale[-1]}"
+            )
     if submitted.empty:
         raise DataError(
             f"{study.folder / SAMPLE}: no rating in it was submitted, so there is nothing to judge; run"
@@ -117,9 +121,11 @@ def _check(evidence: Evidence) -> None:
         )
 
 
-def _look(looks: Sequence[Look], found: Sequence[Verdict], n_ratings: int, rests_on: Mapping[str, str]) -> list[Look]:
+def _look(
+    looks: Sequence[Look], verdicts: Sequence[Verdict], n_ratings: int, rests_on: Mapping[str, str]
+) -> list[Look]:
     """The looks with this one, where it is another: who looks again at other results judges by a rule of many looks."""
-    counts = dict(Counter(verdict.decision for verdict in found))
+    counts = dict(Counter(verdict.decision for verdict in verdicts))
     look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
     if looks:  # what an earlier version did not note is taken for the same
         last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value != ""}
@@ -135,16 +141,16 @@ _NOMINAL = ("label", "same", "choice")  # answers that are alike or not
 def write_answers(study: Study, collected: CampaignData) -> list[str]:
     """Write the answers that count to `human/answers.parquet`; lines that say what counts and what does not."""
     tasks, items, every = read_tasks(study), read_items(study), collected.sample_ratings
-    ratings, left = dict[str, pd.DataFrame](), dict[str, Counter[str]]()
+    ratings, uncounted = dict[str, pd.DataFrame](), dict[str, Counter[str]]()
     for task in tasks:
-        own = every[every["transformation"] == task.task]
-        ratings[task.task] = counting_ratings(own, task.raters)
-        left[task.task] = Counter(dict(_left(own, ratings[task.task])))
-    found = answered(tasks, items, ratings)
-    for name, more in found.left_out.items():
-        left[name].update(more)
-    write_kept_table(study, ANSWERS, found.answers, HumanAnswer)
-    return lines_of(tasks, found.answers, left)
+        of_task = every[every["transformation"] == task.task]
+        ratings[task.task] = counting_ratings(of_task, task.raters)
+        uncounted[task.task] = Counter(dict(_left(of_task, ratings[task.task])))
+    answers = answered(tasks, items, ratings)
+    for name, more in answers.left_out.items():
+        uncounted[name].update(more)
+    write_kept_table(study, ANSWERS, answers.answers, HumanAnswer)
+    return lines_of(tasks, answers.answers, uncounted)
 
 
 def answers_lines(study: Study, done: Acceptance) -> list[str]:
@@ -153,29 +159,31 @@ def answers_lines(study: Study, done: Acceptance) -> list[str]:
     return [*lines, f"-> {study.folder / ANSWERS}", *flagged(read_tasks(study), done.groups)]
 
 
-def _left(own: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, int]]:
+def _left(ratings: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, int]]:
     """How many raters' answers to a record do not count, by reason."""
 
     def number(frame: pd.DataFrame) -> int:
         return len(frame.drop_duplicates(["pair_id", "rater_id"]))
 
-    submitted = own[own["status"] == "submitted"]
+    submitted = ratings[ratings["status"] == "submitted"]
     out = (submitted["excluded"] != "") | ~stays(submitted)
-    yield "drafts", number(own[own["status"] == "draft"])
-    yield "discarded", number(own[own["status"] == "discarded"])
+    yield "drafts", number(ratings[ratings["status"] == "draft"])
+    yield "discarded", number(ratings[ratings["status"] == "discarded"])
     yield "excluded or withdrawn", number(submitted[out])
     yield "beyond the raters that were asked for", number(submitted[~out]) - number(counting)
 
 
 def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str]:
     """A line for each task on which people agree less than HUME's bound, and for those whose kappa says nothing."""
-    summaries = {one.question: one for group in groups if group.level == "pool" for one in group.questions}
+    summaries = {summary.question: summary for group in groups if group.level == "pool" for summary in group.questions}
     for task in tasks:
         if task.asked == "cluster":
             yield f"{task.task}: each rater numbers clusters anew, so that kappa and AC1 of the numbers say nothing"
-        for one in summaries[task.task].coefficients if task.asked in _NOMINAL and task.task in summaries else ():
-            value = one.estimate.value
-            if one.name == "Fleiss' kappa" and value < FLAGGED:
+        for coefficient in (
+            summaries[task.task].coefficients if task.asked in _NOMINAL and task.task in summaries else ()
+        ):
+            value = coefficient.estimate.value
+            if coefficient.name == "Fleiss' kappa" and value < FLAGGED:
                 yield (
                     f"{task.task}: Fleiss' kappa {value:.2f} is below {FLAGGED}, HUME's bound: where people do not"
                     " agree, a score against the labels says little"

@@ -26,15 +26,15 @@ def groups_by_task(study: Study, groups: Sequence[Group]) -> Sequence[Group]:
     """Of tasks a row each, and one for each language of those that have several; others are as they are."""
     if not does_tasks(study):
         return groups
-    tasks, whole, found = read_tasks(study), dict[str, int](), list[Group]()
-    for group in (one for one in groups if one.level in ("pool", "language")):  # pools, which are tasks, come first
-        own = _taken_together(tasks, group.questions)
+    tasks, whole, rows = read_tasks(study), dict[str, int](), list[Group]()
+    for group in (row for row in groups if row.level in ("pool", "language")):  # pools, which are tasks, come first
+        summaries = _taken_together(tasks, group.questions)
         if group.level == "pool":
-            whole |= {one.question: one.n_ratings for one in own}
+            whole |= {summary.question: summary.n_ratings for summary in summaries}
         else:  # a task in one language alone stands there already
-            own = tuple(one for one in own if one.n_ratings < whole[one.question])
-        found.append(group.model_copy(update={"questions": own}))
-    return found
+            summaries = tuple(summary for summary in summaries if summary.n_ratings < whole[summary.question])
+        rows.append(group.model_copy(update={"questions": summaries}))
+    return rows
 
 
 def verdicts_by_task(study: Study, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
@@ -42,7 +42,7 @@ def verdicts_by_task(study: Study, verdicts: Sequence[Verdict]) -> Sequence[Verd
     if not does_tasks(study):
         return verdicts
     tasks = read_tasks(study)
-    return [one.model_copy(update={"questions": _taken_together(tasks, one.questions)}) for one in verdicts]
+    return [verdict.model_copy(update={"questions": _taken_together(tasks, verdict.questions)}) for verdict in verdicts]
 
 
 def answers_of(task: HumanTask) -> list[str]:
@@ -52,28 +52,35 @@ def answers_of(task: HumanTask) -> list[str]:
 
 def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) -> tuple[Summary, ...]:
     """A summary for each task of whose questions there are some."""
-    by_name = {one.question: one for one in summaries}
-    found = []
+    by_name = {summary.question: summary for summary in summaries}
+    combined = []
     for task in tasks:
-        own = [by_name[one.name] for one in questions_of(task) if one.kind != "ranking" and one.name in by_name]
-        if own:
-            update = {"n_ratings": sum(one.n_ratings for one in own), "shares": tuple(_shares(task, own))}
-            found.append(own[0].model_copy(update={**update, "coefficients": ()}))
-    return tuple(found)
+        of_task = [
+            by_name[question.name]
+            for question in questions_of(task)
+            if question.kind != "ranking" and question.name in by_name
+        ]
+        if of_task:
+            update = {
+                "n_ratings": sum(summary.n_ratings for summary in of_task),
+                "shares": tuple(_shares(task, of_task)),
+            }
+            combined.append(of_task[0].model_copy(update={**update, "coefficients": ()}))
+    return tuple(combined)
 
 
 def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
     """How often each label was given, by its name, of the answers to all questions of a task."""
-    total = sum(one.n_ratings for one in summaries)
+    total = sum(summary.n_ratings for summary in summaries)
     parts: dict[str, list[tuple[int, Estimate]]] = {}
-    for one in summaries:
-        for own in one.shares:
-            parts.setdefault(_name(task, own.label), []).append((one.n_ratings, own.share))
-    for name, given in parts.items():
-        if len(given) == 1 or not total:
-            yield Share(label=name, share=given[0][1])
+    for summary in summaries:
+        for label_share in summary.shares:
+            parts.setdefault(_name(task, label_share.label), []).append((summary.n_ratings, label_share.share))
+    for name, shares in parts.items():
+        if len(shares) == 1 or not total:
+            yield Share(label=name, share=shares[0][1])
             continue
-        value = sum(n * share.value for n, share in given if n) / total
+        value = sum(n * share.value for n, share in shares if n) / total
         why = f"{'groups' if task.asked == 'cluster' else 'candidates'} are taken together"
         yield Share(label=name, share=Estimate(value=value, low=math.nan, high=math.nan, reason=why))
 

@@ -38,20 +38,20 @@ class SequenceProgress:
 
     def lines(self, name: str, min_raters: int) -> tuple[str, ...]:
         """What a reader must know beside the decision; `name` is that of the pair that holds the others up."""
-        found = []
+        lines = []
         if self.passed:
-            found.append(
+            lines.append(
                 f"passed over in the sequence, since fewer than {min_raters} of the ratings that they got count:"
                 f" {count(self.passed, 'pair')}"
             )
         if self.withdrawn:
-            found.append(f"passed over in the sequence, since they were withdrawn: {count(self.withdrawn, 'pair')}")
+            lines.append(f"passed over in the sequence, since they were withdrawn: {count(self.withdrawn, 'pair')}")
         if self.waits and self.complete > self.counted:
-            found.append(
+            lines.append(
                 f"complete are {count(self.complete, 'pair')}, of which {self.counted} count in the sequence:"
                 f" {name} waits for {count(self.missing, 'answer')}"
             )
-        return tuple(found)
+        return tuple(lines)
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
         return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions), {})
     order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
     turns = pd.Series(range(len(order)), index=order)
-    standings, kept = dict[Place, SequenceProgress](), list[str]()
+    standings, pair_ids = dict[Place, SequenceProgress](), list[str]()
     settled = dealt or Dealt()
     numbers = dict(zip(answered.index, answered.tolist(), strict=True))
-    for key, own in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
-        ids = own.iloc[turns.loc[own].to_numpy().argsort()]
+    for key, of_group in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
+        ids = of_group.iloc[turns.loc[of_group].to_numpy().argsort()]
         staying = [pair_id for pair_id in ids.tolist() if pair_id not in settled.withdrawn]
         standing, counting = sequence(staying, numbers, design, settled.raters)
         standings[tuple(map(str, key))] = replace(standing, withdrawn=len(ids) - len(staying))
-        kept += counting
-    own_ratings = _of_pairs(ratings, kept, design.questions)
+        pair_ids += counting
+    own_ratings = _of_pairs(ratings, pair_ids, design.questions)
     return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), standings)
 
 
@@ -105,7 +105,7 @@ def sequence(
     def enough(pair_id: str) -> bool:
         return answered.get(pair_id, 0) >= design.rule.min_raters
 
-    end = next((place for place, pair_id in enumerate(order) if not done(pair_id)), len(order))
+    end = next((index for index, pair_id in enumerate(order) if not done(pair_id)), len(order))
     counting = [pair_id for pair_id in order[:end] if enough(pair_id)]
     waits = order[end] if end < len(order) else ""
     missing = design.per_pair - heard(waits) if waits else 0
@@ -131,20 +131,20 @@ def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
     pair, names = pd.factorize(ratings["pair_id"])
     least = np.full(len(names), np.iinfo(np.int64).max)
     for question in design.questions:
-        asked = design.asked(question)
-        if asked.required:
+        scale = design.asked(question)
+        if scale.required:
             got = np.bincount(pair[(ratings["question"] == question).to_numpy()], minlength=len(names))
-            least = np.minimum(least, np.where(_asked(ratings, names, asked, design), got, least))
+            least = np.minimum(least, np.where(_asked(ratings, names, scale, design), got, least))
     return pd.Series(least, index=names)
 
 
-def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, asked: QuestionScale, design: Design) -> NDArray[np.bool_]:
+def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, scale: QuestionScale, design: Design) -> NDArray[np.bool_]:
     """Of which pairs a question is asked."""
-    if not asked.pools:
+    if not scale.pools:
         return np.ones(len(pair_ids), np.bool_)
     first = ratings.drop_duplicates("pair_id").set_index("pair_id")["transformation"].astype(str)
     pools = first.map(design.pool_of)
-    return pools.reindex(pair_ids).isin(asked.pools).to_numpy()
+    return pools.reindex(pair_ids).isin(scale.pools).to_numpy()
 
 
 def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
@@ -154,5 +154,5 @@ def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
 
 
 def _of_pairs(ratings: pd.DataFrame, pair_ids: Collection[str], questions: Sequence[str]) -> pd.DataFrame:
-    kept = ratings["pair_id"].isin(pair_ids) & ratings["question"].isin(questions)
-    return ratings if kept.all() else ratings[kept]
+    chosen = ratings["pair_id"].isin(pair_ids) & ratings["question"].isin(questions)
+    return ratings if chosen.all() else ratings[chosen]

@@ -82,18 +82,20 @@ def _signs(
     sampled = collected.of_sample
     counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & stays(sampled) & ~sampled["surplus"]
     by_rater = sampled.loc[counting, "rater_id"].value_counts()
-    given = {str(rater): int(ratings) for rater, ratings in by_rater.items() if ratings}
-    own = [sign for sign in signs if sign.rule != COMMENTS and sign.rater_id in given]
-    raters = list(dict.fromkeys(sign.rater_id for sign in own))
+    counts = {str(rater): int(ratings) for rater, ratings in by_rater.items() if ratings}
+    counting_signs = [sign for sign in signs if sign.rule != COMMENTS and sign.rater_id in counts]
+    raters = list(dict.fromkeys(sign.rater_id for sign in counting_signs))
     if not raters:
         return
-    rules = ", ".join(f"{rule} {n}" for rule, n in Counter(sign.rule for sign in own).most_common())
-    share = sum(given[rater] for rater in raters) / sum(given.values())
-    kept = {one.rater_id for one in decisions} & set(raters)
-    left = len(raters) - len(kept)
-    unsettled = f"; about {left} of them nobody decided (`{study.command('annotation review')}`)" if left else ""
+    rules = ", ".join(f"{rule} {n}" for rule, n in Counter(sign.rule for sign in counting_signs).most_common())
+    share = sum(counts[rater] for rater in raters) / sum(counts.values())
+    decided = {decision.rater_id for decision in decisions} & set(raters)
+    undecided = len(raters) - len(decided)
+    unsettled = (
+        f"; about {undecided} of them nobody decided (`{study.command('annotation review')}`)" if undecided else ""
+    )
     yield (
-        f"{len(raters)} of {count(len(given), 'rater')} whose answers count show signs of careless answers ({rules});"
+        f"{len(raters)} of {count(len(counts), 'rater')} whose answers count show signs of careless answers ({rules});"
         f" {share:.0%} of the ratings that count are theirs{unsettled}"
     )
 
@@ -101,18 +103,18 @@ def _signs(
 def _controls(evidence: Evidence) -> Iterator[str]:
     study, collected = evidence.study, evidence.collected
     rated = collected.known[collected.known["excluded"] == ""]
-    missed, asked = controls_missed(rated, collected.pairs, study.quality, evidence.rubric.expected)
+    missed, answers = controls_missed(rated, collected.pairs, study.quality, evidence.rubric.expected)
     if missed:
-        off = wrong(study.quality.within, {one.kind for one in evidence.rubric.asked()})
+        off = wrong(study.quality.within, {question.kind for question in evidence.rubric.asked()})
         controls = "known items" if study.subject else "controls"
-        yield f"{missed} of {count(asked, 'answer')} to {controls} are {off} (excluded raters left out)"
+        yield f"{missed} of {count(answers, 'answer')} to {controls} are {off} (excluded raters left out)"
 
 
 def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
     turned = [
-        f"{_name(one)}: {one.alone}, with them {one.decision_with_excluded}"
-        for one in verdicts
-        if one.decision_with_excluded not in (None, one.alone)
+        f"{_name(verdict)}: {verdict.alone}, with them {verdict.decision_with_excluded}"
+        for verdict in verdicts
+        if verdict.decision_with_excluded not in (None, verdict.alone)
     ]
     if turned:
         yield f"excluding raters changed {count(len(turned), 'verdict')}: {_some(turned)}"
@@ -120,8 +122,8 @@ def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def withdrawn_lines(evidence: Evidence) -> list[str]:
     """How many pairs are withdrawn, a line for each reason."""
-    last = {one.pair_id: one for one in evidence.withdrawals}
-    reasons = Counter(one.reason for one in last.values() if one.exclude)
+    last = {decision.pair_id: decision for decision in evidence.withdrawals}
+    reasons = Counter(decision.reason for decision in last.values() if decision.exclude)
     return [
         f"Withdrawn from the sample: {count(number, evidence.study.called.item)} ({reason})."
         for reason, number in reasons.items()
@@ -130,33 +132,38 @@ def withdrawn_lines(evidence: Evidence) -> list[str]:
 
 def after_ratings(evidence: Evidence) -> list[Decision]:
     """The decisions about pairs that hold and were made when ratings of these pairs had come in already."""
-    last = {one.pair_id: one for one in evidence.withdrawals}
+    last = {decision.pair_id: decision for decision in evidence.withdrawals}
     ratings = evidence.collected.of_sample
-    own = ratings[(ratings["status"] == "submitted") & ratings["pair_id"].isin(list(last))]
-    first = {str(pair): at for pair, at in own.groupby("pair_id", observed=True)["submitted_at"].min().items()}
-    return [one for one in last.values() if one.pair_id in first and first[one.pair_id] <= one.decided_at]
+    submitted = ratings[(ratings["status"] == "submitted") & ratings["pair_id"].isin(list(last))]
+    first = {str(pair): at for pair, at in submitted.groupby("pair_id", observed=True)["submitted_at"].min().items()}
+    return [
+        decision
+        for decision in last.values()
+        if decision.pair_id in first and first[decision.pair_id] <= decision.decided_at
+    ]
 
 
 def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Pairs that people withdrew, or took back, when what raters had said of them could be known."""
     late, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
     for withdrawn, done in ((True, "withdrawn"), (False, "taken back")):
-        own = [one for one in late if one.exclude is withdrawn]
-        if not own:
+        decisions = [decision for decision in late if decision.exclude is withdrawn]
+        if not decisions:
             continue
-        looks = sum(any(look.at <= one.decided_at for look in evidence.looks) for one in own)
+        looks = sum(any(look.at <= decision.decided_at for look in evidence.looks) for decision in decisions)
         seen = f" ({looks} of them after verdicts had been seen)" if looks else ""
-        line = f"{count(len(own), item)} {'was' if len(own) == 1 else 'were'} {done} after ratings had come in{seen}"
+        were = "was" if len(decisions) == 1 else "were"
+        line = f"{count(len(decisions), item)} {were} {done} after ratings had come in{seen}"
         if not withdrawn:
             yield f"{line}: who chooses {item}s by their ratings chooses the verdict"
             continue
         turned = [
-            f"{_name(one)}: {one.alone}, with them {one.decision_with_withdrawn}"
-            for one in verdicts
-            if one.decision_with_withdrawn not in (None, one.alone)
+            f"{_name(verdict)}: {verdict.alone}, with them {verdict.decision_with_withdrawn}"
+            for verdict in verdicts
+            if verdict.decision_with_withdrawn not in (None, verdict.alone)
         ]
-        other = _some(turned) if turned else "no verdict would be another" if verdicts else "no verdict yet"
-        yield f"{line}; had the withdrawn {item}s stayed: {other}"
+        outcome = _some(turned) if turned else "no verdict would be another" if verdicts else "no verdict yet"
+        yield f"{line}; had the withdrawn {item}s stayed: {outcome}"
 
 
 def _open(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -168,9 +175,9 @@ def _open(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) ->
     got = answered.drop_duplicates()["pair_id"].value_counts()
     staying = collected.sample[~collected.sample["pair_id"].isin(list(collected.withdrawn))]
     wanted = staying["pool"].astype(str).map(study.raters_of)
-    left = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())
-    if left:
-        yield f"{left} of the {count(int(wanted.sum()), 'answer')} that the sample wants are still open"
+    open_answers = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())
+    if open_answers:
+        yield f"{open_answers} of the {count(int(wanted.sum()), 'answer')} that the sample wants are still open"
 
 
 def _thin(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -181,11 +188,11 @@ def _thin(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) ->
         for length in range(1, 4):
             drawn[tuple(map(str, typing.cast("tuple[str, ...]", names)))[:length]] += pairs
     few = []
-    for one in verdicts:
-        scope = (one.pool, one.language, one.task_type)
-        of = drawn[scope[: {"transformation": 1, "language": 2, "task": 3}[one.scope]]]
-        if one.decision != "undecided" and (one.n_pairs < FEW_PAIRS or one.n_pairs < of / 2):
-            few.append(f"{_name(one)} ({one.n_pairs} of {of})")
+    for verdict in verdicts:
+        scope = (verdict.pool, verdict.language, verdict.task_type)
+        of = drawn[scope[: {"transformation": 1, "language": 2, "task": 3}[verdict.scope]]]
+        if verdict.decision != "undecided" and (verdict.n_pairs < FEW_PAIRS or verdict.n_pairs < of / 2):
+            few.append(f"{_name(verdict)} ({verdict.n_pairs} of {of})")
     if few:
         items = f"{study.called.item}s"
         yield f"decided on fewer than {FEW_PAIRS} {items}, or on less than half of those drawn: {_some(few)}"
@@ -194,41 +201,45 @@ def _thin(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) ->
 def _close(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Decided by a mean or share that other pairs might well have put on the other side."""
     near = []
-    for one in verdicts:
-        probability = _probability(one)
-        sure = probability if one.decision == "accepted" else 1 - probability
-        if one.decision != "undecided" and sure < CLOSE:
-            near.append(f"{_name(one)} ({one.decision}, P {number(probability)})")
+    for verdict in verdicts:
+        probability = _probability(verdict)
+        sure = probability if verdict.decision == "accepted" else 1 - probability
+        if verdict.decision != "undecided" and sure < CLOSE:
+            near.append(f"{_name(verdict)} ({verdict.decision}, P {number(probability)})")
     if near:
         yield f"other {study.called.item}s might well have turned {count(len(near), 'verdict')}: {_some(near)}"
 
 
 def _probability(verdict: Verdict) -> float:
     """The verdict's P; where a rule has none, that of the others, as long as any one of them alone would turn it."""
-    known = [one.probability for one in verdict.probabilities if not math.isnan(one.probability)]
-    if known and math.isnan(verdict.probability):
+    probabilities = [chance.probability for chance in verdict.probabilities if not math.isnan(chance.probability)]
+    if probabilities and math.isnan(verdict.probability):
         if (verdict.decision, verdict.combine) == ("accepted", "all"):
-            return min(known)
+            return min(probabilities)
         if (verdict.decision, verdict.combine) == ("rejected", "any"):
-            return max(known)
+            return max(probabilities)
     return verdict.probability
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Where AC2 looks fair and alpha does not: raters agree on what is frequent, and tell pairs apart hardly or not."""
-    found: dict[str, None] = {}
-    for one in verdicts:
-        for summary in rated(one.questions):
+    places: dict[str, None] = {}
+    for verdict in verdicts:
+        for summary in rated(verdict.questions):
             if summary.alpha.value < LOW_ALPHA and summary.ac2.value >= FAIR_AC2:
-                place = f"{display(one.pool)} ({one.language}) {summary.question}"
-                found[f"{place} {number(summary.alpha.value)} beside {number(summary.ac2.value)}"] = None
-    if found:
-        yield f"alpha is below {LOW_ALPHA:g} where AC2 is {FAIR_AC2:g} or more: {_some(list(found))}"
+                label = f"{display(verdict.pool)} ({verdict.language}) {summary.question}"
+                places[f"{label} {number(summary.alpha.value)} beside {number(summary.ac2.value)}"] = None
+    if places:
+        yield f"alpha is below {LOW_ALPHA:g} where AC2 is {FAIR_AC2:g} or more: {_some(list(places))}"
 
 
 def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Verdicts that people's ratings alone would not have reached."""
-    turned = [f"{_name(one)}: {one.by_rule}, people alone {one.alone}" for one in verdicts if one.by_rule != one.alone]
+    turned = [
+        f"{_name(verdict)}: {verdict.by_rule}, people alone {verdict.alone}"
+        for verdict in verdicts
+        if verdict.by_rule != verdict.alone
+    ]
     if turned:
         yield f"people and judges decide otherwise than people alone: {_some(turned)}"
     yield from late_judgements(verdicts)
@@ -236,11 +247,11 @@ def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _supply(study: Study, verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[str]:
     """Outputs that nobody rated, or that are not in the language that was asked for."""
-    judged = {(one.transformation, one.language) for one in verdicts if one.decision != "undecided"}
+    judged = {(verdict.transformation, verdict.language) for verdict in verdicts if verdict.decision != "undecided"}
     failed = [
-        f"{scoped(one.transformation, one.language)} {one.failed_share:.0%}"
-        for one in supply
-        if (one.transformation, one.language) in judged and one.failed_share > MANY_FAILED
+        f"{scoped(unit.transformation, unit.language)} {unit.failed_share:.0%}"
+        for unit in supply
+        if (unit.transformation, unit.language) in judged and unit.failed_share > MANY_FAILED
     ]
     if failed:
         lost = "rows that lack a text" if study.subject else "outputs that failed"
@@ -270,21 +281,23 @@ def _extended(evidence: Evidence) -> Iterator[str]:
 
 def _of_another_mix(evidence: Evidence, wave: int) -> list[str]:
     """The groups judged apart whose pairs of a wave come from where none came from before."""
-    found = []
-    for names, own in evidence.collected.sample.groupby(SCOPES[evidence.study.acceptance.scope], observed=True):
-        strata = own[["transformation", "language", "output_language", "dataset"]].agg(tuple, axis=1)
-        before, new = set(strata[own["wave"] < wave]), set(strata[own["wave"] == wave])
+    groups = []
+    for names, pairs in evidence.collected.sample.groupby(SCOPES[evidence.study.acceptance.scope], observed=True):
+        strata = pairs[["transformation", "language", "output_language", "dataset"]].agg(tuple, axis=1)
+        before, new = set(strata[pairs["wave"] < wave]), set(strata[pairs["wave"] == wave])
         if before and new - before:
-            found.append(" ".join(str(name).replace("_", " ") for name in names))
-    return found
+            groups.append(" ".join(str(name).replace("_", " ") for name in names))
+    return groups
 
 
 def _name(verdict: Verdict) -> str:
     return scoped(verdict.transformation, verdict.language, verdict.task_type)
 
 
-def _some(said: Sequence[str]) -> str:
-    return "; ".join(said) if len(said) <= _NAMED + 1 else f"{'; '.join(said[:_NAMED])}; and {len(said) - _NAMED} more"
+def _some(parts: Sequence[str]) -> str:
+    return (
+        "; ".join(parts) if len(parts) <= _NAMED + 1 else f"{'; '.join(parts[:_NAMED])}; and {len(parts) - _NAMED} more"
+    )
 
 
 def _adjudicators(evidence: Evidence) -> Iterator[str]:

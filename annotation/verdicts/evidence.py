@@ -56,8 +56,8 @@ class Evidence:
             study=study,
             rubric=load_rubric(study),
             collected=ratings,
-            decisions=[one for one in decisions if one.rater_id],
-            withdrawals=[one for one in decisions if one.pair_id],
+            decisions=[decision for decision in decisions if decision.rater_id],
+            withdrawals=[decision for decision in decisions if decision.pair_id],
             rules=read_rules(study),
             supply=known_supply(study),
             waves=read_waves(study),
@@ -68,17 +68,17 @@ class Evidence:
     @classmethod
     def whole(cls, study: Study, collected: CampaignData | None = None) -> Evidence:
         """The same, all of it there: where a file is missing, the error names the command that makes it."""
-        found = cls.read(study, collected)
+        evidence = cls.read(study, collected)
         for name, read in (("pairs.parquet", read_pairs), (SAMPLE, read_ratings), (SUPPLY, read_supply)):
             if not (study.folder / name).exists():
                 read(study)
-        return found
+        return evidence
 
     def with_rules(self, rules: Sequence[RuleSet], looks: Sequence[Look]) -> Evidence:
         """The same with rules and looks that a command wrote; signs are not looked for again."""
-        found = replace(self, rules=rules, looks=looks)
-        found.__dict__["signs"] = self.signs
-        return found
+        evidence = replace(self, rules=rules, looks=looks)
+        evidence.__dict__["signs"] = self.signs
+        return evidence
 
     @property
     def design(self) -> Design:

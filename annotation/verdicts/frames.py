@@ -80,9 +80,9 @@ def judge(
         )
     rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
     withdrawn = set(rated.loc[rated["withdrawn"] != "", "pair_id"])
-    found = verdicts(sample, counting, design, rests_on, seed, dealt_with(rated, withdrawn))
-    found = with_exclusions(found, sample, rated, design, withdrawn)
-    return with_withdrawals(found, sample, rated, design, withdrawn)
+    judged = verdicts(sample, counting, design, rests_on, seed, dealt_with(rated, withdrawn))
+    judged = with_exclusions(judged, sample, rated, design, withdrawn)
+    return with_withdrawals(judged, sample, rated, design, withdrawn)
 
 
 def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
@@ -105,8 +105,8 @@ def _times(column: pd.Series) -> pd.Series:
         return column
     times = pd.to_datetime(column.astype(str), utc=True, format="ISO8601", errors="coerce")
     if (strange := times.isna().to_numpy(bool)).any():
-        said = column.iloc[int(strange.argmax())]
-        raise ValueError(f"ratings: {said!r} in column 'submitted_at' is no time such as 2026-01-31T12:00:00Z")
+        text = column.iloc[int(strange.argmax())]
+        raise ValueError(f"ratings: {text!r} in column 'submitted_at' is no time such as 2026-01-31T12:00:00Z")
     return times
 
 
@@ -122,22 +122,22 @@ def _sample(frame: pd.DataFrame, what: str) -> list[Pair]:
     return [_pair({str(name): value for name, value in row.items()}) for row in rows.to_dict("records")]
 
 
-def _pair(said: dict[str, str]) -> Pair:
-    name = said["transformation"]
-    known = TRANSFORMATIONS.get(name)
-    axis, pool = (known.axis, known.pool) if known else ("", name)
+def _pair(values: dict[str, str]) -> Pair:
+    name = values["transformation"]
+    transformation = TRANSFORMATIONS.get(name)
+    axis, pool = (transformation.axis, transformation.pool) if transformation else ("", name)
     unsaid = {"axis": axis, "pool": pool, "language": UNKNOWN, "output_language": UNKNOWN}
     blank = dict.fromkeys(("key", "dataset", "task_type", "original", "transformed", *_MAKER), "")
-    return Pair.model_validate({**blank, **unsaid, "seed": 0, **said})
+    return Pair.model_validate({**blank, **unsaid, "seed": 0, **values})
 
 
 def _completed(rated: pd.DataFrame, sample: list[Pair]) -> pd.DataFrame:
     """The ratings with the columns that a study's have; where none says otherwise, all were submitted."""
     facts = {pair.pair_id: pair for pair in sample}
-    if strange := next((one for one in rated["pair_id"] if one not in facts), None):
+    if strange := next((pair_id for pair_id in rated["pair_id"] if pair_id not in facts), None):
         raise ValueError(f"ratings: pair {strange} is not among the pairs")
     unsaid = {"status": "submitted", "excluded": "", "withdrawn": "", "submitted_at": _NEVER, "simulated": False}
     columns: dict[str, Any] = {name: value for name, value in unsaid.items() if name not in rated}
     for name in ("transformation", "language"):
-        columns[name] = [getattr(facts[one], name) for one in rated["pair_id"]]
+        columns[name] = [getattr(facts[pair_id], name) for pair_id in rated["pair_id"]]
     return rated.assign(value=numbers(rated["value"], "ratings"), **columns)

@@ -39,7 +39,7 @@ class Checks:
     """What is known of raters beside their ratings of the sample."""
 
     missed: Missed = field(default_factory=dict)
-    kept: Collection[str] = ()  #: raters whom a person looked at and keeps
+    looked_at: Collection[str] = ()  #: raters whom a person looked at and keeps
     rules: QualitySpec = field(default_factory=QualitySpec)
 
     @classmethod
@@ -66,27 +66,33 @@ def kept_raters(decisions: Sequence[Decision], ratings: pd.DataFrame) -> frozens
 
     Decisions of an earlier version know of no answers but how many they were.
     """
-    last, answers = {one.rater_id: one for one in decisions}, answered(ratings)
-    looked_at = {name: one for name, one in last.items() if not one.exclude and 0 < answers.get(name, 0) <= one.answers}
-    return frozenset(name for name, one in looked_at.items() if one.answers_hash in ("", answers_hash(ratings, name)))
+    last, answers = {decision.rater_id: decision for decision in decisions}, answered(ratings)
+    looked_at = {
+        name: decision
+        for name, decision in last.items()
+        if not decision.exclude and 0 < answers.get(name, 0) <= decision.answers
+    }
+    return frozenset(
+        name for name, decision in looked_at.items() if decision.answers_hash in ("", answers_hash(ratings, name))
+    )
 
 
-def with_checks(found: Sequence[Verdict], evidence: Evidence) -> list[Verdict]:
+def with_checks(verdicts: Sequence[Verdict], evidence: Evidence) -> list[Verdict]:
     """Verdicts as they are decided, those undecided that wait for a look at their raters."""
     if not checks_raters(evidence):
-        return list(found)
-    found = [one.model_copy(update={"checked": True}) for one in found]
-    if all(one.decision == "undecided" for one in found):
-        return found
+        return list(verdicts)
+    verdicts = [verdict.model_copy(update={"checked": True}) for verdict in verdicts]
+    if all(verdict.decision == "undecided" for verdict in verdicts):
+        return verdicts
     collected = evidence.collected
     return held(
-        found, collected.sample_pairs, collected.sample_ratings, evidence.design, Checks.of(evidence),
+        verdicts, collected.sample_pairs, collected.sample_ratings, evidence.design, Checks.of(evidence),
         collected.withdrawn,
     )  # fmt: skip
 
 
 def held(
-    found: Sequence[Verdict],
+    verdicts: Sequence[Verdict],
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
     design: Design,
@@ -98,97 +104,97 @@ def held(
     names = ["pair_id", "pool", "language", "task_type", "wave"]
     sample = pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
     counting = counting_ratings(ratings, design.per_pair)
-    own = basis(sample, counting, design, dealt_with(ratings, withdrawn)).ratings
+    counted = basis(sample, counting, design, dealt_with(ratings, withdrawn)).ratings
     facts = sample.set_index("pair_id")
-    own = own.assign(**{name: own["pair_id"].map(facts[name]) for name in key})
-    groups = {tuple(map(str, place)): group for place, group in own.groupby(key, observed=True)}
-    reasons = {place: list(reasons_to_look(group, design, checks)) for place, group in groups.items()}
-    return [_held(one, reasons.get(tuple(getattr(one, name) for name in key), [])) for one in found]
+    counted = counted.assign(**{name: counted["pair_id"].map(facts[name]) for name in key})
+    groups = {tuple(map(str, group_key)): group for group_key, group in counted.groupby(key, observed=True)}
+    reasons = {group_key: list(reasons_to_look(group, design, checks)) for group_key, group in groups.items()}
+    return [_held(verdict, reasons.get(tuple(getattr(verdict, name) for name in key), [])) for verdict in verdicts]
 
 
-def _held(verdict: Verdict, found: Sequence[tuple[str, Sequence[str]]]) -> Verdict:
-    if not found or verdict.decision == "undecided":
+def _held(verdict: Verdict, to_look_at: Sequence[tuple[str, Sequence[str]]]) -> Verdict:
+    if not to_look_at or verdict.decision == "undecided":
         return verdict
     alone = f"the rule alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
     update = {
         "decision": "undecided",
         "decision_unchecked": verdict.decision,
-        "reasons": (*(f"{LOOK}{reason}" for reason, _ in found), alone),
-        "to_look_at": tuple(sorted({rater for _, raters in found for rater in raters})),
+        "reasons": (*(f"{LOOK}{reason}" for reason, _ in to_look_at), alone),
+        "to_look_at": tuple(sorted({rater for _, raters in to_look_at for rater in raters})),
     }
     return verdict.model_copy(update=update)
 
 
-def reasons_to_look(own: pd.DataFrame, design: Design, checks: Checks) -> Iterator[tuple[str, Sequence[str]]]:
+def reasons_to_look(ratings: pd.DataFrame, design: Design, checks: Checks) -> Iterator[tuple[str, Sequence[str]]]:
     """(why a verdict on these ratings waits, the raters to look at); nothing where it does not."""
-    given = {str(rater): int(number) for rater, number in own["rater_id"].value_counts().items() if number}
-    looked_at = set(given) <= set(checks.kept)
-    failing = [rater for rater in given if checks.fails(rater) and rater not in checks.kept]
-    share = sum(given[rater] for rater in failing) / max(sum(given.values()), 1)
+    counts = {str(rater): int(number) for rater, number in ratings["rater_id"].value_counts().items() if number}
+    looked_at = set(counts) <= set(checks.looked_at)
+    failing = [rater for rater in counts if checks.fails(rater) and rater not in checks.looked_at]
+    share = sum(counts[rater] for rater in failing) / max(sum(counts.values()), 1)
     if share > checks.rules.failing:
         yield (
             f"{count(len(failing), 'rater')} with {share:.0%} of the ratings missed {_of(failing, checks.missed)},"
             " more than attentive raters do",
             failing,
         )
-    elif not looked_at and misses_too_many(_together(given, checks.missed), checks.rules.attentive):
+    elif not looked_at and misses_too_many(_together(counts, checks.missed), checks.rules.attentive):
         yield (
-            f"together they missed {_of(given, checks.missed)}, more than attentive raters do",
-            [rater for rater in given if rater not in checks.kept],
+            f"together they missed {_of(counts, checks.missed)}, more than attentive raters do",
+            [rater for rater in counts if rater not in checks.looked_at],
         )
-    if not looked_at and (hollow := _told_apart_by_nobody(own, design)):
+    if not looked_at and (hollow := _told_apart_by_nobody(ratings, design)):
         yield (
             f"they tell pairs apart no better than chance ({hollow})",
-            [rater for rater in given if rater not in checks.kept],
+            [rater for rater in counts if rater not in checks.looked_at],
         )
 
 
 def _together(raters: Collection[str], missed: Missed) -> dict[str, tuple[int, int]]:
     """The controls of several raters, by kind."""
-    found: dict[str, tuple[int, int]] = {}
+    totals: dict[str, tuple[int, int]] = {}
     for rater in raters:
-        for kind, (number, asked) in missed.get(rater, {}).items():
-            before = found.get(kind, (0, 0))
-            found[kind] = before[0] + number, before[1] + asked
-    return found
+        for kind, (number, shown) in missed.get(rater, {}).items():
+            before = totals.get(kind, (0, 0))
+            totals[kind] = before[0] + number, before[1] + shown
+    return totals
 
 
 def _of(raters: Collection[str], missed: Missed) -> str:
     whole = _together(raters, missed).values()
-    return f"{sum(number for number, _ in whole)} of {count(sum(asked for _, asked in whole), 'control')}"
+    return f"{sum(number for number, _ in whole)} of {count(sum(shown for _, shown in whole), 'control')}"
 
 
-def _told_apart_by_nobody(own: pd.DataFrame, design: Design) -> str:
+def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design) -> str:
     """The questions whose ratings vary, where in none of them raters tell pairs apart; empty where in some, or none.
 
     Of several at 5% over their number.
     """
-    found = dict[str, float]()
+    p_values = dict[str, float]()
     for name in design.questions:
-        asked = design.asked(name)
-        ratings = own[own["question"] == name]
-        if asked.kind != "rating" or ratings.empty:
+        scale = design.asked(name)
+        of_question = ratings[ratings["question"] == name]
+        if scale.kind != "rating" or of_question.empty:
             continue
-        answers = Answers.of(ratings, asked.scale)
+        answers = Answers.of(of_question, scale.scale)
         if vary(answers) and not math.isnan(p := telling_apart(answers)):
-            found[name] = p
-    if not found or min(found.values()) * len(found) <= LEVEL:
+            p_values[name] = p
+    if not p_values or min(p_values.values()) * len(p_values) <= LEVEL:
         return ""
-    return ", ".join(f"{name}: p {p:.2f}" for name, p in found.items())
+    return ", ".join(f"{name}: p {p:.2f}" for name, p in p_values.items())
 
 
 def look_lines(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """The verdicts that wait for a look at their raters, and the commands that end it; nothing where none waits."""
-    waiting = [one for one in verdicts if one.to_look_at]
+    waiting = [verdict for verdict in verdicts if verdict.to_look_at]
     if not waiting:
         return
-    names = [scoped(one.transformation, one.language, one.task_type) for one in waiting]
+    names = [scoped(verdict.transformation, verdict.language, verdict.task_type) for verdict in waiting]
     why = dict.fromkeys(
-        reason.removeprefix(LOOK) for one in waiting for reason in one.reasons if reason.startswith(LOOK)
+        reason.removeprefix(LOOK) for verdict in waiting for reason in verdict.reasons if reason.startswith(LOOK)
     )
     more = f"; and {len(why) - 1} more" if len(why) > 1 else ""
     command = study.command("annotation review")
-    raters = " ".join(raters_named([rater for one in waiting for rater in one.to_look_at]))
+    raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.to_look_at]))
     yield (
         f"raters to look at before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
         f" {next(iter(why))}{more}; read `{command}`, then run it with `--exclude` or `--keep {raters} --reason WHY`"
@@ -197,5 +203,5 @@ def look_lines(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def raters_named(raters: Sequence[str]) -> list[str]:
     """Raters for a command line; of many a word in their place."""
-    found = list(dict.fromkeys(raters))
-    return found if len(found) <= _NAMED else ["RATERS"]
+    unique = list(dict.fromkeys(raters))
+    return unique if len(unique) <= _NAMED else ["RATERS"]

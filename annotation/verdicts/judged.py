@@ -25,23 +25,27 @@ def unit_of(verdict: Verdict) -> Unit:
 
 def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
     """What a number rests on, for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
-    known = "" if math.isnan(worth) else f", worth {worth:,.0f}"
-    return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{known}"
+    value = "" if math.isnan(worth) else f", worth {worth:,.0f}"
+    return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{value}"
 
 
-def deciders(found: Sequence[Verdict]) -> tuple[str, str]:
+def deciders(verdicts: Sequence[Verdict]) -> tuple[str, str]:
     """(who decided, what a reader of the verdicts' numbers has to know then)."""
-    note = unchecked(found)
-    if not any(one.decision_people for one in found):
+    note = unchecked(verdicts)
+    if not any(verdict.decision_people for verdict in verdicts):
         return "people", note
     of_people = "means, intervals, AC2 and P are of people's ratings alone, and “People alone” is what these decide"
     return "people and judges together", f"Decisions are of people and judges together; {of_people}. {note}".rstrip()
 
 
-def late_judgements(found: Sequence[Verdict]) -> list[str]:
+def late_judgements(verdicts: Sequence[Verdict]) -> list[str]:
     """A line where verdicts of people and judges rest on judgements that were given after the first rating."""
-    late = [(one, sum(own.late for own in one.judged)) for one in found if one.judged]
-    names = [f"{scoped(one.transformation, one.language, one.task_type)} {number:,}" for one, number in late if number]
+    late = [(verdict, sum(mean.late for mean in verdict.judged)) for verdict in verdicts if verdict.judged]
+    names = [
+        f"{scoped(verdict.transformation, verdict.language, verdict.task_type)} {number:,}"
+        for verdict, number in late
+        if number
+    ]
     if not names:
         return []
     return [
@@ -51,16 +55,19 @@ def late_judgements(found: Sequence[Verdict]) -> list[str]:
 
 
 def with_judged(
-    found: Sequence[Verdict], judged: Mapping[Unit, Sequence[JudgedMean]], rule: AcceptanceSpec
+    verdicts: Sequence[Verdict], judged: Mapping[Unit, Sequence[JudgedMean]], rule: AcceptanceSpec
 ) -> list[Verdict]:
     """Verdicts that people's ratings alone reached, as people and judges decide them."""
-    return [_with(verdict, tuple(judged.get(unit_of(verdict), ())), rule) for verdict in found]
+    return [_with(verdict, tuple(judged.get(unit_of(verdict), ())), rule) for verdict in verdicts]
 
 
 def _with(verdict: Verdict, judged: tuple[JudgedMean, ...], rule: AcceptanceSpec) -> Verdict:
-    refused = [one for one in judged if one.reason]
+    refused = [mean for mean in judged if mean.reason]
     if refused or not judged:
-        decision, reasons = "undecided", tuple(f"judges are refused: {one.question}: {one.reason}" for one in refused)
+        decision, reasons = (
+            "undecided",
+            tuple(f"judges are refused: {mean.question}: {mean.reason}" for mean in refused),
+        )
         reasons = reasons or ("judges are refused: they rated nothing of it",)
     else:
         decision, reasons = together(verdict, judged, rule)
@@ -83,10 +90,12 @@ def together(verdict: Verdict, judged: Sequence[JudgedMean], rule: AcceptanceSpe
     mean by chance is not believed against them. What only one of the two says is undecided, and so is all where the
     mean of both lies beyond people's own interval: then what judges rated is hardly what people rated.
     """
-    helped, leaning = ([_numbers(one, judged, lean=lean) for one in verdict.questions] for lean in (False, True))
+    helped, leaning = (
+        [_numbers(summary, judged, lean=lean) for summary in verdict.questions] for lean in (False, True)
+    )
     rules = rules_for(verdict.pool, rule)
     decision, reasons = decide(helped, verdict.n_pairs, rule, rules)
-    rests = tuple(f"{one.question}: {worth_in_words(one.n_rated, one.n_judged, one.worth)}" for one in judged)
+    rests = tuple(f"{mean.question}: {worth_in_words(mean.n_rated, mean.n_judged, mean.worth)}" for mean in judged)
     if doubts := tuple(_beyond(verdict, judged)):
         return "undecided", (*doubts, *rests)
     alone, why = decide(leaning, verdict.n_pairs, rule, rules)
@@ -98,13 +107,13 @@ def together(verdict: Verdict, judged: Sequence[JudgedMean], rule: AcceptanceSpe
 
 def _beyond(verdict: Verdict, judged: Sequence[JudgedMean]) -> Iterator[str]:
     """The questions on which people and judges have a mean beyond the interval of people's own."""
-    for one in verdict.questions:
-        own = next((found for found in judged if found.question == one.question), None)
-        if own is not None and (own.mean < one.low or own.mean > one.high):
+    for summary in verdict.questions:
+        both = next((mean for mean in judged if mean.question == summary.question), None)
+        if both is not None and (both.mean < summary.low or both.mean > summary.high):
             yield (
                 "doubtful, so that nothing is decided: the mean of people and judges on"
-                f" {one.question} ({own.mean:.2f}) is beyond the interval of people's ratings alone"
-                f" ({one.low:.2f} to {one.high:.2f})"
+                f" {summary.question} ({both.mean:.2f}) is beyond the interval of people's ratings alone"
+                f" ({summary.low:.2f} to {summary.high:.2f})"
             )
 
 
@@ -114,15 +123,15 @@ def _outcome(decision: str) -> Outcome:
 
 def _numbers(summary: Summary, judged: Sequence[JudgedMean], *, lean: bool) -> Summary:
     """A question's summary with the mean and interval of both, or with those ends by which people's own lean."""
-    own = next((one for one in judged if one.question == summary.question), None)
-    if own is None:
+    both = next((mean for mean in judged if mean.question == summary.question), None)
+    if both is None:
         return summary
     if lean:
-        ends, why = (own.lean_low, own.lean_high), "people's ratings have no spread to tell it by"
+        ends, why = (both.lean_low, both.lean_high), "people's ratings have no spread to tell it by"
         numbers = {"low": min(ends[0], summary.mean), "high": max(ends[1], summary.mean)}
     else:
-        ends, why = (own.low, own.high), "people and judges have no spread to tell it by"
-        numbers = {"mean": own.mean, "low": own.low, "high": own.high}
+        ends, why = (both.low, both.high), "people and judges have no spread to tell it by"
+        numbers = {"mean": both.mean, "low": both.low, "high": both.high}
     why = CHANGED if summary.interval == "anytime" else why
     undefined = {"low": math.nan, "high": math.nan} if math.isnan(ends[0]) else {}
     return summary.model_copy(update={**numbers, **undefined, "interval_reason": why if undefined else ""})

@@ -43,11 +43,11 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     What the earlier set does not know at all (the rubric, which earlier versions did not fix; a rule that they did not
     have, where it has its default) is no change.
     """
-    found: list[str] = []
+    lines: list[str] = []
     for part in before:
         old = {**_defaults(part), **before[part]} if isinstance(before[part], dict) else before[part]
-        found += _differences(part, _named(old), _named(after.get(part, {})))
-    return found
+        lines += _differences(part, _named(old), _named(after.get(part, {})))
+    return lines
 
 
 def _defaults(part: str) -> dict[str, Any]:
@@ -57,26 +57,26 @@ def _defaults(part: str) -> dict[str, Any]:
 def _named(value: Any) -> Any:
     """The value with lists of things that have names as mappings by name, in their order."""
     if isinstance(value, Mapping):
-        return {str(key): _named(one) for key, one in value.items()}
-    if isinstance(value, list) and value and all(isinstance(one, dict) and "name" in one for one in value):
-        return {str(one["name"]): _named(one) for one in value}
+        return {str(key): _named(entry) for key, entry in value.items()}
+    if isinstance(value, list) and value and all(isinstance(entry, dict) and "name" in entry for entry in value):
+        return {str(entry["name"]): _named(entry) for entry in value}
     return value
 
 
-def _differences(place: str, old: Any, new: Any) -> Iterator[str]:
+def _differences(path: str, old: Any, new: Any) -> Iterator[str]:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         if old != new:
-            yield f"{place} {from_to(old, new)}"
+            yield f"{path} {from_to(old, new)}"
         return
     for name in [*old, *(name for name in new if name not in old)]:
         if name not in new:
-            yield f"{place}.{name} is gone"
+            yield f"{path}.{name} is gone"
         elif name not in old:
-            yield f"{place}.{name} is new"
+            yield f"{path}.{name} is new"
         else:
-            yield from _differences(f"{place}.{name}", old[name], new[name])
-    if place == "rubric.questions" and list(old) != list(new) and set(old) == set(new):
-        yield f"{place} {from_to(list(old), list(new))}"
+            yield from _differences(f"{path}.{name}", old[name], new[name])
+    if path == "rubric.questions" and list(old) != list(new) and set(old) == set(new):
+        yield f"{path} {from_to(list(old), list(new))}"
 
 
 def from_to(old: Any, new: Any) -> str:
@@ -162,7 +162,7 @@ def _drawn(study: Study) -> dict[str, str]:
     if not path.exists():
         return {}
     tables = read_batches(path, _OutputIdentity, study.command(JUDGE_COMMAND))
-    return {row["pair_id"]: row["stratum"] for one in tables for row in one.to_pylist()}
+    return {row["pair_id"]: row["stratum"] for table in tables for row in table.to_pylist()}
 
 
 def prompt_file(study: Study, spec: JudgeSpec) -> Path:
@@ -170,10 +170,10 @@ def prompt_file(study: Study, spec: JudgeSpec) -> Path:
     if spec.prompt.endswith((".yaml", ".yml")):
         return study.resolve(spec.prompt)
     folders = [folder / "judges" for folder in prompt_folders()]
-    if found := [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]:
-        return found[0]
-    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    raise StudyError(f"{study.file}: judge {spec.name!r}: no prompt {spec.prompt!r}; {nearest(spec.prompt, known)}")
+    if files := [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]:
+        return files[0]
+    names = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    raise StudyError(f"{study.file}: judge {spec.name!r}: no prompt {spec.prompt!r}; {nearest(spec.prompt, names)}")
 
 
 def _hash(path: Path) -> str:
@@ -209,12 +209,12 @@ def _suggested(study: Study) -> dict[str, str]:
 def read_rules(study: Study) -> list[RuleSet]:
     """The sets of rules that were fixed, the oldest first; none before publishing. DataError for a damaged file."""
     path = study.folder / FILE
-    found = read_kept(study, FILE, RuleSet, study.command(COMMAND), _ADVICE)
-    if path.exists() and not found:
+    rules = read_kept(study, FILE, RuleSet, study.command(COMMAND), _ADVICE)
+    if path.exists() and not rules:
         raise DataError(f"{path} is damaged; {_ADVICE}")
-    if any("rubric" in one.rules for one in found):  # versions before that noted nothing
+    if any("rubric" in rule_set.rules for rule_set in rules):  # versions before that noted nothing
         refuse_unnoted(study, FILE)
-    return found
+    return rules
 
 
 def first_rating(ratings: pd.DataFrame) -> datetime | None:
@@ -229,7 +229,7 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     What was fixed after it without a reason (published again while ratings stood on the server that nobody had
     collected yet) never held. Where all were fixed too late, the first ones hold.
     """
-    held = [one for one in fixed[1:] if one.reason or first is None or one.fixed_at <= first]
+    held = [rule_set for rule_set in fixed[1:] if rule_set.reason or first is None or rule_set.fixed_at <= first]
     return held[-1] if held else next(iter(fixed), None)
 
 
@@ -240,7 +240,7 @@ def checks_known(rules: RuleSet) -> bool:
 
 def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     """The rules as they were when raters began: whatever was amended later, it is by these that they were asked."""
-    return binding([one for one in fixed if not one.reason], first)
+    return binding([rule_set for rule_set in fixed if not rule_set.reason], first)
 
 
 def asked_rubric(study: Study) -> Rubric:
@@ -266,9 +266,12 @@ def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.Da
     if holds is None:
         return []
     what = changes(holds.rules, now)
-    asked, questions = set(ratings["question"].unique()), [one["name"] for one in now["rubric"]["questions"]]
-    if "rubric" not in holds.rules and asked and asked != set(questions):
-        what.append(f"rubric.questions {', '.join(sorted(asked))}, now {', '.join(questions)}")
+    answered, questions = (
+        set(ratings["question"].unique()),
+        [question["name"] for question in now["rubric"]["questions"]],
+    )
+    if "rubric" not in holds.rules and answered and answered != set(questions):
+        what.append(f"rubric.questions {', '.join(sorted(answered))}, now {', '.join(questions)}")
     return what
 
 
@@ -281,7 +284,7 @@ def refuse_other_rules(study: Study, rubric: Rubric, fixed: Sequence[RuleSet], r
     if not what or first is None:
         return
     line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
-    if any(one.startswith("raters.per_pair ") for one in what):
+    if any(change.startswith("raters.per_pair ") for change in what):
         raise StudyError(f"{line} give the new study another name: so many ratings were asked for")
     how = f'{study.command("annotation accept")} --amend "reason"'
     raise StudyError(f"{line} run `{how}`, which every report shows")
@@ -315,32 +318,33 @@ def rules_due(
     if amend is not None and not (what and reason):
         why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
         raise StudyError(f"{study.file}: --amend: {why}")
-    if not reason or any(one.startswith("raters.per_pair ") for one in what):
+    if not reason or any(change.startswith("raters.per_pair ") for change in what):
         refuse_other_rules(study, rubric, fixed, ratings)
-    unworded = first_rating(ratings) is None and not any("rubric" in one.rules for one in fixed[-1:])
+    unworded = first_rating(ratings) is None and not any("rubric" in rule_set.rules for rule_set in fixed[-1:])
     if not (what or unworded or not fixed):
         return list(fixed)
     if holds is not None and not checks_known(holds) and first_rating(ratings) is not None:
-        now["quality"] = {name: one for name, one in now["quality"].items() if name not in CHECKED}
+        now["quality"] = {name: limit for name, limit in now["quality"].items() if name not in CHECKED}
     late = reason if first_rating(ratings) is not None else ""
     return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=now, reason=late)]
 
 
 def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:
     """The sets of rules that replaced others after the first rating, each with what it changed."""
-    found = []
-    for place, one in enumerate(fixed):
-        before = binding(fixed[:place], first)
-        if one.reason and before is not None:
-            found.append((one, changes(before.rules, one.rules)))
-    return found
+    amended = []
+    for index, rule_set in enumerate(fixed):
+        before = binding(fixed[:index], first)
+        if rule_set.reason and before is not None:
+            amended.append((rule_set, changes(before.rules, rule_set.rules)))
+    return amended
 
 
 def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[str]:
     """A line for each change of the rules after the first rating."""
     return [
-        f"Amended after the first rating, on {one.fixed_at:%Y-%m-%d at %H:%M} UTC: {one.reason} ({'; '.join(what)})."
-        for one, what in amendments(fixed, first)
+        f"Amended after the first rating, on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC: {rule_set.reason}"
+        f" ({'; '.join(what)})."
+        for rule_set, what in amendments(fixed, first)
     ]
 
 

@@ -21,7 +21,7 @@ _NAMED = 3  # verdicts that a line names
 class Ahead:
     """What one group that is judged apart can come to."""
 
-    place: Place
+    key: Place
     names: tuple[str, ...]  #: as people read them, with language and task
     units: tuple[tuple[str, str], ...]  #: the transformations and languages of its pairs
     pairs: int  #: that count, or still could
@@ -44,50 +44,50 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
     Its columns: transformation, pool, language, task_type, `counting` (answers), `open` (that raters are still asked
     for), `could` (whether enough count, or still could) and `most` (how many count, or could).
     """
-    key, found = SCOPES[rule.scope], []
-    for names, own in pairs.groupby(key, sort=False, observed=True):
-        could = own[own["could"].to_numpy()]
-        units = own[["transformation", "language"]].drop_duplicates().astype(str)
-        place = tuple(map(str, names))
-        language = place[1] if len(key) > 1 else ", ".join(sorted(units["language"].unique()))
-        task = place[2] if len(key) > 2 else ""
-        found.append(
+    key, groups = SCOPES[rule.scope], []
+    for names, group in pairs.groupby(key, sort=False, observed=True):
+        could = group[group["could"].to_numpy()]
+        units = group[["transformation", "language"]].drop_duplicates().astype(str)
+        values = tuple(map(str, names))
+        language = values[1] if len(key) > 1 else ", ".join(sorted(units["language"].unique()))
+        task = values[2] if len(key) > 2 else ""
+        groups.append(
             Ahead(
-                place=place,
+                key=values,
                 names=tuple(scoped(name, language, task) for name in units["transformation"].unique()),
                 units=tuple(units.itertuples(index=False, name=None)),
                 pairs=len(could),
                 ratings=int(could["most"].sum()),
-                open=int(own["open"].sum()),
-                anew=int((own["most"] - own["counting"] - own["open"]).clip(lower=0).sum()),
+                open=int(group["open"].sum()),
+                anew=int((group["most"] - group["counting"] - group["open"]).clip(lower=0).sum()),
             )
         )
-    return found
+    return groups
 
 
 def ahead_of_sample(study: Study, pairs: Sequence[Pair]) -> list[Ahead]:
     """What each group can come to, before anybody has answered."""
     names = ("transformation", "pool", "language", "task_type")
     frame = pd.DataFrame([[getattr(pair, name) for name in names] for pair in pairs], columns=list(names))
-    asked = frame["transformation"].map(study.raters_of) if len(frame) else pd.Series(dtype=int)
-    could = asked >= study.acceptance.min_raters
-    return ahead(frame.assign(counting=0, open=asked, most=asked, could=could), study.acceptance)
+    raters = frame["transformation"].map(study.raters_of) if len(frame) else pd.Series(dtype=int)
+    could = raters >= study.acceptance.min_raters
+    return ahead(frame.assign(counting=0, open=raters, most=raters, could=could), study.acceptance)
 
 
-def never_lines(study: Study, groups: Sequence[Ahead], *, asked: bool) -> list[str]:
+def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list[str]:
     """That some groups will never have what a decision needs, and what to do; nothing where all may.
 
-    `asked` is whether raters may have seen the sample.
+    `offered` is whether raters may have seen the sample.
     """
     rule, item = study.acceptance, study.called.item
-    short = [(one, lacks) for one in groups if (lacks := one.lacks(rule))]
+    short = [(group, lacks) for group in groups if (lacks := group.lacks(rule))]
     if not short:
         return []
-    named = [f"{' and '.join(one.names)} {lacks}" for one, lacks in short]
+    named = [f"{' and '.join(group.names)} {lacks}" for group, lacks in short]
     more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED + 1 else ""
     again = "" if study.subject else f" (`{study.command('generation.run')} --again` asks for failed outputs again)"
-    draw = study.command(COMMAND) + ' --extend "reason"' * asked
-    lower = study.command("annotation accept") + ' --amend "reason"' if asked else study.command(COMMAND)
+    draw = study.command(COMMAND) + ' --extend "reason"' * offered
+    lower = study.command("annotation accept") + ' --amend "reason"' if offered else study.command(COMMAND)
     return [
         f"no answers can decide {'; '.join(named[:_NAMED] if more else named)}{more}: so many {item}s can count, of"
         f" those that a verdict needs (acceptance.min_pairs, min_ratings). Add texts, data sets or seeds{again} and"
@@ -97,10 +97,10 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, asked: bool) -> list[s
 
 def size_line(study: Study, groups: Sequence[Ahead]) -> str:
     """How many verdicts there will be, and on how many pairs each can rest; empty where there is no sample."""
-    sizes = sorted(one.pairs for one in groups)
+    sizes = sorted(group.pairs for group in groups)
     if not sizes:
         return ""
-    item, number = study.called.item, sum(len(one.names) for one in groups)
+    item, number = study.called.item, sum(len(group.names) for group in groups)
     pairs = count(sizes[0], item) if sizes[0] == sizes[-1] else f"{sizes[0]} to {count(sizes[-1], item)}"
     about = f"{count(number, 'verdict')} by acceptance.scope {study.acceptance.scope}"
     return f"{about}, on {pairs}{' each' if number > 1 else ''} ({study.acceptance.min_pairs} are needed)"

@@ -27,7 +27,7 @@ _UNCHECKED = (
 
 
 @dataclass(frozen=True)
-class Found:
+class RuleValue:
     """What a rule is about, as it was found in one group of ratings."""
 
     rule: RuleSpec
@@ -75,9 +75,9 @@ def in_words(rule: RuleSpec) -> str:
 
 def rules_for(pool: str, rule: AcceptanceSpec) -> tuple[RuleSpec, ...]:
     """The rules that judge a pool: its own before those for all pools about the same question; () of one threshold."""
-    own = tuple(one for one in rule.rules if pool in one.pools)
-    said = {one.question for one in own}
-    return tuple(one for one in rule.rules if one in own or (not one.pools and one.question not in said))
+    of_pool = tuple(spec for spec in rule.rules if pool in spec.pools)
+    questions = {spec.question for spec in of_pool}
+    return tuple(spec for spec in rule.rules if spec in of_pool or (not spec.pools and spec.question not in questions))
 
 
 def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArray[np.str_]:
@@ -88,29 +88,29 @@ def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArra
     """
     ends = (value, value) if rule.by == "value" else (low, high)
     if rule.at_least is not None:
-        kept, missed = [end >= rule.at_least for end in ends], [end < rule.at_least for end in ends]
+        held, missed = [end >= rule.at_least for end in ends], [end < rule.at_least for end in ends]
     else:
-        kept, missed = [end <= rule.limit for end in ends], [end > rule.limit for end in ends]
-    return np.where(kept[0] & kept[1], "accepted", np.where(missed[0] & missed[1], "rejected", "undecided"))
+        held, missed = [end <= rule.limit for end in ends], [end > rule.limit for end in ends]
+    return np.where(held[0] & held[1], "accepted", np.where(missed[0] & missed[1], "rejected", "undecided"))
 
 
-def found(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[Found]:
+def _rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[RuleValue]:
     """What the rules are about: `rules`, or without any the one threshold on each rated question."""
-    by_name = {one.question: one for one in summaries}
-    own = list(rules)
+    by_name = {summary.question: summary for summary in summaries}
+    specs = list(rules)
     if not rule.rules:
-        own = [short(one.question, rule) for one in summaries if one.kind == "rating"]
-    return [_found(one, by_name[one.question]) for one in own]
+        specs = [short(summary.question, rule) for summary in summaries if summary.kind == "rating"]
+    return [_rule_value(spec, by_name[spec.question]) for spec in specs]
 
 
-def _found(rule: RuleSpec, summary: Summary) -> Found:
+def _rule_value(rule: RuleSpec, summary: Summary) -> RuleValue:
     if rule.statistic == "mean":
-        return Found(rule, summary.mean, summary.low, summary.high, summary.interval_reason, summary.bounded)
+        return RuleValue(rule, summary.mean, summary.low, summary.high, summary.interval_reason, summary.bounded)
     if rule.statistic == "median" and summary.median is not None:
         estimate = summary.median
     else:
-        estimate = next(one.share for one in summary.shares if one.label == rule.label)
-    return Found(rule, estimate.value, estimate.low, estimate.high, estimate.reason)
+        estimate = next(share.share for share in summary.shares if share.label == rule.label)
+    return RuleValue(rule, estimate.value, estimate.low, estimate.high, estimate.reason)
 
 
 def decide(
@@ -122,48 +122,52 @@ def decide(
     rejected what all reject. What is not a number never passes. Raises RuntimeError for an interval that does not hold
     its own number: no decision rests on numbers that contradict.
     """
-    judged = found(summaries, rule, rules)
+    judged = _rule_values(summaries, rule, rules)
     if not judged:
         return "undecided", ("no rule is about it",)
-    for one in judged:
-        if one.low > one.value + _ROUNDING or one.high < one.value - _ROUNDING:
+    for value in judged:
+        if value.low > value.value + _ROUNDING or value.high < value.value - _ROUNDING:
             raise RuntimeError(  # a bug: both are of the same ratings
-                f"the interval of {one.what} ({one.low:.2f} to {one.high:.2f}) does not hold its own"
-                f" {one.rule.statistic} {one.value:.2f}"
+                f"the interval of {value.what} ({value.low:.2f} to {value.high:.2f}) does not hold its own"
+                f" {value.rule.statistic} {value.value:.2f}"
             )
     if lacking := tuple(_lacking(summaries, judged, n_pairs, rule)):
         return "undecided", lacking
     order = ("rejected", "undecided", "accepted") if rule.combine == "all" else ("accepted", "undecided", "rejected")
-    by_outcome: dict[str, list[Found]] = {name: [] for name in order}
-    for one in judged:
-        by_outcome[one.outcome].append(one)
+    by_outcome: dict[str, list[RuleValue]] = {name: [] for name in order}
+    for value in judged:
+        by_outcome[value.outcome].append(value)
     decision = next(name for name in order if by_outcome[name])
     if decision == "accepted":
         return decision, ("; ".join(_accepted(by_outcome[decision])),)
-    return decision, tuple(_reason(one) for one in by_outcome[decision])
+    return decision, tuple(_reason(value) for value in by_outcome[decision])
 
 
-def _lacking(summaries: Sequence[Summary], judged: Sequence[Found], n_pairs: int, rule: AcceptanceSpec) -> list[str]:
+def _lacking(
+    summaries: Sequence[Summary], judged: Sequence[RuleValue], n_pairs: int, rule: AcceptanceSpec
+) -> list[str]:
     """What is missing for any decision."""
     if n_pairs < rule.min_pairs:
         which = "that count in the sequence" if rule.stop == "anytime" else f"with at least {rule.min_raters} raters"
         return [f"pairs {which}: {n_pairs}, of at least {rule.min_pairs} that are needed"]
-    asked = dict.fromkeys(one.rule.question for one in judged)
-    own = [one for one in summaries if one.question in asked]
-    few = [s for s in own if s.n_ratings < rule.min_ratings]
+    questions = dict.fromkeys(value.rule.question for value in judged)
+    of_rules = [summary for summary in summaries if summary.question in questions]
+    few = [s for s in of_rules if s.n_ratings < rule.min_ratings]
     if few:
         return [f"ratings of {s.question}: {s.n_ratings}, of at least {rule.min_ratings} that are needed" for s in few]
-    if unknown := [one for one in judged if math.isnan(one.value)]:
-        return [f"no {one.rule.statistic} {one.what}" for one in unknown]
+    if unknown := [value for value in judged if math.isnan(value.value)]:
+        return [f"no {value.rule.statistic} {value.what}" for value in unknown]
     if rule.min_ac2 is None:
         return []
-    agreed = {s.question: ("AC2", s.ac2) if s.kind == "rating" else ("AC1", s.coefficients[0].estimate) for s in own}
+    agreed = {
+        s.question: ("AC2", s.ac2) if s.kind == "rating" else ("AC1", s.coefficients[0].estimate) for s in of_rules
+    }
     return [
         f"{name} of {question} is "
-        + (f"undefined ({one.reason})" if math.isnan(one.value) else f"{one.value:.2f}")
+        + (f"undefined ({estimate.reason})" if math.isnan(estimate.value) else f"{estimate.value:.2f}")
         + f", at least {rule.min_ac2:g} is needed"
-        for question, (name, one) in agreed.items()
-        if not one.value >= rule.min_ac2
+        for question, (name, estimate) in agreed.items()
+        if not estimate.value >= rule.min_ac2
     ]
 
 
@@ -180,42 +184,46 @@ def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpe
 
 def unchecked(verdicts: Iterable[Verdict]) -> str:
     """What nobody looked at, where a verdict would not have waited for a look at raters who fail; else empty."""
-    return "" if all(one.checked for one in verdicts) else _UNCHECKED
+    return "" if all(verdict.checked for verdict in verdicts) else _UNCHECKED
 
 
 def in_own_words(reasons: Sequence[str], called: ItemNames) -> list[str]:
     """Reasons with what the study calls its items: records say pairs, whatever is judged."""
-    return [f"{called.item}s{one.removeprefix('pairs')}" if one.startswith("pairs ") else one for one in reasons]
+    return [
+        f"{called.item}s{reason.removeprefix('pairs')}" if reason.startswith("pairs ") else reason for reason in reasons
+    ]
 
 
-def _reason(one: Found) -> str:
+def _reason(value: RuleValue) -> str:
     """Why one rule does not accept."""
-    rule, limit = one.rule, f"{one.rule.limit:g}"
-    beyond, end, at_end = ("below", "upper", one.high) if rule.at_least is not None else ("above", "lower", one.low)
-    if one.outcome == "rejected" and rule.by == "value":
-        return f"{one.number} is {beyond} {limit}"
-    told = one.told
-    if one.outcome == "rejected":
-        return f"{end} end of {one.what} {at_end:.2f} {told} is {beyond} {limit}"
-    if math.isnan(one.low):
-        return f"no interval of {one.what} {told}: {one.why}"
-    return f"interval of {one.what} {one.low:.2f} to {one.high:.2f} {told} does not decide about {limit}"
+    rule, limit = value.rule, f"{value.rule.limit:g}"
+    beyond, end, at_end = ("below", "upper", value.high) if rule.at_least is not None else ("above", "lower", value.low)
+    if value.outcome == "rejected" and rule.by == "value":
+        return f"{value.number} is {beyond} {limit}"
+    statistic = value.told
+    if value.outcome == "rejected":
+        return f"{end} end of {value.what} {at_end:.2f} {statistic} is {beyond} {limit}"
+    if math.isnan(value.low):
+        return f"no interval of {value.what} {statistic}: {value.why}"
+    return f"interval of {value.what} {value.low:.2f} to {value.high:.2f} {statistic} does not decide about {limit}"
 
 
-def _accepted(judged: Sequence[Found]) -> list[str]:
+def _accepted(judged: Sequence[RuleValue]) -> list[str]:
     """Why rules accept: a part for those of one kind and limit."""
-    parts: dict[tuple[object, ...], list[Found]] = {}
-    for one in judged:
-        parts.setdefault((one.rule.statistic, one.rule.by, one.rule.at_least, one.rule.at_most), []).append(one)
-    return [_kept(own) for own in parts.values()]
+    parts: dict[tuple[object, ...], list[RuleValue]] = {}
+    for value in judged:
+        parts.setdefault((value.rule.statistic, value.rule.by, value.rule.at_least, value.rule.at_most), []).append(
+            value
+        )
+    return [_kept(values) for values in parts.values()]
 
 
-def _kept(own: Sequence[Found]) -> str:
-    rule = own[0].rule
+def _kept(values: Sequence[RuleValue]) -> str:
+    rule = values[0].rule
     limit = f"at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}"
     if rule.by == "value":
-        first, *others = (one.number for one in own)
-        return ", ".join([first, *(other.removeprefix(f"{rule.statistic} ") for other in others)]) + f": {limit}"
+        first, *others = (value.number for value in values)
+        return ", ".join([first, *(text.removeprefix(f"{rule.statistic} ") for text in others)]) + f": {limit}"
     upper = rule.at_least is None
-    ends = (f"{one.what} {one.high if upper else one.low:.2f} {one.told}" for one in own)
+    ends = (f"{value.what} {value.high if upper else value.low:.2f} {value.told}" for value in values)
     return f"{'upper' if upper else 'lower'} end of {', '.join(ends)}: {limit}"

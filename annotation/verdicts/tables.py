@@ -63,7 +63,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         for summary in rated(verdict.questions):
             row |= _cells(summary)
         row |= dict(_of_labels(verdict.questions))
-        row |= {f"P: {rule}": one.probability for rule, one in rule_chances(verdict)}
+        row |= {f"P: {rule}": rule_chance.probability for rule, rule_chance in rule_chances(verdict)}
         row |= {"simulated": verdict.simulated, "rules_fixed": verdict.rules_fixed}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -76,15 +76,18 @@ def rule_chances(verdict: Verdict) -> list[tuple[str, Chance]]:
 
 def rated(summaries: Iterable[Summary]) -> list[Summary]:
     """Those of questions that are answered with a point of a scale: of these alone there are means, AC2 and kappa."""
-    return [one for one in summaries if one.kind == "rating"]
+    return [summary for summary in summaries if summary.kind == "rating"]
 
 
 def _of_labels(summaries: Iterable[Summary]) -> Iterator[tuple[str, float]]:
     """(column, number) of each label's share (of rankings that of firsts), its mean rank, and their intervals."""
     for summary in summaries:
         share = "first" if summary.kind == "ranking" else "share"
-        found = [(one.label, share, one.share) for one in summary.shares]
-        for label, what, estimate in [*found, *((one.label, "rank", one.rank) for one in summary.ranks)]:
+        shares = [(label_share.label, share, label_share.share) for label_share in summary.shares]
+        for label, what, estimate in [
+            *shares,
+            *((mean_rank.label, "rank", mean_rank.rank) for mean_rank in summary.ranks),
+        ]:
             for end, name in (("", "value"), ("_low", "low"), ("_high", "high")):
                 yield f"{summary.question}_{label}_{what}{end}", getattr(estimate, name)
 
@@ -97,11 +100,11 @@ def label_table(groups: Sequence[Group]) -> pd.DataFrame:
     """
     columns_ = ["level", "name", "question", "kind", "label", "number", "value", "low", "high", "reason", "n_ratings"]
     rows = [
-        [group.level, group.name, one.question, one.kind, label, what, found.value, found.low, found.high, found.reason,
-         one.n_ratings]
+        [group.level, group.name, summary.question, summary.kind, label, what, estimate.value, estimate.low,
+         estimate.high, estimate.reason, summary.n_ratings]
         for group in groups
-        for one in group.questions
-        for label, what, found in _numbers(one)
+        for summary in group.questions
+        for label, what, estimate in _numbers(summary)
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns_)
 
@@ -114,8 +117,8 @@ def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
         yield share.label, "ranked first" if summary.kind == "ranking" else "share", share.share
     for rank in summary.ranks:
         yield rank.label, "mean rank", rank.rank
-    for one in summary.coefficients:
-        yield one.label, one.name, one.estimate
+    for coefficient in summary.coefficients:
+        yield coefficient.label, coefficient.name, coefficient.estimate
     if not summary.shares:
         yield "", "agreement", summary.ac2
 
@@ -125,11 +128,11 @@ def label_text(groups: Sequence[Group]) -> str:
     table = label_table([group for group in groups if group.level in ("pool", "overall")])
     rows, notes = [], []
     for row in table.to_dict("records"):
-        found = Estimate(value=row["value"], low=row["low"], high=row["high"])
-        place = display(row["name"]), row["question"], row["label"] or "all"
-        rows.append([*place, row["number"], with_interval(found), str(row["n_ratings"])])
+        estimate = Estimate(value=row["value"], low=row["low"], high=row["high"])
+        cells = display(row["name"]), row["question"], row["label"] or "all"
+        rows.append([*cells, row["number"], with_interval(estimate), str(row["n_ratings"])])
         if row["reason"]:
-            notes.append(f"{', '.join(place)}, {row['number']}: {row['reason']}")
+            notes.append(f"{', '.join(cells)}, {row['number']}: {row['reason']}")
     if not rows:
         return ""
     header = ["", "Question", "Label", "Number", "Value", "n"]
@@ -139,9 +142,9 @@ def label_text(groups: Sequence[Group]) -> str:
 def _cells(summary: Summary) -> dict[str, object]:
     """A question's mean and agreement, each with its interval, in columns that begin with its name."""
     mean = Estimate(value=summary.mean, low=summary.low, high=summary.high)
-    found = {"mean": mean} | {name: getattr(summary, name) for name in COEFFICIENTS}
+    estimates = {"mean": mean} | {name: getattr(summary, name) for name in COEFFICIENTS}
     cells: dict[str, object] = {}
-    for name, estimate in found.items():
+    for name, estimate in estimates.items():
         cells[f"{summary.question}_{name}"] = estimate.value
         low, high = (f"{name}_low", f"{name}_high") if name != "mean" else ("low", "high")
         cells |= {f"{summary.question}_{low}": estimate.low, f"{summary.question}_{high}": estimate.high}
@@ -154,24 +157,27 @@ def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
     `called` are the study's words for what is judged.
     """
     labels, over = label_text(groups), f"with 95% intervals over {called.item}s"
-    told = [f"Labels, rankings and texts, {over}", labels] if labels else []
+    parts = [f"Labels, rankings and texts, {over}", labels] if labels else []
     questions = list(dict.fromkeys(summary.question for group in groups for summary in rated(group.questions)))
     header = ["", *(f"{question.capitalize()} {what}" for question in questions for what in ("mean±SD", "AC2", "n"))]
     rows = []
     for group in groups:
-        row, own = [_row_name(group)], {summary.question: summary for summary in rated(group.questions)}
+        row, by_question = [_row_name(group)], {summary.question: summary for summary in rated(group.questions)}
         for question in questions:
-            one = own.get(question)  # not asked about each pool
-            mean = "–" if one is None else f"{number(one.mean)}±{number(one.sd)}"
-            row += [mean, *(["–", "–"] if one is None else [number(one.ac2.value), str(one.n_ratings)])]
+            of_question = by_question.get(question)  # not asked about each pool
+            mean = "–" if of_question is None else f"{number(of_question.mean)}±{number(of_question.sd)}"
+            row += [
+                mean,
+                *(["–", "–"] if of_question is None else [number(of_question.ac2.value), str(of_question.n_ratings)]),
+            ]
         rows.append(row)
     simulated = f"\n{SIMULATED}" if any(group.simulated for group in groups) else ""
     table = columns(header, rows, "no ratings that count") + simulated
     if not groups:
         return table
     if not questions:  # nothing is rated on a scale
-        return "\n\n".join(told) + simulated
-    return "\n\n".join([table, f"Agreement {over}", coefficient_text(groups), *told])
+        return "\n\n".join(parts) + simulated
+    return "\n\n".join([table, f"Agreement {over}", coefficient_text(groups), *parts])
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:
@@ -182,16 +188,16 @@ def coefficient_text(groups: Sequence[Group]) -> str:
     rows, notes = [], []
     for group in groups:
         for summary in rated(group.questions):
-            found = [getattr(summary, name) for name in COEFFICIENTS]
-            rows.append([_row_name(group), summary.question, *map(with_interval, found), at_least(summary)])
-            for name, estimate in zip(COEFFICIENTS.values(), found, strict=True):
+            estimates = [getattr(summary, name) for name in COEFFICIENTS]
+            rows.append([_row_name(group), summary.question, *map(with_interval, estimates), at_least(summary)])
+            for name, estimate in zip(COEFFICIENTS.values(), estimates, strict=True):
                 if estimate.reason:
                     notes.append(f"{display(group.name)}, {summary.question}, {name}: {estimate.reason}")
     header = ["", "Question", *COEFFICIENTS.values(), AT_LEAST]
-    told = list(dict.fromkeys(notes))
-    if len(told) > _REASONS:
-        told = [f"{len(told)} numbers, or their intervals, are undefined: the reasons are in agreement.json."]
-    return "\n".join([columns(header, rows, "no ratings that count"), *told])
+    reasons = list(dict.fromkeys(notes))
+    if len(reasons) > _REASONS:
+        reasons = [f"{len(reasons)} numbers, or their intervals, are undefined: the reasons are in agreement.json."]
+    return "\n".join([columns(header, rows, "no ratings that count"), *reasons])
 
 
 def _row_name(group: Group) -> str:
@@ -221,7 +227,7 @@ def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
     simulated += "".join(f"\n{line}" for line in late_lines(verdicts))
     judged, items = called.judged.capitalize(), f"{called.item}s"
     where = "Language, task" if tasks else "Language"
-    note = f"\n{found}" if (found := unchecked(verdicts)) else ""
+    note = f"\n{unlooked}" if (unlooked := unchecked(verdicts)) else ""
     header = [judged, where, "Verdict", items.capitalize(), "P", "Failed", "Reason"]
     return columns(header, rows, f"no {items}") + (f"\n{P_IS}" if verdicts else "") + note + simulated
 
@@ -240,13 +246,13 @@ def kept_out(verdict: Verdict) -> list[str]:
 
 
 def _left_out(verdict: Verdict) -> list[str]:
-    found = kept_out(verdict)
+    lines = kept_out(verdict)
     if verdict.decision_with_excluded is not None:
-        found.append(f"without {verdict.n_excluded} excluded ratings; with them {verdict.decision_with_excluded}")
+        lines.append(f"without {verdict.n_excluded} excluded ratings; with them {verdict.decision_with_excluded}")
     if verdict.n_withdrawn:
-        other = f"; had they stayed {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
-        found.append(f"without {count(verdict.n_withdrawn, 'withdrawn pair')}{other}")
-    return found
+        outcome = f"; had they stayed {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
+        lines.append(f"without {count(verdict.n_withdrawn, 'withdrawn pair')}{outcome}")
+    return lines
 
 
 def chance(value: float) -> str:
@@ -273,8 +279,8 @@ def display(name: str, *, pooled: bool = True) -> str:
 
 def scoped(transformation: str, language: str, task_type: str = "") -> str:
     """What a verdict is about as people read it: `Style change (en)`; with its task where verdicts are for tasks."""
-    place = ", ".join(filter(None, (language, task_type.replace("_", " "))))
-    return f"{display(transformation, pooled=False)} ({place})"
+    where = ", ".join(filter(None, (language, task_type.replace("_", " "))))
+    return f"{display(transformation, pooled=False)} ({where})"
 
 
 def count(number: int, word: str, several: str = "") -> str:

@@ -42,29 +42,29 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
     that of the score test which Wilson's interval inverts, of the same effective number of answers (`score_at_least`),
     so that P is 0.975 where the interval's end is at the limit. A median's interval has no distribution to tell it by.
     """
-    return tuple(_chance(ratings[ratings["question"] == one.question], one, design) for one in rules)
+    return tuple(_chance(ratings[ratings["question"] == rule.question], rule, design) for rule in rules)
 
 
-def overall(summaries: Sequence[Summary], found: Sequence[Chance], rule: AcceptanceSpec) -> float:
+def overall(summaries: Sequence[Summary], rule_chances: Sequence[Chance], rule: AcceptanceSpec) -> float:
     """How close a verdict was: the least P of what must hold together, the greatest of what may hold alone.
 
     Without rules of their own that is the least P(mean >= threshold) of the questions. NaN if any is, or none is there.
     """
-    own = [one.probability for one in found if rule.rules]
+    probabilities = [chance.probability for chance in rule_chances if rule.rules]
     if not rule.rules:
-        own = [one.probability for one in summaries if one.kind == "rating"]
-    if not own:
+        probabilities = [summary.probability for summary in summaries if summary.kind == "rating"]
+    if not probabilities:
         return math.nan
-    return float(np.min(own) if rule.combine == "all" else np.max(own))
+    return float(np.min(probabilities) if rule.combine == "all" else np.max(probabilities))
 
 
-def _chance(own: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
+def _chance(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
     if rule.statistic == "median":
         return Chance(probability=math.nan, reason="the interval of a median is of order statistics, without a P")
-    if own.empty:
+    if ratings.empty:
         return Chance(probability=math.nan, reason="no ratings")
-    asked = design.asked(rule.question)
-    answers = with_label(asked, own, rule.label) if rule.label else Answers.of(own, asked.scale)
+    scale = design.asked(rule.question)
+    answers = with_label(scale, ratings, rule.label) if rule.label else Answers.of(ratings, scale.scale)
     mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
     if rule.label and not 0 < rule.limit < 1:
         return Chance(probability=math.nan, reason="no share lies beyond 0 or 1, so that a limit there has no P")
@@ -79,16 +79,18 @@ def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided. Of texts there are
     no rows. With rules of their own each row says whether the pair's own ratings meet them together.
     """
-    own = ratings[ratings["question"].isin([name for name in design.questions if design.asked(name).kind != "text"])]
+    judged_ratings = ratings[
+        ratings["question"].isin([name for name in design.questions if design.asked(name).kind != "text"])
+    ]
     keys = ["pair_id", "transformation", "language", "question"]
-    means = own.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
+    means = judged_ratings.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
     means["mean"] = means["mean"].astype(float)
     if design.rule.rules:
-        reached = means["pair_id"].map(_own_decisions(own, design))
+        reached = means["pair_id"].map(_own_decisions(judged_ratings, design))
     else:
         unjudged = [name for name in design.questions if design.asked(name).kind != "rating"]
-        kept = (means["mean"] >= design.rule.threshold) | means["question"].isin(unjudged)
-        reached = pd.Series(np.where(kept, "accepted", "rejected"), index=means.index)
+        reaches = (means["mean"] >= design.rule.threshold) | means["question"].isin(unjudged)
+        reached = pd.Series(np.where(reaches, "accepted", "rejected"), index=means.index)
     enough = means["pair_id"].map(answers(ratings, design)) >= design.rule.min_raters
     means["decision"] = np.where(enough, reached, "undecided")
     return means
@@ -100,27 +102,29 @@ def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
     decided: dict[str, str] = {}
     for pool, of_pool in ratings.groupby(pools):
         pairs = pd.Index(of_pool["pair_id"].unique())
-        kept = [_keeps(of_pool, rule).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)]
+        masks = [_keeps(of_pool, rule).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)]
         together = np.logical_and if design.rule.combine == "all" else np.logical_or
-        met = together.reduce([one.to_numpy(np.bool_) for one in kept])
+        met = together.reduce([mask.to_numpy(np.bool_) for mask in masks])
         decided |= dict(zip(pairs, np.where(met, "accepted", "rejected"), strict=True))
     return pd.Series(decided)
 
 
 def _keeps(ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
     """Which pairs keep to a rule by their own number: the mean of their ratings, or the share of a label."""
-    own = ratings[ratings["question"] == rule.question]
-    value = own["value"].astype(float)
+    of_question = ratings[ratings["question"] == rule.question]
+    value = of_question["value"].astype(float)
     if rule.label:
-        value = own["answer"].astype(str).map(lambda answer: float(rule.label in labels_of(answer)))
-    numbers = value.groupby(own["pair_id"]).mean()
+        value = of_question["answer"].astype(str).map(lambda answer: float(rule.label in labels_of(answer)))
+    numbers = value.groupby(of_question["pair_id"]).mean()
     return numbers >= rule.limit if rule.at_least is not None else numbers <= rule.limit
 
 
 def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset[str]:
     """Ids of the pairs that every question accepts that they were asked; `means` are those of `pair_means`."""
-    own = means[means["question"].isin(questions)]
-    return frozenset(own["pair_id"]) - frozenset(own.loc[own["decision"] != "accepted", "pair_id"])
+    of_questions = means[means["question"].isin(questions)]
+    return frozenset(of_questions["pair_id"]) - frozenset(
+        of_questions.loc[of_questions["decision"] != "accepted", "pair_id"]
+    )
 
 
 LOOKS = "looks.json"
@@ -144,11 +148,11 @@ def conclude(
     withdrew, which the ratings say too.
     """
     counting = counting_ratings(ratings, design.per_pair)
-    found = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings, withdrawn))
-    found = with_exclusions(found, pairs, ratings, design, withdrawn)
-    found = with_withdrawals(found, pairs, ratings, design, withdrawn)
+    judged = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings, withdrawn))
+    judged = with_exclusions(judged, pairs, ratings, design, withdrawn)
+    judged = with_withdrawals(judged, pairs, ratings, design, withdrawn)
     places = {pair.transformation: (pair.axis, pair.pool) for pair in pairs}
-    return table_two(with_enough(counting, design), design, seed, places), found, pair_means(counting, design)
+    return table_two(with_enough(counting, design), design, seed, places), judged, pair_means(counting, design)
 
 
 def read_verdicts(study: Study) -> list[Verdict]:
@@ -161,21 +165,28 @@ def read_looks(study: Study) -> list[Look]:
     return read_kept(study, LOOKS, Look, study.command(COMMAND))
 
 
-def refuse_stale(study: Study, found: Sequence[Verdict], rubric: Rubric | None = None) -> None:
+def refuse_stale(study: Study, verdicts: Sequence[Verdict], rubric: Rubric | None = None) -> None:
     """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample, rule or questions.
 
     So where ratings do not carry yet what people decided. What they rest on must be there. Of verdicts by earlier
     versions, which did not note what raters were asked, that is not looked at. `rubric` is the study's, for who has it
     at hand. Whether the verdicts are those that follow is told by `annotation.verdicts.verification`.
     """
-    if not found:
+    if not verdicts:
         return
     rests_on = {
-        (one.pairs_sha256, one.ratings_sha256, one.rule_id, one.rubric_hash, one.withdrawn_hash, one.kept_hash)
-        for one in found
+        (
+            verdict.pairs_sha256,
+            verdict.ratings_sha256,
+            verdict.rule_id,
+            verdict.rubric_hash,
+            verdict.withdrawn_hash,
+            verdict.kept_hash,
+        )
+        for verdict in verdicts
     }
     files = {name: study.folder / f"{name}.parquet" for name in ("pairs", "ratings")}
-    worded = any(one.rubric_hash for one in found)
+    worded = any(verdict.rubric_hash for verdict in verdicts)
     needed = [*files.values(), *([study.folder / RULES] if worded else [])]
     for path in needed:
         if not path.exists():
@@ -189,7 +200,7 @@ def refuse_stale(study: Study, found: Sequence[Verdict], rubric: Rubric | None =
         "the list of raters whom people keep": kept_hash(read_decisions(study)),
     }  # fmt: skip
     for was in rests_on:
-        changed = [name for (name, is_now), one in zip(now.items(), was, strict=True) if one != is_now]
+        changed = [name for (name, is_now), before in zip(now.items(), was, strict=True) if before != is_now]
         if changed:
             line = f"{' and '.join(changed)} changed after the verdicts were reached"
             raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
@@ -230,35 +241,39 @@ def verdicts(
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = _sample_frame(pairs)
     judged = _judged(sample, basis(sample, ratings, design, dealt), design, seed)
-    found = []
-    for own in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
-        result = judged[tuple(own[name] for name in key)]
-        unit = {name: own[name] for name in ("transformation", "axis", "pool", "language")}
-        maker = {name: own[name] for name in _MAKER}
-        found.append(
+    records = []
+    for row in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
+        result = judged[tuple(row[name] for name in key)]
+        unit = {name: row[name] for name in ("transformation", "axis", "pool", "language")}
+        maker = {name: row[name] for name in _MAKER}
+        records.append(
             Verdict.model_validate(
                 {
                     **unit,
                     **maker,
                     **result,
                     **rests_on,
-                    "task_type": own["task_type"] if "task_type" in key else "",
+                    "task_type": row["task_type"] if "task_type" in key else "",
                     "scope": rule.scope,
-                    "rule": "lower_bound" if any(one.by == "interval" for one in rule.rules) else rule.rule,
+                    "rule": "lower_bound" if any(rule_spec.by == "interval" for rule_spec in rule.rules) else rule.rule,
                     "threshold": math.nan if rule.rules else rule.threshold,
-                    "rules": rules_for(own["pool"], rule),
+                    "rules": rules_for(row["pool"], rule),
                     "combine": rule.combine,
                 }
             )
         )
-    return found
+    return records
 
 
-def with_supply(found: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
+def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
     """The verdicts with what could not be drawn, so that they do not cover it: what failed, and what was kept out."""
     names = ("failed_share", "without", "kept_out_share")
-    facts = {(one.transformation, one.language): {name: getattr(one, name) for name in names} for one in supplies}
-    return [one.model_copy(update=facts.get((one.transformation, one.language), {})) for one in found]
+    facts = {
+        (supply.transformation, supply.language): {name: getattr(supply, name) for name in names} for supply in supplies
+    }
+    return [
+        verdict.model_copy(update=facts.get((verdict.transformation, verdict.language), {})) for verdict in verdicts
+    ]
 
 
 def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
@@ -274,32 +289,32 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     facts = sample.set_index("pair_id")
     ratings = rests.ratings
     rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
-    groups = {tuple(map(str, place)): own for place, own in rated.groupby(key, observed=True)}
+    groups = {tuple(map(str, group_key)): group for group_key, group in rated.groupby(key, observed=True)}
     anytime, counted = rule.stop == "anytime", sample["pair_id"].isin(ratings["pair_id"].unique())
     judged = {}
-    for names, own in sample.groupby(key, sort=False):
-        place = tuple(map(str, names))
-        of_group = groups.get(place, rated.iloc[:0])
+    for names, pairs in sample.groupby(key, sort=False):
+        group_key = tuple(map(str, names))
+        of_group = groups.get(group_key, rated.iloc[:0])
         n_pairs = int(of_group["pair_id"].nunique())
         summaries = tuple(
             summarise(of_group, name, design, seed, anytime=anytime)
             for name in design.questions
-            if design.asked(name).asked_in(place[0])
+            if design.asked(name).asked_in(group_key[0])
         )
-        rules = rules_for(place[0], rule)
+        rules = rules_for(group_key[0], rule)
         decision, reasons = decide(summaries, n_pairs, rule, rules)
         sure = chances(of_group, rules, design)
         probability = overall(summaries, sure, rule)
-        judged[place] = {
-            "output_languages": tuple(sorted(own["output_language"].unique())),
+        judged[group_key] = {
+            "output_languages": tuple(sorted(pairs["output_language"].unique())),
             "decision": decision,
             "reasons": (*reasons, *earlier(decision, probability, n_pairs, rule)),
-            "sequence": _sequence(rests, place, facts, rule.min_raters),
+            "sequence": _sequence(rests, group_key, facts, rule.min_raters),
             "probability": probability,
             "probabilities": sure,
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),
-            "waves": _waves(own["wave"], counted),
+            "waves": _waves(pairs["wave"], counted),
             "questions": summaries,
             "simulated": bool(of_group["simulated"].any()),
         }
@@ -312,9 +327,9 @@ def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:
     return tuple(sorted(map(int, (counting if len(counting) else waves).unique())))
 
 
-def _sequence(rests: Basis, place: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
+def _sequence(rests: Basis, group: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
     """What holds up the sequence of an anytime rule, and what it passed over, in words."""
-    standing = rests.standings.get(place)
+    standing = rests.standings.get(group)
     if standing is None:
         return ()
     name = ""
@@ -326,7 +341,7 @@ def _sequence(rests: Basis, place: Place, facts: pd.DataFrame, min_raters: int) 
 
 
 def with_exclusions(
-    found: Sequence[Verdict],
+    reached: Sequence[Verdict],
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
     design: Design,
@@ -339,7 +354,7 @@ def with_exclusions(
     """
     excluded = (ratings["status"] == "submitted") & (ratings["excluded"] != "") & stays(ratings)
     if not excluded.any():
-        return list(found)
+        return list(reached)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
     others = verdicts(pairs, every, design, _RESTS_ON, None, dealt_with(ratings, withdrawn))
     key = SCOPES[design.rule.scope]
@@ -349,15 +364,15 @@ def with_exclusions(
         verdict.model_copy(
             update={
                 "n_excluded": counts.get(tuple(getattr(verdict, name) for name in key), 0),
-                "decision_with_excluded": other.decision,
+                "decision_with_excluded": alternative.decision,
             }
         )
-        for verdict, other in zip(found, others, strict=True)
+        for verdict, alternative in zip(reached, others, strict=True)
     ]
 
 
 def with_withdrawals(
-    found: Sequence[Verdict],
+    reached: Sequence[Verdict],
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
     design: Design,
@@ -370,7 +385,7 @@ def with_withdrawals(
     """
     out = [pair for pair in pairs if pair.pair_id in withdrawn]
     if not out:
-        return list(found)
+        return list(reached)
     rated = set(ratings.loc[ratings["status"] == "submitted", "pair_id"]) & set(withdrawn)
     staying = ratings.assign(withdrawn="")
     counting = counting_ratings(staying, design.per_pair)
@@ -384,10 +399,10 @@ def with_withdrawals(
     return [
         verdict.model_copy(
             update={
-                "n_withdrawn": counts[place],
-                "decision_with_withdrawn": other.decision if of_rated[place] else None,
+                "n_withdrawn": counts[group_key],
+                "decision_with_withdrawn": alternative.decision if of_rated[group_key] else None,
             }
         )
-        for verdict, other in zip(found, others, strict=True)
-        for place in [tuple(getattr(verdict, name) for name in key)]
+        for verdict, alternative in zip(reached, others, strict=True)
+        for group_key in [tuple(getattr(verdict, name) for name in key)]
     ]

@@ -45,19 +45,19 @@ _REST = (
 )  # see `refuse_stale`
 
 
-def refuse_edited(study: Study, found: Sequence[Verdict], evidence: Evidence | None = None) -> None:
+def refuse_edited(study: Study, verdicts: Sequence[Verdict], evidence: Evidence | None = None) -> None:
     """Raise DataError where verdicts, pairs' means or Table 2 do not say what pairs, ratings and rules say.
 
-    `found` are the verdicts that `refuse_stale` has let through, `evidence` is for who has it at hand. Raises
+    `verdicts` are the verdicts that `refuse_stale` has let through, `evidence` is for who has it at hand. Raises
     StudyError for rules that changed unsaid.
     """
-    if not found:
+    if not verdicts:
         return
     rests = evidence or Evidence.read(study)
     rests.refuse_other_rules()
     means = read_pair_means(study) if (study.folder / "pair_means.parquet").exists() else None
     groups = read_agreement(study) if (study.folder / "agreement.json").exists() else None
-    for file, what in differences(rests, found, means, groups):
+    for file, what in differences(rests, verdicts, means, groups):
         raise DataError(
             f"{study.folder / file}: {what} (edited by hand, or made by another version); run"
             f" `{study.command(COMMAND)}` again"
@@ -65,21 +65,21 @@ def refuse_edited(study: Study, found: Sequence[Verdict], evidence: Evidence | N
 
 
 def differences(
-    evidence: Evidence, found: Sequence[Verdict], means: pd.DataFrame | None, groups: Sequence[Group] | None
+    evidence: Evidence, verdicts: Sequence[Verdict], means: pd.DataFrame | None, groups: Sequence[Group] | None
 ) -> Iterator[tuple[str, str]]:
     """(file, what it says otherwise than what follows from the evidence); None where there is no such record."""
     pairs, ratings = evidence.collected.sample_pairs, evidence.collected.sample_ratings
     withdrawn = evidence.collected.withdrawn
-    due, follow, own = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
+    due, follow, due_means = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
     follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
     if evidence.study.acceptance.judges.use == "decide":  # whether judges said so, their records tell
-        follow = with_judged(follow, {unit_of(one): one.judged for one in found}, evidence.design.rule)
+        follow = with_judged(follow, {unit_of(verdict): verdict.judged for verdict in verdicts}, evidence.design.rule)
     follow = with_checks(follow, evidence)
-    yield from (("verdicts.json", one) for one in _other_verdicts(found, follow))
+    yield from (("verdicts.json", line) for line in _other_verdicts(verdicts, follow))
     if means is not None:
-        yield from (("pair_means.parquet", one) for one in _other_means(means, own))
+        yield from (("pair_means.parquet", line) for line in _other_means(means, due_means))
     if groups is not None:
-        yield from (("agreement.json", one) for one in _other_groups(groups, due))
+        yield from (("agreement.json", line) for line in _other_groups(groups, due))
 
 
 def refuse_other_file(study: Study) -> None:
@@ -94,9 +94,9 @@ def refuse_other_file(study: Study) -> None:
         raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
 
 
-def _other_verdicts(found: Sequence[Verdict], follow: Sequence[Verdict]) -> Iterator[str]:
+def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> Iterator[str]:
     """What verdicts say otherwise than those that follow, the decisions first."""
-    numbers, right = Counter(map(unit_of, found)), {unit_of(one): one for one in follow}
+    numbers, right = Counter(map(unit_of, verdicts)), {unit_of(verdict): verdict for verdict in follow}
     for unit, number in numbers.items():
         if unit not in right:
             yield f"has a verdict on {_named(*unit)}, of which there are no pairs"
@@ -106,39 +106,39 @@ def _other_verdicts(found: Sequence[Verdict], follow: Sequence[Verdict]) -> Iter
         if unit not in numbers:
             yield f"lacks the verdict on {_named(*unit)}"
     for fields in (("decision",), tuple(Verdict.model_fields)):
-        for one in (one for one in found if unit_of(one) in right):
-            own, due = _said(one), _said(right[unit_of(one)])
-            for name in (name for name in own if name.split(".")[0] in fields):
-                yield from _difference(_named(*unit_of(one)), name, own[name], due.get(name))
+        for verdict in (verdict for verdict in verdicts if unit_of(verdict) in right):
+            written, due = _said(verdict), _said(right[unit_of(verdict)])
+            for name in (name for name in written if name.split(".")[0] in fields):
+                yield from _difference(_named(*unit_of(verdict)), name, written[name], due.get(name))
 
 
-def _other_means(found: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
+def _other_means(means: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
     """What pairs' means say otherwise: the first difference in each column."""
     key = list(PairMean.KEY)
-    own, due = (frame.sort_values(key, ignore_index=True) for frame in (found, follow))
-    keys, right = (list(zip(*(frame[name] for name in key), strict=True)) for frame in (own, due))
+    written, due = (frame.sort_values(key, ignore_index=True) for frame in (means, follow))
+    keys, right = (list(zip(*(frame[name] for name in key), strict=True)) for frame in (written, due))
     if keys != right:
         pair_id, question = min(set(keys) ^ set(right), default=(keys or right)[0])
         lost = (pair_id, question) in set(right)
         yield f"pair {pair_id}, {question}, {'is missing' if lost else 'is not among those that were rated'}"
         return
     for name in ("transformation", "language", "n_ratings", "decision"):
-        for place in np.flatnonzero(own[name].to_numpy(object) != due[name].to_numpy(object))[:1]:
-            yield from _difference(f"pair {', '.join(keys[place])},", name, own[name][place], due[name][place])
-    for place in np.flatnonzero(~np.isclose(own["mean"], due["mean"], rtol=_NEAR, atol=_NEAR, equal_nan=True))[:1]:
-        yield from _difference(f"pair {', '.join(keys[place])},", "mean", own["mean"][place], due["mean"][place])
+        for row in np.flatnonzero(written[name].to_numpy(object) != due[name].to_numpy(object))[:1]:
+            yield from _difference(f"pair {', '.join(keys[row])},", name, written[name][row], due[name][row])
+    for row in np.flatnonzero(~np.isclose(written["mean"], due["mean"], rtol=_NEAR, atol=_NEAR, equal_nan=True))[:1]:
+        yield from _difference(f"pair {', '.join(keys[row])},", "mean", written["mean"][row], due["mean"][row])
 
 
-def _other_groups(found: Sequence[Group], follow: Sequence[Group]) -> Iterator[str]:
+def _other_groups(groups: Sequence[Group], follow: Sequence[Group]) -> Iterator[str]:
     """What rows of Table 2 say otherwise."""
-    right = {(one.level, one.name): one for one in follow}
-    if [(one.level, one.name) for one in found] != list(right):
+    right = {(group.level, group.name): group for group in follow}
+    if [(group.level, group.name) for group in groups] != list(right):
         yield "its rows are not those of the ratings"
         return
-    for one in found:
-        own, due = _said(one), _said(right[one.level, one.name])
-        for name, value in own.items():
-            yield from _difference(one.name, name, value, due.get(name))
+    for group in groups:
+        written, due = _said(group), _said(right[group.level, group.name])
+        for name, value in written.items():
+            yield from _difference(group.name, name, value, due.get(name))
 
 
 def _said(record: Verdict | Group) -> dict[str, Any]:
@@ -146,33 +146,33 @@ def _said(record: Verdict | Group) -> dict[str, Any]:
     whole = record.model_dump(exclude={*_REST, "questions", "probabilities", "judged"})
     if isinstance(record, Verdict):
         sure = zip(map(in_words, record.rules), record.probabilities, strict=False)
-        whole |= {f"probabilities.{rule}": one.probability for rule, one in sure}
+        whole |= {f"probabilities.{rule}": chance.probability for rule, chance in sure}
         whole |= {name: getattr(record, name) for name in _UNSAID}
     for summary in record.questions:
-        own = summary.model_dump(exclude={"question", "shares", "ranks", "coefficients", *_RESAMPLED})
-        own |= {f"share of {one.label}": one.share.model_dump() for one in summary.shares}
-        own |= {f"rank of {one.label}": one.rank.model_dump() for one in summary.ranks}
-        own |= {
-            f"{one.name} {one.label}".strip(): one.estimate.model_dump()
-            for one in summary.coefficients
-            if not one.name.startswith("alpha")  # resampled
+        values = summary.model_dump(exclude={"question", "shares", "ranks", "coefficients", *_RESAMPLED})
+        values |= {f"share of {share.label}": share.share.model_dump() for share in summary.shares}
+        values |= {f"rank of {rank.label}": rank.rank.model_dump() for rank in summary.ranks}
+        values |= {
+            f"{coefficient.name} {coefficient.label}".strip(): coefficient.estimate.model_dump()
+            for coefficient in summary.coefficients
+            if not coefficient.name.startswith("alpha")  # resampled
         }
-        whole |= {f"questions.{summary.question}.{name}": value for name, value in _flat(own)}
+        whole |= {f"questions.{summary.question}.{name}": value for name, value in _flat(values)}
     return whole | {"questions": tuple(summary.question for summary in record.questions)}
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from ((f"{name}.{inner}", one) for inner, one in _flat(value))
+            yield from ((f"{name}.{inner}", leaf) for inner, leaf in _flat(value))
         else:
             yield name, value
 
 
-def _difference(place: str, name: str, said: Any, due: Any) -> Iterator[str]:
-    if not same(said, due):
+def _difference(about: str, name: str, written: Any, due: Any) -> Iterator[str]:
+    if not same(written, due):
         what = name.removeprefix("questions.").replace(".", " ").replace("_", " ")
-        yield f"{place} says {_words(what, said)}, its ratings say {_words('', due)}"
+        yield f"{about} says {_words(what, written)}, its ratings say {_words('', due)}"
 
 
 def _words(what: str, value: Any) -> str:
@@ -186,11 +186,11 @@ def _words(what: str, value: Any) -> str:
     return text if what in ("", "decision") else f"{what} {text}"
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Whether two values are the same, but for what other versions of libraries may make of a number."""
-    if _number(one) and _number(other):
-        return math.isclose(one, other, rel_tol=_NEAR, abs_tol=_NEAR) or (math.isnan(one) and math.isnan(other))
-    return bool(one == other)
+    if _number(first) and _number(second):
+        return math.isclose(first, second, rel_tol=_NEAR, abs_tol=_NEAR) or (math.isnan(first) and math.isnan(second))
+    return bool(first == second)
 
 
 def _number(value: Any) -> bool:

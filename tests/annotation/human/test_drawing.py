@@ -148,11 +148,12 @@ def searches(n: int) -> list[ScoredItem]:
 def test_places_of_candidates_tell_nothing(tmp_path: Path) -> None:
     spec = HumanTaskSpec.model_validate({"data": "x", "items": 300, "candidates": 7})
     items = draw(spec, "retrieval", searches(300), seed=3).items
-    places = np.array([item.shown.index(f"{item.one.item}-0") + 1 for item in items])
+    places = np.array([item.shown.index(f"{item.scored.item}-0") + 1 for item in items])
     assert len(places) == 300
     assert abs(places.mean() - 4) < 4 * 2 / np.sqrt(300)  # uniform on 1 to 7: mean 4, standard deviation 2
     absent = HumanTaskSpec.model_validate({"data": "x", "items": 300, "candidates": 3, "relevant": "maybe_absent"})
-    there = [f"{item.one.item}-0" in item.candidates for item in draw(absent, "retrieval", searches(300), seed=3).items]
+    items = draw(absent, "retrieval", searches(300), seed=3).items
+    there = [f"{item.scored.item}-0" in item.candidates for item in items]
     assert abs(np.mean(there) - 1 / 3) < 4 * np.sqrt(2 / 9 / 300)  # three of nine
 
 

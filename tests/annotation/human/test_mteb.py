@@ -45,16 +45,16 @@ def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> 
     assert items and made.task.n_items == len(items) and made.task.revision == dataset.revision
     texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}
     drawn = {
-        (item.one.item, text)
+        (item.scored.item, text)
         for item in made.drawn.items
-        for field, text in item.one.fields.items()
+        for field, text in item.scored.fields.items()
         if isinstance(text, str)
     }
     assert drawn <= texts
     found = sampled(dataset, made.task, items)
     assert sum(len(one.items) + sum(one.left_out.values()) for one in found) == len(items)
     if str(dataset.task) in CHOSEN_AMONG:
-        assert all(set(item.candidates) & item.one.relevant for item in made.drawn.items)
+        assert all(set(item.candidates) & item.scored.relevant for item in made.drawn.items)
 
 
 def test_labels_that_are_numbers_have_the_words_of_the_data() -> None:
