@@ -11,10 +11,10 @@ from annotation.adjudication import FILE as ADJUDICATIONS
 from annotation.adjudication import collect_adjudications
 from annotation.anchoring import ABOUT, anchoring_lines, read_anchoring
 from annotation.argilla import accounts
+from annotation.argilla.accounts import names_at
 from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
 from annotation.argilla.simulate import simulate
-from annotation.argilla.workspaces import names_at
 from annotation.argilla_files import collect_files
 from annotation.campaign_commands import (
     add_outcome_commands,

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from annotation.argilla.accounts import admit, is_person
 from annotation.argilla.client import PAGE, Argilla, ArgillaUser, DatasetListing, translated
+from annotation.argilla.dataset import COMMENT, Suggestion, Words, placed, question_ids, record_of
 from annotation.argilla.publish import settings_of
-from annotation.argilla.sending import Suggestion, placed, question_ids, record_of
-from annotation.argilla.wording import COMMENT, Words
-from annotation.argilla.workspaces import admit, is_person
 from annotation.judges.decisions import read_judging
 from annotation.judges.effects import LARGE, rounded
 from annotation.judges.people import far_ratings

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.adjudication import suggestions_of
-from annotation.argilla.sending import Suggested, Suggestion
+from annotation.argilla.dataset import Suggested, Suggestion
 from annotation.judges.decisions import read_judging
 from annotation.offering import alone
 from annotation.ratings.collected import CampaignData

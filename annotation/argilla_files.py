@@ -20,9 +20,8 @@ from uuid import UUID
 import pandas as pd
 
 from annotation import server
+from annotation.argilla.dataset import COMMENT, Words, record_of
 from annotation.argilla.publish import settings_of
-from annotation.argilla.sending import record_of
-from annotation.argilla.wording import COMMENT, Words
 from annotation.export import SAME_SAMPLE, licence_line, questions_text, taken_in
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import named_pseudonym, pseudonym_key

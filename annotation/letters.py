@@ -16,10 +16,10 @@ import yaml
 
 from annotation import server
 from annotation.argilla import accounts
+from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach
 from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import by_queue
-from annotation.argilla.workspaces import admit_annotators, names_at
 from annotation.crowd.platform import assumed_hours
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of

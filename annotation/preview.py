@@ -15,13 +15,11 @@ from typing import Any
 import pandas as pd
 
 from annotation.addressed import addressed_lines
+from annotation.argilla.dataset import Words, record_of
 from annotation.argilla.publish import rubric_to_ask
-from annotation.argilla.sending import record_of
 from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
-from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
-from annotation.crowd.mturk.question import question_html
-from annotation.crowd.page import examples_html
+from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.human.tasks import reworded_lines

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from annotation import server
 from annotation.argilla import accounts
+from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach
-from annotation.argilla.workspaces import admit_annotators
 from annotation.server.backup import EVERY, KEEP, Keeper
 from plumbline import cli
 from plumbline.commands import as_called

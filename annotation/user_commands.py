@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from annotation import server
 from annotation.argilla import accounts
+from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
-from annotation.argilla.workspaces import admit_annotators, names_at
 from annotation.letters import (
     AnnotatorProgress,
     Letter,

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import yaml
 
+from annotation.argilla.accounts import published
 from annotation.argilla.client import attach
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.argilla.workspaces import published
 from annotation.server import Home, ensure_user, running
 from benchmarks.registry import Measurement, benchmark
 from benchmarks.server import quiet

@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, Page
 
 from annotation import server
 from annotation.argilla import accounts
+from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach, reach
-from annotation.argilla.workspaces import admit_annotators
 from annotation.server_commands import add_data_option, home_of
 from benchmarks.browser import browser, dashboard, settle
 from plumbline import cli

@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import benchmarks.server as bench
-from annotation.server import URL_VARIABLE, Connection, Home, User, postgres, running
+from annotation.server import URL_VARIABLE, Connection, Home, User, database, running
 from annotation.server.home import prepare
 from benchmarks.registry import Measurement, benchmark
 
@@ -62,7 +62,7 @@ def on_postgres() -> Iterator[Measurement]:
             prepare(home)
             os.environ[URL_VARIABLE] = address
             try:
-                postgres.choose(home)  # which the home keeps
+                database.choose(home)  # which the home keeps
             finally:
                 del os.environ[URL_VARIABLE]
             waits = measured(home, workers)

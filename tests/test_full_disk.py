@@ -14,7 +14,7 @@ import pytest
 
 from annotation.server import Home, backup, running
 from annotation.server.backup import Keeper, unpacked
-from annotation.server.snapshots import TABLES
+from annotation.server.database import TABLES
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.run import evaluate
 from plumbline.errors import ServiceError

@@ -10,11 +10,10 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.argilla.accounts import named_raters, published
 from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing
-from annotation.argilla.sending import Orders
+from annotation.argilla.dataset import COMMENT, Orders
 from annotation.argilla.training import collect_training
-from annotation.argilla.wording import COMMENT
-from annotation.argilla.workspaces import named_raters, published
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, check, keep, last_snapshot

@@ -8,19 +8,31 @@ server does so, and Argilla elsewhere too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from annotation.argilla.again import offer_again
+from annotation.argilla.accounts import Admission, admit_annotators, refuse_unknown
 from annotation.argilla.client import Argilla, DatasetListing, translated
-from annotation.argilla.sending import SHOWN, Suggested, mark_dataset, send_pairs, suggestions_for
-from annotation.argilla.wording import COMMENT, QuestionForm, Words, answered, put_right, question_of
-from annotation.argilla.workspaces import Admission, admit_annotators, refuse_unknown
+from annotation.argilla.dataset import (
+    COMMENT,
+    SHOWN,
+    QuestionForm,
+    Suggested,
+    Words,
+    answered,
+    mark_dataset,
+    put_right,
+    question_of,
+    send_pairs,
+    suggestions_for,
+)
 from annotation.human.order import drawing_of
-from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
-from annotation.ratings.exclusions import withdrawn_pairs
-from annotation.ratings.ratings import read_all_ratings
+from annotation.offering import alone, begin_offering, refuse_other_sample
+from annotation.pseudonyms import account_pseudonym
+from annotation.ratings.answers import Answer, last_snapshot
+from annotation.ratings.exclusions import read_decisions, withdrawn_pairs
+from annotation.ratings.ratings import excluded_raters, note_again, read_again, read_all_ratings
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
@@ -28,7 +40,7 @@ from annotation.sampling.sample import read_shown, refuse_other_half
 from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_rules
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
-from plumbline.records import Pair
+from plumbline.records import ARGILLA, Pair
 from plumbline.study import Study
 
 if TYPE_CHECKING:
@@ -82,7 +94,7 @@ def publish(
     Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
     the annotators who read a queue's languages (`reads`, by user name; those of whom nothing is known everywhere).
     Answers stay: those of excluded raters are set aside, so that their pairs are open to others again, and brought back
-    where an exclusion was taken back (`annotation.argilla.again`). Withdrawn pairs are not sent, and taken out as long
+    where an exclusion was taken back (`offer_again`). Withdrawn pairs are not sent, and taken out as long
     as nobody has answered them. Fixes the rules by which they will be judged; a corrected wording reaches the datasets
     while nobody has answered. Raises StudyError or DataError for a sample that is no longer the study's, for rules that
     changed after the first rating, and for datasets with answers to other questions or words. `suggestions` are what
@@ -291,3 +303,96 @@ def _check_answers(study: Study, queue: Queue, min_submitted: int) -> None:
             f"the dataset {queue.dataset(study)!r} in Argilla asks {min_submitted} answers a pair, raters.per_pair"
             f" is now {wanted}; undo the change, or give the new study another name"
         )
+
+
+@dataclass(frozen=True)
+class _Response:
+    """A response of a rater, and the answer of the same rater as it was collected last."""
+
+    pair_id: str
+    rater_id: str
+    response: Mapping[str, Any]
+
+    def says(self, before: Answer, rubric: Rubric, pool: str) -> bool:
+        """Whether it has the values that were collected."""
+        submitted = self.response.get("values") or {}
+        values = {
+            question.name: question.kept(submitted.get(question.name, {}).get("value"))
+            for question in rubric.asked(pool)
+        }
+        comment = submitted.get(COMMENT, {}).get("value") or ""
+        return (values, comment) == (dict(before.values), before.comment)
+
+
+def offer_again(
+    study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair], withdrawn: Collection[str]
+) -> tuple[int, int]:
+    """Offer pairs of excluded raters to others again: their answers are set aside on the server, and stay on record.
+
+    Argilla hides a record from everybody else once it has as many submitted responses as it wants, whoever gave them.
+    So those of excluded raters are discarded there: their values stay, and the record is open again. Only answers that
+    are in the last snapshot are set aside, and `offered_again.json` notes each before it is: `collect` then keeps them
+    as they were. Where an exclusion is taken back they are submitted again; what others answered meanwhile is surplus.
+    Returns how many answers were set aside and brought back; `withdrawn` pairs are offered to nobody.
+    """
+    decisions, noted = read_decisions(study), read_again(study)
+    excluded = excluded_raters(decisions)
+    if not noted and not (excluded and study.raters.replace_excluded):
+        return 0, 0
+    collected = {
+        (answer.pair_id, answer.rater_id): answer
+        for part in last_snapshot(study, ARGILLA).values()
+        for answer in part.answers
+    }
+    of_pair = {pair.pair_id: pair for pair in pairs}
+    aside, back = list[_Response](), list[_Response]()
+    for wanted, responses in _responses(study, argilla, pairs):
+        unchanged = [
+            response
+            for response in responses
+            if (before := collected.get((response.pair_id, response.rater_id))) is not None
+            and before.status == "submitted"
+            and response.says(before, rubric, of_pair[response.pair_id].pool)
+        ]
+        valid = [
+            response
+            for response in responses
+            if response.response["status"] == "submitted" and response.rater_id not in excluded
+        ]
+        if study.raters.replace_excluded and len(valid) < wanted and responses[0].pair_id not in withdrawn:
+            aside += [
+                response
+                for response in unchanged
+                if response.rater_id in excluded and response.response["status"] == "submitted"
+            ]
+        back += [
+            response
+            for response in unchanged
+            if response.rater_id not in excluded
+            and response.response["status"] == "discarded"
+            and (response.pair_id, response.rater_id) in noted
+        ]
+    note_again(study, [(response.pair_id, response.rater_id) for response in aside], decisions)
+    for status, some in (("discarded", aside), ("submitted", back)):
+        for response in some:
+            body = {"values": response.response["values"], "status": status}
+            argilla.request("PUT", f"/responses/{response.response['id']}", json=body)
+    return len(aside), len(back)
+
+
+def _responses(study: Study, argilla: Argilla, pairs: Sequence[Pair]) -> Iterator[tuple[int, list[_Response]]]:
+    """The responses to each pair that has some, with how many it wants."""
+    raters = {user.id: account_pseudonym(study.name, user.id, simulated=user.simulated) for user in argilla.users()}
+    listed = argilla.datasets()
+    for queue, queue_pairs in queues_of(pairs).items():
+        dataset, ids = (
+            listed.get((queue.workspace(study), queue.dataset(study))),
+            {pair.pair_id for pair in queue_pairs},
+        )
+        for record in argilla.records(dataset.id) if dataset is not None else ():
+            responses = [
+                _Response(record["external_id"], raters.get(response["user_id"], ""), response)
+                for response in record.get("responses") or []
+            ]
+            if responses and record["external_id"] in ids:
+                yield study.raters_of(queue.pool), responses

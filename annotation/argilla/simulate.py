@@ -16,9 +16,9 @@ import numpy as np
 from tqdm import tqdm
 
 from annotation import server
+from annotation.argilla.accounts import admit, published, workspaces_of
 from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser
 from annotation.argilla.training import training_datasets
-from annotation.argilla.workspaces import admit, published, workspaces_of
 from annotation.human.simulated import rehearsal_of
 from annotation.offering import alone
 from annotation.questions import QuestionScale, Value, labels_of, ranked

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from annotation.argilla.accounts import named_raters
 from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing, translated
+from annotation.argilla.dataset import Words, answered, placed, record_of
 from annotation.argilla.publish import settings_of
-from annotation.argilla.sending import placed, record_of
-from annotation.argilla.wording import Words, answered
-from annotation.argilla.workspaces import named_raters
 from annotation.offering import alone
 from annotation.pseudonyms import account_pseudonym
 from annotation.questions import worded

@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from annotation.crowd import platform as pay
-from annotation.crowd.campaign import CrowdCampaign
+from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.ledger import SubmissionReview, Work
 from annotation.crowd.platform import RefusedError
-from annotation.crowd.steps import LimitError
 from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.ratings.exclusions import decide, read_decisions

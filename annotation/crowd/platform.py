@@ -19,6 +19,7 @@ from annotation.offering import Mode
 from annotation.ratings.answers import Answer
 from plumbline.errors import ServiceError, StudyError
 from plumbline.records import Pair
+from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec, PaySpec, PlatformName
 
 State = Literal["working", "submitted", "approved", "rejected", "returned"]
@@ -150,6 +151,13 @@ class Platform(Protocol):
     def keep_out(self, worker: str) -> None:
         """Let a worker take no other batch of this study; nothing where it is so already."""
         ...
+
+
+def crowd_of(study: Study) -> CrowdSpec:
+    """The study's crowd settings. Raises StudyError where it has none."""
+    if study.crowd is None:
+        raise StudyError(f"{study.file}: asks no crowd; add `crowd: {{}}`, which pays $24 an hour (docs/crowd.md)")
+    return study.crowd
 
 
 # MTurk's fees on rewards and bonuses (its pricing page): at least a cent; the higher one for HITs of ten and more.

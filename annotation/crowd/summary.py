@@ -16,8 +16,7 @@ from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import BatchOffer, Ledger, SubmissionReview, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.mturk.adapter import check_offer
-from annotation.crowd.platform import Offer
-from annotation.crowd.steps import crowd_of
+from annotation.crowd.platform import Offer, crowd_of
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import read_shown

@@ -12,12 +12,11 @@ The server lives in an environment of its own (its pins exclude the platform's v
 from __future__ import annotations
 
 from .backup import backup, restore
-from .connection import Connection, is_loopback
+from .connection import Connection, ensure_user, is_loopback
+from .database import URL_VARIABLE, has_database
 from .environment import ensure_environment
 from .home import OWNER, Credentials, Home, User, credentials, make_folder
-from .postgres import URL_VARIABLE, has_database
 from .process import running, serve
-from .users import ensure_user
 
 __all__ = [
     "OWNER",

@@ -27,7 +27,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from annotation.server import postgres, snapshots
+from annotation.server import database
 from annotation.server.home import PRIVATE_FOLDER, Home, changing, make_folder, private
 from plumbline.errors import DataError, PlumblineError, ServiceError, is_full
 from plumbline.reading import parse_json
@@ -71,9 +71,9 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
     Raises DataError when there is nothing to back up or the database is damaged, ServiceError when it cannot be
     written; then nothing is left behind.
     """
-    if not postgres.has_database(home):
+    if not database.has_database(home):
         raise DataError(f"{home.path}: there is no database to back up; start the server once, or name another --data")
-    address, folder = postgres.kept(home), (folder or home.backups).absolute()
+    address, folder = database.address_of(home), (folder or home.backups).absolute()
     now = datetime.now(UTC)
     target = folder / f"argilla-{now:%Y%m%dT%H%M%SZ}-{reason}{SUFFIX}"
     try:
@@ -82,11 +82,11 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
             work = Path(scratch)
             kind = "sqlite" if address is None else "postgresql"
             copy = work / DATABASES[kind]
-            counts = snapshots.copy_sqlite(home.database, copy) if address is None else snapshots.dump(address, copy)
+            counts = database.copy_sqlite(home.database, copy) if address is None else database.dump(address, copy)
             with changing(home):
                 for name, path in BESIDE.items():
                     if (home.path / path).exists() and name.endswith(".db"):
-                        snapshots.copy_sqlite(home.path / path, work / name)
+                        database.copy_sqlite(home.path / path, work / name)
                     elif (home.path / path).exists():
                         shutil.copyfile(home.path / path, work / name)
             files = {file.name: digest(file) for file in sorted(work.iterdir())}
@@ -111,7 +111,7 @@ def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
     if not file.is_file():
         raise DataError(f"{file}: there is no such backup; list them with: ls {home.backups}")
     make_folder(home)
-    address = postgres.kept(home)
+    address = database.address_of(home)
     with stopped(home), unpacked(file, home.path) as (work, manifest):
         kind = "sqlite" if address is None else "postgresql"
         if manifest.kind != kind:
@@ -122,13 +122,13 @@ def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
             aside.mkdir(mode=PRIVATE_FOLDER)
             kept_at = str(aside)
             if address is not None:
-                kept_at += f" and schema {snapshots.load(address, work / DATABASES[kind], manifest.counts)}"
+                kept_at += f" and schema {database.load(address, work / DATABASES[kind], manifest.counts)}"
             swap(home, work, aside, [name for name in manifest.files if name != DATABASES["postgresql"]])
         except OSError as error:
             raise ServiceError(f"{home.path}: cannot be changed ({error.strerror}, {error.filename}); what was there "
                                f"is in it or in {aside}") from error  # fmt: skip
         if address is None:
-            snapshots.check_sqlite(home.database, manifest.counts)
+            database.check_sqlite(home.database, manifest.counts)
     return manifest, kept_at
 
 
@@ -184,7 +184,7 @@ def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, BackupManifest]]:
             raise DataError(f"{file}: this backup is damaged ({type(error).__name__}: {error}); use another") from error
         if manifest.kind == "sqlite":
             try:
-                snapshots.check_sqlite(work / DATABASES["sqlite"], manifest.counts)
+                database.check_sqlite(work / DATABASES["sqlite"], manifest.counts)
             except PlumblineError as error:
                 raise DataError(f"{file}: this backup is damaged ({error}); use another") from error
         yield work, manifest

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from annotation.server import postgres
+from annotation.server import database
 from annotation.server.backup import Keeper, backup
 from annotation.server.connection import POLL_SECONDS, START_SECONDS, Connection, find, is_locked, is_loopback, probe
 from annotation.server.environment import ensure_environment
@@ -46,7 +46,7 @@ def running(
     if (connection := find(home)) is not None:
         yield connection
         return
-    can_share(workers, postgres.choose(home, database_url))
+    can_share(workers, database.choose(home, database_url))
     python = ensure_environment(progress)
     try:
         child = start(home, python, hosts, port or 0, progress, workers)
@@ -78,7 +78,7 @@ def serve(  # noqa: PLR0913  # a command's options
     """Run the server until Ctrl-C or SIGTERM, which end it cleanly and then raise KeyboardInterrupt.
 
     Prints the address, and on a home's first start the owner's generated password, once; then calls `on_ready`.
-    `database_url` is a PostgreSQL database's (postgres.choose); `keeper` takes backups and watches the disk meanwhile.
+    `database_url` is a PostgreSQL database's (database.choose); `keeper` takes backups and watches the disk meanwhile.
     With `addresses`, those under which others reach it, requests under any other name but this machine's are refused.
     `workers` is the number of processes that serve; more than one needs PostgreSQL, else StudyError is raised.
     Raises ServiceError when a server already runs on this home, when it does not come up, and when it ends by itself.
@@ -88,7 +88,7 @@ def serve(  # noqa: PLR0913  # a command's options
     first = prepare(home)
     if (connection := find(home)) is not None:
         raise ServiceError(f"{home.path}: its server already runs at {connection.url}; use that one, or stop it first")
-    address = postgres.choose(home, database_url)
+    address = database.choose(home, database_url)
     can_share(workers, address)
     python = ensure_environment(progress)
     with terminating():
@@ -99,7 +99,7 @@ def serve(  # noqa: PLR0913  # a command's options
         try:
             announce(child.connection.url, home, host, first, progress)
             if address is not None:
-                progress(f"Database: {postgres.named(address)}")
+                progress(f"Database: {database.named(address)}")
             if on_ready is not None:
                 on_ready(child.connection)
             status = watch(child, keeper)
@@ -129,7 +129,7 @@ def can_share(workers: int, address: str | None) -> None:
     if workers > 1 and address is None:
         raise StudyError(
             f"--workers {workers}: SQLite has one writer, so one process serves it; leave --workers out, or use"
-            f" PostgreSQL (--database-url {postgres.EXAMPLE})"
+            f" PostgreSQL (--database-url {database.EXAMPLE})"
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from annotation import server
-from annotation.argilla.answered import answered_now
+from annotation.argilla.accounts import answered_now
 from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import asked_again
 from annotation.sampling.queues import frames_by_queue

@@ -15,7 +15,7 @@ from itertools import chain
 import pandas as pd
 
 from annotation.addressed import addressed_lines
-from annotation.argilla.answered import ServerAnswers
+from annotation.argilla.accounts import ServerAnswers
 from annotation.human.tasks import reworded_lines
 from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import counting_ratings, dealt_with

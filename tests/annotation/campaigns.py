@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from annotation import server
+from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
-from annotation.argilla.workspaces import published
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
 from generation.run import generate

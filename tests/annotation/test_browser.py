@@ -12,8 +12,8 @@ from playwright.sync_api import Page, Route, expect
 from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
+from annotation.argilla.dataset import Words
 from annotation.argilla.publish import publish
-from annotation.argilla.wording import Words
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation.argilla.wording import Words
+from annotation.argilla.dataset import Words
 from annotation.crowd.batches import make_batches
-from annotation.crowd.mturk.question import question_html
+from annotation.crowd.page import question_html
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.preview import FILE, preview_html, write_preview

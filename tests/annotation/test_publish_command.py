@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from annotation.argilla.accounts import Admission
 from annotation.argilla.publish import Publication
-from annotation.argilla.workspaces import Admission
 from annotation.campaign_commands import warn_of_readers
 from tests.annotation.campaigns import Make
 

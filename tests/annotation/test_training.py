@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from annotation.crowd.mturk.question import question_html
-from annotation.crowd.page import examples_html
+from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.preview import preview_html
 from annotation.questions import QuestionScale

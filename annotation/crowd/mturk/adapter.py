@@ -25,9 +25,8 @@ from annotation.crowd.mturk.client import (
     refuse_other_mode,
 )
 from annotation.crowd.mturk.form import STATES, Sheet, fields_of_xml, submission_of
-from annotation.crowd.mturk.question import question_xml
-from annotation.crowd.platform import Offer, PlatformOffer, RefusedError, State, Submission, UncertainError
-from annotation.crowd.steps import crowd_of
+from annotation.crowd.page import question_xml
+from annotation.crowd.platform import Offer, PlatformOffer, RefusedError, State, Submission, UncertainError, crowd_of
 from annotation.offering import Mode
 from annotation.questions import worded
 from annotation.ratings.answers import Answer

@@ -20,9 +20,8 @@ from typing import Any, Protocol
 
 from annotation import server
 from annotation.argilla.client import Argilla
+from annotation.argilla.dataset import COMMENT, Orders, Words, mark_dataset, send_pairs
 from annotation.argilla.publish import create_dataset
-from annotation.argilla.sending import Orders, mark_dataset, send_pairs
-from annotation.argilla.wording import COMMENT, Words
 from annotation.crowd.page import consent_of, direction, examples_html, prolific_words
 from annotation.crowd.platform import Offer
 from annotation.human.order import drawing_of

@@ -13,7 +13,7 @@ import pytest
 
 from annotation import server
 from annotation.__main__ import main
-from annotation.argilla.answered import answered_now
+from annotation.argilla.accounts import answered_now
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish

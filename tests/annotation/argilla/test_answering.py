@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from annotation.argilla.wording import Words, answering_words
+from annotation.argilla.dataset import Words, answering_words
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.subject_words import ANSWERING, ASKED

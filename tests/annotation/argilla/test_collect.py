@@ -18,11 +18,11 @@ import pandas as pd
 import pytest
 
 from annotation import server
+from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.argilla.workspaces import published
 from annotation.pseudonyms import WORKER
 from annotation.ratings.answers import Answer, SourcePart, check, keep
 from annotation.ratings.exclusions import decide, withdraw

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from annotation import server
+from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
+from annotation.argilla.dataset import Orders
 from annotation.argilla.publish import publish
-from annotation.argilla.sending import Orders
 from annotation.argilla.simulate import simulate
-from annotation.argilla.workspaces import published
 from annotation.human.records import ANSWERS, UNKNOWN, HumanAnswer
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks

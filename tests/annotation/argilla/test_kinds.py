@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from annotation import server
+from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.argilla.workspaces import published
 from annotation.argilla_files import collect_files, export_argilla
 from annotation.csv_answers import collect_csv
 from annotation.preview import preview_html

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.argilla.workspaces import published
 from annotation.argilla_files import export_argilla
 from annotation.crowd.batches import make_batches
 from annotation.crowd.platform import Offer

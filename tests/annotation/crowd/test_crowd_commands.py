@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from annotation.__main__ import main
-from annotation.crowd.opening import lacking
+from annotation.crowd.commands import lacking
 from annotation.offering import LEDGER
 from annotation.ratings.ratings import read_ratings
 from annotation.status.status import read_status

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from annotation.crowd import judging
-from annotation.crowd.campaign import CrowdCampaign, Launch
+from annotation.crowd.campaign import CrowdCampaign, Launch, LimitError
 from annotation.crowd.collecting import collect, collect_archive
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
-from annotation.crowd.steps import LimitError
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.pseudonyms import worker_pseudonym

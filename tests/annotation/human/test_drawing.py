@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from annotation.addressed import addressed_lines
-from annotation.argilla.sending import record_of
+from annotation.argilla.dataset import record_of
 from annotation.human.drawing import draw
 from annotation.human.simulated import read_items
 from annotation.human.tasks import METRICS, prepared, read_tasks, task_lines

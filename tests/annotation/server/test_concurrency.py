@@ -27,7 +27,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from annotation.server import URL_VARIABLE, Connection, Home, User, credentials, postgres, running
+from annotation.server import URL_VARIABLE, Connection, Home, User, credentials, database, running
 from tests.annotation.argilla_site import Api, Campaign, Site, eventually, response_status
 from tests.annotation.server.postgres_site import postgres_url  # noqa: F401  # a fixture
 from tests.scale import scaled
@@ -129,11 +129,11 @@ class Arena:
 
     def write(self, sql: str) -> None:
         """A statement that changes the server's database."""
-        if (address := postgres.kept(self.home)) is not None:
-            postgres.query(address, sql)
+        if (address := database.address_of(self.home)) is not None:
+            database.query(address, sql)
             return
-        with contextlib.closing(sqlite3.connect(self.home.database)) as database, database:
-            database.execute(sql)
+        with contextlib.closing(sqlite3.connect(self.home.database)) as connection, connection:
+            connection.execute(sql)
 
     def wrong(self) -> int:
         """How many records on PostgreSQL are pending though they have enough answers."""
@@ -142,7 +142,7 @@ class Arena:
             " (SELECT count(*) FROM responses a WHERE a.record_id = r.id AND a.status = 'submitted')"
             " >= (d.distribution ->> 'min_submitted')::int;"
         )
-        return int(postgres.query(postgres.kept(self.home) or "", asked)[0][0])
+        return int(database.query(database.address_of(self.home) or "", asked)[0][0])
 
     def publish(self, name: str, records: int, enough: int) -> Campaign:
         """A dataset that every rater may answer; what raters remember of others is of no use any more."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import pytest
 
-from annotation.server import URL_VARIABLE, Home, backup, postgres, restore, running
+from annotation.server import URL_VARIABLE, Home, backup, database, restore, running
 from annotation.server.connection import is_locked
 from annotation.server.home import prepare
 from plumbline.errors import DataError, ServiceError, StudyError
@@ -27,7 +27,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Home:  
     prepare(made)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(URL_VARIABLE, postgres_url)
-        assert postgres.choose(made) == postgres_url
+        assert database.choose(made) == postgres_url
     return made  # which keeps the address
 
 
@@ -61,9 +61,9 @@ def test_no_password_is_in_the_process_list_the_log_or_what_is_said(site: Site, 
     assert home.database_url_file.stat().st_mode & 0o777 == 0o600 and not home.database.exists()
     pid = json.loads(home.state.read_text(encoding="utf-8"))["pid"]
     seen = [Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8") for name in ("cmdline", "environ")]
-    seen += [home.log.read_text(encoding="utf-8"), postgres.named(postgres.kept(home) or "")]
+    seen += [home.log.read_text(encoding="utf-8"), database.named(database.address_of(home) or "")]
     for text in seen:
-        assert PASSWORD not in text and urlsplit(postgres.kept(home) or "").password not in text  # type: ignore[operator]
+        assert PASSWORD not in text and urlsplit(database.address_of(home) or "").password not in text  # type: ignore[operator]
 
 
 def test_several_processes_are_refused_on_sqlite_before_anything_starts(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_several_processes_are_refused_on_sqlite_before_anything_starts(tmp_path
 def test_more_processes_than_the_database_has_connections_for_are_one_line(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(URL_VARIABLE, (postgres.kept(home) or "").replace("/argilla?", "/postgres?"))
+    monkeypatch.setenv(URL_VARIABLE, (database.address_of(home) or "").replace("/argilla?", "/postgres?"))
     said = "PostgreSQL takes 100 connections, too few for 9 processes.*max_connections to 193 or more"
     with pytest.raises(ServiceError, match=said), running(Home(tmp_path / "home"), workers=9):
         pytest.fail("it started")
@@ -84,19 +84,19 @@ def test_more_processes_than_the_database_has_connections_for_are_one_line(
 def test_a_second_home_cannot_serve_the_same_database_also_after_postgresql_was_away(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address = postgres.kept(site.home) or ""
+    address = database.address_of(site.home) or ""
     campaign = site.publish("away", records=2, enough=1)
     site.raters[0].rate(campaign, "p0", 5)
     # As if it had gone between an answer and its counting.
-    postgres.query(address, "UPDATE records SET status = 'pending' WHERE status = 'completed';")
+    database.query(address, "UPDATE records SET status = 'pending' WHERE status = 'completed';")
     holder = "SELECT pid FROM pg_locks WHERE locktype = 'advisory';"
-    before = postgres.query(address, holder)
+    before = database.query(address, holder)
     assert len(before) == 1
     every = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plumbline';"
-    assert postgres.query(address, every)
+    assert database.query(address, every)
     asked = httpx.get(f"{site.connection.url}/api/v1/me", headers={"X-Argilla-Api-Key": site.connection.api_key})
     assert asked.status_code in {200, 503}  # no trace of 50 KB in the log for each request, which would fill the disk
-    assert eventually(lambda: (now := postgres.query(address, holder)) != before and len(now) == 1)
+    assert eventually(lambda: (now := database.query(address, holder)) != before and len(now) == 1)
     assert eventually(lambda: site.statuses(campaign) == {"p0": "completed", "p1": "pending"})
     monkeypatch.setenv(URL_VARIABLE, address)
     with pytest.raises(ServiceError, match="is in use by another of our servers"), running(Home(tmp_path / "other")):
@@ -106,8 +106,8 @@ def test_a_second_home_cannot_serve_the_same_database_also_after_postgresql_was_
 def test_connections_that_the_database_has_ended_are_replaced_unseen(site: Site) -> None:
     campaign = site.publish("ended", records=2, enough=1)
     site.raters[0].rate(campaign, "p0", 5)
-    ended = postgres.query(
-        postgres.kept(site.home) or "",
+    ended = database.query(
+        database.address_of(site.home) or "",
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plumbline'"
         " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory');",
     )
@@ -129,9 +129,9 @@ def test_a_backup_while_people_rate_is_restored_and_what_was_there_is_kept(site:
     assert eventually(lambda: not is_locked(home))
     assert manifest.kind == "postgresql" and file.stat().st_mode & 0o777 == 0o600
     _, kept = restore(home, file)
-    address = postgres.kept(home) or ""
+    address = database.address_of(home) or ""
     schema = kept.rpartition(" ")[2]
-    (replaced,) = postgres.query(address, f"SELECT count(*) FROM {schema}.responses;")  # noqa: S608
+    (replaced,) = database.query(address, f"SELECT count(*) FROM {schema}.responses;")  # noqa: S608
     assert int(replaced[0]) == manifest.counts["responses"] + 1
     with running(home) as connection:
         again = enter(connection)
@@ -144,21 +144,21 @@ def test_a_backup_while_people_rate_is_restored_and_what_was_there_is_kept(site:
 
 
 def test_an_older_database_is_backed_up_before_it_is_migrated(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    address = postgres.kept(home) or ""
-    (before,) = postgres.query(address, "SELECT version_num FROM alembic_version;")
+    address = database.address_of(home) or ""
+    (before,) = database.query(address, "SELECT version_num FROM alembic_version;")
     # What Argilla's own script for going back does to its last migration.
-    postgres.query(address, "DROP TABLE datasets_users; UPDATE alembic_version SET version_num = '6ed1b8bf8e08';")
+    database.query(address, "DROP TABLE datasets_users; UPDATE alembic_version SET version_num = '6ed1b8bf8e08';")
     with running(home):
         pass
     assert "backed up to" in capsys.readouterr().out
-    assert postgres.query(address, "SELECT version_num FROM alembic_version;") == [before]
+    assert database.query(address, "SELECT version_num FROM alembic_version;") == [before]
     assert len(list(home.backups.glob("*-upgrade.tar.gz"))) == 1
 
 
 def test_an_address_that_leads_nowhere_is_one_line_without_its_password(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changed = urlsplit(postgres.kept(home) or "")._replace(netloc="argilla:wrong-secret@")
+    changed = urlsplit(database.address_of(home) or "")._replace(netloc="argilla:wrong-secret@")
     monkeypatch.setenv(URL_VARIABLE, urlunsplit(changed))
     with pytest.raises(ServiceError, match="PostgreSQL database") as error, running(Home(tmp_path / "home")):
         pytest.fail("it started")

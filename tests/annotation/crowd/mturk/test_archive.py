@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.crowd.mturk.archive import COLUMNS, read_archive
+from annotation.crowd.mturk.form import COLUMNS, read_archive
 from plumbline.errors import DataError
 from plumbline.study import Study
 

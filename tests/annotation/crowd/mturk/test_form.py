@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotation.crowd.mturk.form import COMMENT_LENGTH, Sheet, clean_comment, fields_of_xml
+from annotation.crowd.mturk.form import Sheet, clean_comment, fields_of_xml
+from annotation.crowd.page import COMMENT_LENGTH
 from annotation.rubric import load_rubric
 from plumbline.errors import DataError
 from plumbline.study import Study

@@ -10,8 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotation.crowd.mturk.question import LIMIT, NAMESPACE, question_html, question_xml
-from annotation.crowd.page import FOLDER, consent_of, direction, prolific_words, rating_words
+from annotation.crowd.page import (
+    FOLDER,
+    LIMIT,
+    NAMESPACE,
+    consent_of,
+    direction,
+    prolific_words,
+    question_html,
+    question_xml,
+    rating_words,
+)
 from annotation.crowd.prolific.workspaces import DONE
 from annotation.human.order import OrderDrawing
 from annotation.rubric import load_rubric
@@ -49,7 +58,7 @@ def test_a_question_called_like_another_field_of_the_form_is_refused(
     with pytest.raises(StudyError, match="question 'seconds': MTurk's page sends something else back by this name"):
         question_xml(study, called["seconds"], offer, SUBMIT)
     assert "order" in question_xml(study, called["order"], offer, SUBMIT)  # of pairs the page sends no order
-    monkeypatch.setattr("annotation.crowd.mturk.question.drawing_of", lambda *_: OrderDrawing("seed"))
+    monkeypatch.setattr("annotation.crowd.page.drawing_of", lambda *_: OrderDrawing("seed"))
     with pytest.raises(StudyError, match="question 'order'"):
         question_xml(study, called["order"], offer, SUBMIT)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from annotation import server
+from annotation.argilla.accounts import workspaces_of
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.argilla.workspaces import workspaces_of
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, room_of, rooms_file, timed
 from annotation.ratings.answers import Answer

@@ -1,0 +1,277 @@
+"""A server's database: copied while others write, and put back; SQLite's file, or PostgreSQL through its own programs.
+
+The address may hold a password, so it is kept in the home with mode 0600 and reaches the programs through their
+environment, which other users cannot read, and never through their arguments, which everyone can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import sqlite3
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from plumbline.errors import DataError, ServiceError, StudyError, is_full
+
+from .home import PRIVATE_FILE, Home, write_private
+
+URL_VARIABLE = "PLUMBLINE_ARGILLA_DATABASE_URL"
+SQLITE = "sqlite"  #: as an address: back to the home's own file
+SCHEMES = ("postgresql+asyncpg", "postgresql", "postgres")
+EXAMPLE = "postgresql+asyncpg://user@host:5432/database"
+PSQL = ("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--field-separator=\t", "--no-password",
+        "--set=ON_ERROR_STOP=1")  # fmt: skip
+#: libpq's variables, which none of the user's own may bend.
+OWN_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGSERVICE", "PGOPTIONS")
+
+
+def choose(home: Home, argument: str | None = None) -> str | None:
+    """The PostgreSQL address that a server on `home` uses, or None for SQLite in the home.
+
+    `given` comes from the command line and must not hold a password; else it is the variable's, else what the home
+    has kept from before. A new one is kept. Raises StudyError for one that is none.
+    """
+    address = (argument or os.environ.get(URL_VARIABLE) or "").strip()
+    if not address:
+        return address_of(home)
+    if address == SQLITE:
+        home.database_url_file.unlink(missing_ok=True)
+        return None
+    address = checked(address, "--database-url" if argument else URL_VARIABLE)
+    if argument and urlsplit(address).password:
+        raise StudyError(
+            "--database-url: has a password, which every user of this machine can read in the process list; "
+            f"put the address into {URL_VARIABLE} instead (it is then kept in {home.database_url_file})"
+        )
+    if address != address_of(home):
+        write_private(home.database_url_file, address + "\n")
+    return address
+
+
+def address_of(home: Home) -> str | None:
+    """The address in the home's file, or None. Raises StudyError when it is none, ServiceError when unreadable."""
+    try:
+        address = home.database_url_file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ServiceError(f"{home.database_url_file}: cannot be read ({error.strerror})") from error
+    return checked(address, str(home.database_url_file))
+
+
+def has_database(home: Home) -> bool:
+    """Whether a server has run on this home. Raises what `address_of` raises."""
+    return home.database.exists() or address_of(home) is not None
+
+
+def checked(address: str, where: str) -> str:
+    """`address` with the server's driver in it. Raises StudyError, which does not repeat it: it may hold a password."""
+    try:
+        parts = urlsplit(address)
+        right = parts.scheme in SCHEMES and parts.path.strip("/") and (parts.port is None or parts.port > 0)
+    except ValueError:
+        right = False
+    if not right:
+        raise StudyError(f"{where}: not an address of a PostgreSQL database; it looks like {EXAMPLE}")
+    return f"{SCHEMES[0]}://{address.partition('://')[2]}"
+
+
+def named(address: str) -> str:
+    """What to call a database on a console: no user, no password."""
+    values = variables(address)
+    return f"PostgreSQL database {values['PGDATABASE']} on {values.get('PGHOST', 'this machine')}"
+
+
+def variables(address: str) -> dict[str, str]:
+    """The environment variables of libpq for an address."""
+    parts = urlsplit(address)
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    settings = {
+        "PGHOST": parts.hostname or query.get("host"),
+        "PGPORT": str(parts.port) if parts.port else query.get("port"),
+        "PGUSER": unquote(parts.username) if parts.username else None,
+        "PGPASSWORD": unquote(parts.password) if parts.password else None,
+        "PGDATABASE": unquote(parts.path.strip("/")),
+        "PGSSLMODE": query.get("ssl") or query.get("sslmode"),
+    }
+    return {name: value for name, value in settings.items() if value}
+
+
+def environment(address: str) -> dict[str, str]:
+    """The environment for PostgreSQL's programs; messages in English, for they are shown with ours."""
+    passed_on: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+    return {**passed_on, **variables(address), "LC_ALL": "C.UTF-8", "PGCONNECT_TIMEOUT": "10"}
+
+
+def program(address: str, command: Sequence[str], input_text: str | None = None) -> str:
+    """Run one of PostgreSQL's programs to its end; what it wrote. Raises ServiceError with its own last word."""
+    try:
+        done = subprocess.run(
+            command, env=environment(address), capture_output=True, text=True, input=input_text or "", check=False
+        )
+    except FileNotFoundError as error:
+        raise missing(command[0]) from error
+    if done.returncode != 0:
+        raise failed(address, command[0], done.stderr)
+    return done.stdout
+
+
+def missing(name: str) -> ServiceError:
+    """What to say when PostgreSQL's programs are not installed."""
+    return ServiceError(f"{name} is not installed; on Debian and Ubuntu: sudo apt install postgresql-client")
+
+
+def failed(address: str, name: str, stderr: str) -> ServiceError:
+    """What to say when one of them failed."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return ServiceError(f"{named(address)}: {name} failed ({lines[-1] if lines else 'it said nothing'})")
+
+
+def query(address: str, sql: str) -> list[list[str]]:
+    """The rows of a statement, as text. `sql` holds nothing that comes from outside. Raises ServiceError."""
+    return [line.split("\t") for line in program(address, PSQL, sql).splitlines() if line]
+
+
+#: The tables whose rows are counted before and after.
+TABLES = ("users", "workspaces", "datasets", "records", "responses")
+BUSY_SECONDS = 30.0
+COUNTS = "".join(f"SELECT '{table}', count(*) FROM {table};\n" for table in TABLES)  # noqa: S608  # our own names
+COPY = re.compile(rb"COPY public\.(\w+) \(.*\) FROM stdin;$")
+#: The running server's advisory lock, as in `plumbline_argilla.database`.
+POSTGRES_LOCK = int.from_bytes(b"plumblin", "big")
+
+
+def copy_sqlite(source: Path, target: Path) -> dict[str, int]:
+    """Copy a database that may be in use, in one transaction, and check the copy; its rows by table."""
+    target.touch(mode=PRIVATE_FILE)
+    try:
+        with (
+            contextlib.closing(reading(source)) as old,
+            contextlib.closing(sqlite3.connect(target)) as new,
+        ):  # fmt: skip
+            old.backup(new)  # all pages in one step: writers wait for nothing in WAL mode
+            new.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+    except sqlite3.Error as error:
+        if is_full(error):  # the source is only read
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
+        raise DataError(f"{source}: cannot be copied ({error}); restore a backup or move it away") from error
+    return check_sqlite(target)
+
+
+def reading(file: Path) -> sqlite3.Connection:
+    """A connection that changes nothing and makes no database where there is none."""
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+
+
+def check_sqlite(file: Path, expected: dict[str, int] | None = None) -> dict[str, int]:
+    """The rows by table of a sound database. Raises DataError when it is damaged, or the rows are not as expected."""
+    try:
+        with contextlib.closing(reading(file)) as database:
+            (verdict,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+            counts = {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}  # noqa: S608  # our own names
+    except sqlite3.Error as error:
+        raise DataError(f"{file.name}: not a sound Argilla database ({error})") from error
+    if verdict != "ok":
+        raise DataError(f"{file.name}: not a sound database ({verdict})")
+    compare(counts, expected)
+    return counts
+
+
+def compare(counts: dict[str, int], expected: dict[str, int] | None) -> None:
+    """Raise DataError where the rows of a table are not as many as expected."""
+    for table, number in (expected or counts).items():
+        if counts.get(table) != number:
+            raise DataError(f"{counts.get(table)} {table} where there should be {number}")
+
+
+def dump(address: str, target: Path) -> dict[str, int]:
+    """Dump a PostgreSQL database that may be in use, and count the rows in the dump; they by table.
+
+    The rows are read back from the dump and compared with those that the same snapshot of the database has.
+    """
+    target.touch(mode=PRIVATE_FILE)
+    with snapshot(address) as (name, counts):
+        command = ["pg_dump", "--format=custom", "--schema=public", "--no-owner", "--no-privileges", "--no-password",
+                   f"--snapshot={name}", f"--file={target}"]  # fmt: skip
+        program(address, command)
+    compare(rows_of(target), counts)
+    return counts
+
+
+@contextlib.contextmanager
+def snapshot(address: str) -> Iterator[tuple[str, dict[str, int]]]:
+    """A state of the database that stays readable while inside, by name, and the rows that it has by table."""
+    statements = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;\n"
+                  f"SELECT 'snapshot', pg_export_snapshot();\n{COUNTS}\nSELECT 'end', 0;\n")  # fmt: skip
+    try:
+        session = subprocess.Popen(PSQL, env=environment(address), text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    except FileNotFoundError as error:
+        raise missing(PSQL[0]) from error
+    with session:
+        if session.stdin is None or session.stdout is None or session.stderr is None:
+            raise ServiceError("psql has no pipes")
+        with contextlib.suppress(BrokenPipeError):  # then it says below why it ended
+            session.stdin.write(statements)
+            session.stdin.flush()
+        values: dict[str, str] = {}
+        while "end" not in values:
+            line = session.stdout.readline()
+            if not line:
+                raise failed(address, "psql", session.stderr.read())
+            name, _, value = line.rstrip("\n").partition("\t")
+            values[name] = value
+        try:
+            yield values["snapshot"], {table: int(values[table]) for table in TABLES}
+        finally:
+            session.stdin.close()  # ends psql, and with it the transaction
+
+
+def rows_of(file: Path) -> dict[str, int]:
+    """The rows of each table in a dump, counted by reading all of it. Raises DataError when it cannot be read."""
+    counts: Counter[str] = Counter(dict.fromkeys(TABLES, 0))
+    table: str | None = None
+    with subprocess.Popen(["pg_restore", "--data-only", "--file=-", str(file)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading:  # fmt: skip
+        for line in reading.stdout or ():
+            if table is None:
+                start = COPY.match(line)
+                table = start[1].decode() if start else None
+            elif line == b"\\.\n":
+                table = None
+            else:
+                counts[table] += 1
+        message = (reading.stderr.read() if reading.stderr else b"").decode(errors="replace")
+    if reading.returncode != 0:
+        raise DataError(f"{file.name}: PostgreSQL cannot read it ({message.strip()[-200:]})")
+    return {table: counts[table] for table in TABLES}
+
+
+def load(address: str, file: Path, expected: dict[str, int]) -> str:
+    """Put a dump in the place of what the database has; the schema in which that is kept. All or nothing.
+
+    Raises ServiceError when a server uses the database or PostgreSQL refuses, DataError when rows are missing.
+    """
+    compare(rows_of(file), expected)
+    if query(address, f"SELECT pg_try_advisory_lock({POSTGRES_LOCK});") != [["t"]]:
+        raise ServiceError(f"{named(address)}: a server is running on it; stop it and restore then")
+    aside = f"replaced_{datetime.now(UTC):%Y%m%d_%H%M%S_%f}"
+    query(address, f"BEGIN; ALTER SCHEMA public RENAME TO {aside}; CREATE SCHEMA public; COMMIT;")
+    try:
+        target = f"--dbname={variables(address)['PGDATABASE']}"
+        command = ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges",
+                   "--no-password", "--schema=public", target, str(file)]  # fmt: skip
+        program(address, command)
+        rows = {table: int(number) for table, number in query(address, COUNTS)}
+        compare(rows, expected)
+    except BaseException:
+        query(address, f"BEGIN; DROP SCHEMA public CASCADE; ALTER SCHEMA {aside} RENAME TO public; COMMIT;")
+        raise
+    return aside
