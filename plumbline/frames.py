@@ -30,6 +30,19 @@ def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
         raise ValueError(f"{what}: there is more than one column {double[0]!r}")
 
 
+def with_names(frame: pd.DataFrame, what: str, **columns: str) -> pd.DataFrame:
+    """A frame whose columns are called as here: `rater_id="worker"` says that `worker` holds the raters.
+
+    Raises ValueError as `need`, and where one column is named for two things.
+    """
+    if len(set(columns.values())) < len(columns):
+        raise ValueError(f"{what}: one column cannot be two of {', '.join(columns)}")
+    need(frame, list(columns.values()), what)
+    names = {source: name for name, source in columns.items() if source != name}
+    replaced = [name for name in names.values() if name in frame and name not in names]
+    return frame.drop(columns=replaced).rename(columns=names) if names else frame
+
+
 def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Raise ValueError where a frame lacks columns, or where something is missing in them."""
     need(frame, columns, what)

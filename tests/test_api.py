@@ -123,6 +123,28 @@ def test_scales_are_points_in_order() -> None:
     assert ac2(answers(), range(101)).value > ac2(answers()).value  # far points of a long scale are near each other
 
 
+def test_columns_may_be_called_otherwise() -> None:
+    ratings = recorded("ratings").query("transformation == 'translation'")
+    names = {"pair_id": "rater_id", "rater_id": "worker", "value": "score"}  # one name is another's column
+    called = ratings.rename(columns=names).assign(value="of something else")
+    columns = {"pair": "rater_id", "rater": "worker", "value": "score"}
+    for question, answers in called.groupby("question"):
+        plain = ratings[ratings["question"] == question]
+        assert ac2(answers, **columns) == ac2(plain)
+        assert alpha(answers, **columns) == alpha(plain)
+        assert kappa(answers, **columns) == kappa(plain)
+        assert mean_interval(answers, **columns) == mean_interval(plain)
+    pairs = recorded("pairs").rename(columns={"pair_id": "rater_id"})
+    verdicts, plain = judge(called, pairs, **columns), judge(ratings, recorded("pairs"))
+    assert [verdict.model_dump_json() for verdict in verdicts] == [verdict.model_dump_json() for verdict in plain]
+    with pytest.raises(
+        ValueError, match="ratings lack the column 'coder'; needed are pair_id, coder, value, there are"
+    ):
+        ac2(ratings, rater="coder")
+    with pytest.raises(ValueError, match="ratings: one column cannot be two of pair_id, rater_id, value"):
+        ac2(ratings, rater="pair_id")
+
+
 def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
     for function in STATISTICS:
         found = function(answers().iloc[:0])

@@ -1,11 +1,11 @@
 """Agreement and means of ratings that somebody brings in a frame: checked, then computed as a study's are.
 
 A frame has one question's ratings, a row each: pair_id, rater_id (any names or numbers) and value (a point of the
-scale). Of what a study's `ratings.parquet` has beside them, `status`, `excluded`, `withdrawn` and `surplus` say which
-ratings count (`plumbline.frames.that_count`), as for the commands, which also leave out pairs with fewer ratings than
-`acceptance.min_raters`; other columns do not matter. Every function returns an `annotation.records.Estimate`: value,
-low and high (its 95% interval) and reason, which says why something is NaN. A frame that is none of this is a
-ValueError in one line.
+scale), or the columns that `pair`, `rater` and `value` name (`rater="worker"`). Of what a study's `ratings.parquet` has
+beside them, `status`, `excluded`, `withdrawn` and `surplus` say which ratings count (`plumbline.frames.that_count`), as
+for the commands, which also leave out pairs with fewer ratings than `acceptance.min_raters`; other columns do not
+matter. Every function returns an `annotation.records.Estimate`: value, low and high (its 95% interval) and reason,
+which says why something is NaN. A frame that is none of this is a ValueError in one line.
 """
 
 from __future__ import annotations
@@ -20,12 +20,17 @@ from annotation.records import Estimate
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, undefined
 from annotation.statistics.kappas import mean_kappa
 from annotation.statistics.summaries import HTEB_SCALE, mean_of, points_of
-from plumbline.frames import filled, need, numbers, once, that_count
-
-COLUMNS = ("pair_id", "rater_id", "value")
+from plumbline.frames import filled, numbers, once, that_count, with_names
 
 
-def ac2(ratings: pd.DataFrame, scale: Sequence[int] = HTEB_SCALE) -> Estimate:
+def ac2(
+    ratings: pd.DataFrame,
+    scale: Sequence[int] = HTEB_SCALE,
+    *,
+    pair: str = "pair_id",
+    rater: str = "rater_id",
+    value: str = "value",
+) -> Estimate:
     """Gwet's AC2 with ordinal weights, and its interval over pairs; at most 1.
 
     `scale` has all points that raters could choose, in order: those that nobody chose count in weights and in chance
@@ -46,10 +51,18 @@ def ac2(ratings: pd.DataFrame, scale: Sequence[int] = HTEB_SCALE) -> Estimate:
     >>> print(f"{found.value:.5f}, 95% from {found.low:.3f} to {found.high:.3f}")
     0.89894, 95% from 0.664 to 1.000
     """
-    return gwet_ac2(answers_of(ratings, scale))
+    return gwet_ac2(_answers(ratings, scale, pair, rater, value))
 
 
-def alpha(ratings: pd.DataFrame, scale: Sequence[int] = HTEB_SCALE, *, seed: int = 1337) -> Estimate:
+def alpha(
+    ratings: pd.DataFrame,
+    scale: Sequence[int] = HTEB_SCALE,
+    *,
+    seed: int = 1337,
+    pair: str = "pair_id",
+    rater: str = "rater_id",
+    value: str = "value",
+) -> Estimate:
     """Krippendorff's alpha with the ordinal metric; BCa bootstrap interval over pairs, at most 1.
 
     Pairs with one rating do not count. Equal ratings and seeds have equal intervals.
@@ -67,10 +80,17 @@ def alpha(ratings: pd.DataFrame, scale: Sequence[int] = HTEB_SCALE, *, seed: int
     >>> print(f"{alpha(ratings).value:.3f}")
     0.815
     """
-    return krippendorff_alpha(answers_of(ratings, scale), np.random.default_rng(seed))
+    return krippendorff_alpha(_answers(ratings, scale, pair, rater, value), np.random.default_rng(seed))
 
 
-def kappa(ratings: pd.DataFrame, scale: Sequence[int] = HTEB_SCALE) -> Estimate:
+def kappa(
+    ratings: pd.DataFrame,
+    scale: Sequence[int] = HTEB_SCALE,
+    *,
+    pair: str = "pair_id",
+    rater: str = "rater_id",
+    value: str = "value",
+) -> Estimate:
     """The mean of Cohen's kappas of all two raters, with squared weights; jackknife interval over pairs, at most 1.
 
     Each counts in proportion to the pairs that the two share; those who share fewer than 5 are left out, and those who
@@ -89,7 +109,7 @@ def kappa(ratings: pd.DataFrame, scale: Sequence[int] = HTEB_SCALE) -> Estimate:
     >>> print(f"{kappa(ratings).value:.4f}")
     0.9286
     """
-    return mean_kappa(answers_of(ratings, scale))
+    return mean_kappa(_answers(ratings, scale, pair, rater, value))
 
 
 def mean_interval(
@@ -97,6 +117,9 @@ def mean_interval(
     scale: Sequence[int] = HTEB_SCALE,
     *,
     over: Literal["pairs", "pairs_and_raters"] = "pairs",
+    pair: str = "pair_id",
+    rater: str = "rater_id",
+    value: str = "value",
 ) -> Estimate:
     """The mean of single ratings, in points of the scale, with its 95% t interval.
 
@@ -119,19 +142,18 @@ def mean_interval(
     """
     if over not in ("pairs", "pairs_and_raters"):
         raise ValueError(f"over is 'pairs' or 'pairs_and_raters', not {over!r}")
-    answers = answers_of(ratings, scale)
+    answers = _answers(ratings, scale, pair, rater, value)
     if not answers.pairs:
         return undefined("no ratings")
     mean, reason = mean_of(answers, over)
     return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 
 
-def answers_of(ratings: pd.DataFrame, scale: Sequence[int]) -> Answers:
+def _answers(ratings: pd.DataFrame, scale: Sequence[int], pair: str, rater: str, value: str) -> Answers:
     """The frame's ratings that count, as numbers. Raises ValueError for a frame or a scale that is none."""
     points = points_of(scale)
-    need(ratings, COLUMNS, "ratings")
-    counting = that_count(ratings)
-    filled(counting, COLUMNS, "ratings")
+    counting = that_count(with_names(ratings, "ratings", pair_id=pair, rater_id=rater, value=value))
+    filled(counting, ("pair_id", "rater_id", "value"), "ratings")
     on_scale(counting, points)
     once(counting, ("pair_id", "rater_id"), "ratings of one question")
     return Answers.of(counting, points)

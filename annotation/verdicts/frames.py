@@ -11,7 +11,7 @@ from annotation.records import Verdict
 from annotation.statistics.frames import on_scale
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts, with_exclusions, with_withdrawals
-from plumbline.frames import filled, marked, need, numbers, once
+from plumbline.frames import filled, marked, need, numbers, once, with_names
 from plumbline.records import Pair
 from plumbline.transformations import TRANSFORMATIONS
 
@@ -22,12 +22,21 @@ _OF_PAIRS = ("transformation", "axis", "pool", "language", "output_language", "t
 _NEVER = pd.Timestamp(0, tz="UTC")
 
 
-def judge(
-    ratings: pd.DataFrame, pairs: pd.DataFrame | None = None, design: Design | None = None, *, seed: int | None = 1337
+def judge(  # noqa: PLR0913 (four are names of columns)
+    ratings: pd.DataFrame,
+    pairs: pd.DataFrame | None = None,
+    design: Design | None = None,
+    *,
+    seed: int | None = 1337,
+    pair: str = "pair_id",
+    rater: str = "rater_id",
+    question: str = "question",
+    value: str = "value",
 ) -> list[Verdict]:
     """A verdict for each transformation and language: accepted, rejected or undecided, and why.
 
-    `ratings` have a row for each answer: pair_id, rater_id, question, value (a point of the design's scale), and
+    `ratings` have a row for each answer: pair_id, rater_id, question, value (a point of the design's scale; `pair`,
+    `rater`, `question` and `value` name these columns where they are called otherwise, also in `pairs`), and
     transformation where `pairs` do not say it; `language` and `output_language` (BCP 47) and task_type may stand there
     too. `pairs` (pair_id, transformation, the same others) name those that nobody rated yet, too. Of what a study's
     `ratings.parquet` has beside that, `status`, `excluded`, `withdrawn`, `submitted_at` and `simulated` are heeded, and
@@ -62,8 +71,9 @@ def judge(
         raise ValueError("judge takes people's ratings alone, and by the design's rule judges decide with them")
     if labelled := [name for name in design.questions if design.asked(name).kind != "rating"]:
         raise ValueError(f"judge takes ratings alone, and the design asks {labelled[0]!r}, which has no scale")
+    ratings = with_names(ratings, "ratings", pair_id=pair, rater_id=rater, question=question, value=value)
+    pairs = None if pairs is None else with_names(pairs, "pairs", pair_id=pair)
     filled(ratings, ("pair_id", "rater_id", "question"), "ratings")
-    need(ratings, ("value",), "ratings")
     rated = ratings.assign(pair_id=ratings["pair_id"].astype(str), rater_id=ratings["rater_id"].astype(str))
     rated = _heeded(rated)
     once(rated, _KEY, "ratings")
