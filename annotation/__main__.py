@@ -57,8 +57,6 @@ from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.records import SUGGESTED
 from plumbline.resources import installing
-from plumbline.study.human import HumanSubject
-from plumbline.study.subject import InstructionsSubject
 
 
 def main() -> int:
@@ -80,8 +78,9 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _sample(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
+    judging = study.judging
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
-    transformed = study.data_files() if study.subject else transformed
+    transformed = transformed if judging.transforms else study.data_files()
     outputs = [*shown_files(study), study.folder / "sample.json"]
     with stage(study, "sample", transformed, outputs, sample_settings(study)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
@@ -94,21 +93,21 @@ def _sample(options: argparse.Namespace) -> int:
     controls = read_controls(study)
     kinds = Counter[str](pair.control for pair in controls)
     more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {count(kinds['repeat'], 'repeat')}"
-    if study.subject:
+    if not judging.transforms:
         more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
     if kinds[SUGGESTED]:
         more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
     print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
-    sources = "items" if study.subject else "outputs"
-    for line in task_lines(study) if isinstance(study.subject, HumanSubject) else ():
+    for line in task_lines(study) if judging.does_tasks else ():
         print(f"  {line}")
-    for name in study.kinds if not isinstance(study.subject, HumanSubject) else ():
+    for name in study.kinds if not judging.does_tasks else ():
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
-        if drawn < study.sample.pairs and not isinstance(study.subject, InstructionsSubject):  # it takes all
-            print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs}; there are no more {sources}")
+        if drawn < study.sample.pairs and not judging.takes_all:
+            print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs};"
+                  f" there are no more {judging.sources}")  # fmt: skip
     for supply in read_supply(study):
         if supply.failed:
-            lost = "rows lack a text" if study.subject else "outputs failed"
+            lost = judging.failed.replace(" that", "")
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the {lost}"
                   " and are rated by nobody")  # fmt: skip
         if supply.known:
@@ -125,10 +124,10 @@ def _simulate(options: argparse.Namespace) -> int:
     read_pairs(study)  # no server is started to say that there are none
     with connect(home_of(options), existing=True) as argilla:
         answered = simulate(study, argilla)
-    drawn = "; what they think of an item was drawn by the seed" if study.subject and answered else ""
-    if isinstance(study.subject, HumanSubject):
-        drawn = "; they know the gold, and err as the study says" if answered else ""
-    print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn}")
+    drawn = "" if study.judging.transforms else "; what they think of an item was drawn by the seed"
+    if study.judging.does_tasks:
+        drawn = "; they know the gold, and err as the study says"
+    print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn if answered else ''}")
     return 0
 
 
@@ -180,7 +179,7 @@ def _accept(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet", WITH_JUDGES)]
-    people = isinstance(study.subject, HumanSubject)
+    people = study.judging.does_tasks
     outputs += [study.folder / ANSWERS] if people else []
     answered: list[str] = []
     with alone(study), stage(study, "accept", inputs, outputs):
@@ -192,7 +191,7 @@ def _accept(options: argparse.Namespace) -> int:
     status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
     lines = headline(status, done.verdicts)
     print(as_called("\n".join([*lines, *([SIMULATED] if status.simulated else [])])), end="\n\n")
-    table = "Answers and agreement" if study.subject else "Ratings and agreement (HTEB, Table 2)"
+    table = "Ratings and agreement (HTEB, Table 2)" if study.judging.transforms else "Answers and agreement"
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
         print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
     if answered:

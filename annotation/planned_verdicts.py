@@ -20,9 +20,8 @@ from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import PaySpec
 from plumbline.study.datasets import MtebDataset
-from plumbline.study.human import HumanSubject
 from plumbline.study.reach import Text, Texts, VerdictSize, known_texts, refuse_unreachable, verdict_sizes
-from plumbline.study.subject import InstructionsSubject, ItemGroup
+from plumbline.study.subject import ItemGroup
 
 _NAMED = 8  # names in a cell; of more their number is said
 
@@ -65,10 +64,10 @@ def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
 def _read_texts(study: Study, rubric: Rubric) -> Texts:
     """By the data sets, or the file of texts."""
     base, mteb = study.file.parent, any(isinstance(dataset, MtebDataset) for dataset in study.datasets)
-    if study.subject is None:
+    if study.judging.transforms:
         every = set[Text]().union(*(texts_in(dataset, base) for dataset in study.datasets))
         return dict.fromkeys(study.kinds, tuple(every))
-    if isinstance(study.subject, InstructionsSubject | HumanSubject) or mteb:
+    if study.judging.takes_all or study.judging.does_tasks or mteb:
         return known_texts(study)
     by_group: dict[str, set[Text]] = {}
     for item in read_items(study, rubric)[0]:

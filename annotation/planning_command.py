@@ -17,13 +17,12 @@ from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from plumbline.study.human import HumanSubject
 from plumbline.study.reach import counted
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
     """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         raise StudyError(
             f"{study.file}: plan is about verdicts on what is judged; of tasks that people do each says its items and"
             " raters: an accuracy of 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side;"
@@ -115,13 +114,15 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study) -> list[st
     border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in planned["mean"].tolist() else ""
     paid, (judged, item) = pay_of(study), study.called
     items = f"{item}s".capitalize()
-    extra = {name: share for name, share in paid.extra.items() if share and (name in study.kinds or not study.subject)}
+    extra = {
+        name: share for name, share in paid.extra.items() if share and (name in study.kinds or study.judging.transforms)
+    }
     longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in extra.items())
     used = f"{items} used: complete when the rule decides, where raters have orders of their own, as here they have."
     fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
     share = " or as a share" if any(part.label for part in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
-    together = not study.subject and {"translation", "cross_translation"} <= set(study.kinds)
+    together = study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds)
     shared = " (the two translations share theirs, and so have twice as many)" if together else ""
     never = bool(planned["right"].isna().any())
     by_interval = rule.rule == "lower_bound" or any(part.by == "interval" for part in rule.rules)

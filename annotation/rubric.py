@@ -26,7 +26,6 @@ from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.base import StudyPart, first_complaint
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RuleSpec
-from plumbline.study.human import HumanSubject
 from plumbline.words import trim
 
 
@@ -287,7 +286,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     Of tasks that people do it is that of `tasks`, or of those that were drawn last; DataError before that.
     """
     path = rubric_file(study, folder)
-    content = rubric_of_tasks(study, tasks) if isinstance(study.subject, HumanSubject) else None
+    content = rubric_of_tasks(study, tasks) if study.judging.does_tasks else None
     try:
         if content is None:
             content = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study)

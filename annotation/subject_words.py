@@ -6,7 +6,7 @@ data set's items have the words of its own name, of its task, or of `items`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from pydantic import ValidationError
@@ -16,8 +16,8 @@ from annotation.wordings import ENGLISH
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
-from plumbline.study.human import HumanSubject
-from plumbline.study.subject import OF_TEXTS, TEXT, InstructionsSubject, TextsSubject
+from plumbline.study.subject import TEXT
+from plumbline.study.subjects import Subject
 from plumbline.study.transformations import EIGHT
 
 # What stands with an item in Argilla beside its texts: what was asked, and how to answer.
@@ -34,8 +34,12 @@ class _Rubric(Protocol):
 
 def with_groups(rubric: Any, study: Study) -> Any:
     """What a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError."""
-    without = study.subject is None or isinstance(study.subject, HumanSubject)
-    if without or not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
+    if (
+        study.judging.transforms
+        or study.judging.does_tasks
+        or not isinstance(rubric, dict)
+        or not isinstance(rubric.get("pools"), dict)
+    ):
         return rubric
     pools = rubric["pools"]
     bases = {name: _base(study, name, pools) for name in study.kinds}
@@ -48,10 +52,7 @@ def with_groups(rubric: Any, study: Study) -> Any:
 
 def _base(study: Study, group: str, pools: Mapping[str, Any]) -> tuple[list[str], str | None]:
     """The pools whose words may explain a group, and the first of them that the rubric has."""
-    names = ["texts"]
-    if not isinstance(study.subject, OF_TEXTS):
-        task = next((dataset.task for dataset in study.datasets if dataset.name == group), None)
-        names = [group, *([task] if task else []), "items"]
+    names = study.judging.pools(group, next((data.task for data in study.datasets if data.name == group), None))
     return names, next((name for name in names if name in pools), None)
 
 
@@ -69,24 +70,24 @@ def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
 
 def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
     """Why a rubric cannot show what the study's subject gives."""
-    shown, subject = rubric.fields.shown, study.subject
-    if subject is None:
+    shown, judging = rubric.fields.shown, study.judging
+    if judging.transforms:
         if shown:
             yield "lists another subject's fields, and the study judges pairs: `fields` names original, transformed"
         return
     if not shown:
-        yield f"shows pairs of texts, and the study's subject is {subject.kind}: list its fields under `fields`"
+        yield f"shows pairs of texts, and the study's subject is {judging.kind}: list its fields under `fields`"
         return
     if taken := [field.name for field in shown if field.name in BESIDE]:
         yield f"no field can be called {taken[0]!r}, which Argilla shows beside an item's own; rename it"
     if any(pool.expected for pool in rubric.pools.values()):
         yield "has `expected` answers, of controls that are made of pairs alone; the subject's `expected` names others"
-    if isinstance(subject, OF_TEXTS):
-        yield from _of_texts(rubric, subject)
+    if judging.fields:
+        yield from _of_texts(rubric, judging, study.kinds)
 
 
-def _of_texts(rubric: _Rubric, subject: TextsSubject | InstructionsSubject) -> Iterator[str]:
-    names, shown = [TEXT, *subject.context], [field.name for field in rubric.fields.shown]
+def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
+    names, shown = judging.fields, [field.name for field in rubric.fields.shown]
     if strange := [name for name in shown if name not in names]:
         yield f"shows a field {strange[0]!r} that the subject does not have; {nearest(strange[0], names)}"
     if unseen := [name for name in names if name not in shown]:
@@ -95,10 +96,10 @@ def _of_texts(rubric: _Rubric, subject: TextsSubject | InstructionsSubject) -> I
     pools = {field.name: field.pools for field in rubric.fields.shown} | {
         question.name: question.pools for question in rubric.asked()
     }
-    if some := [name for name, of_pools in pools.items() if of_pools and not set(subject.groups) <= set(of_pools)]:
+    if some := [name for name, of_pools in pools.items() if of_pools and not set(groups) <= set(of_pools)]:
         yield f"{some[0]!r} is for some groups alone, and raters are not told the groups; leave its `pools` out"
     by_name = {question.name: question for question in rubric.asked()}
-    for name in subject.expected:
+    for name in judging.known_questions:
         if name not in by_name:
             yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(by_name))}"
         elif by_name[name].kind == "text":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from plumbline.languages import language_code
 from plumbline.records import Pair, nfc
 from plumbline.study import Study
 from plumbline.study.judged import VerdictUnit
-from plumbline.study.subject import OF_TEXTS, TEXT, InstructionsSubject, ItemGroup, ItemsSubject, TextsSubject
+from plumbline.study.subject import TEXT, InstructionsSubject, ItemGroup, TextsSubject
 from plumbline.words import shows
 
 _WHAT = {"text": "a text", "chat": "a list of messages", "list": "a list of texts"}
@@ -129,11 +129,12 @@ def right_answer(cell: Any, question: QuestionScale, where: str) -> Any:
     return value
 
 
-def read_texts(study: Study, subject: TextsSubject | InstructionsSubject, rubric: Rubric) -> list[SubjectItem]:
+def read_texts(study: Study, rubric: Rubric) -> list[SubjectItem]:
     """The file's items, in its order; rows with right answers among them. Raises DataError with file, row and field."""
+    subject, first = study.judging.spec, study.judging.first_command
     path = subject.file(study)
-    if not path.is_file() and isinstance(subject, InstructionsSubject):
-        raise DataError(f"{path} is not there yet; run `{study.command('generation.instructions')}` first")
+    if not path.is_file() and first.startswith("generation."):
+        raise DataError(f"{path} is not there yet; run `{study.command(first)}` first")
     if not path.is_file():
         raise DataError(f"subject: no file {path}; correct `path` in the study")
     frame = read_frame(path)
@@ -215,7 +216,7 @@ class _TextRows:
             raise DataError(f"{where}, field 'language': {error}") from None
 
 
-def read_tasks(study: Study, subject: ItemsSubject, rubric: Rubric) -> Iterator[SubjectItem | str]:
+def read_tasks(study: Study, rubric: Rubric) -> Iterator[SubjectItem | str]:
     """The items of all data sets, in order; of one that lacks a text that raters are to see, its group's name.
 
     Raises StudyError for a field that no item of a data set has, and what `load_dataset` raises.
@@ -224,7 +225,7 @@ def read_tasks(study: Study, subject: ItemsSubject, rubric: Rubric) -> Iterator[
         group = dataset.name
         wanted = {field.name: field.kind for field in rubric.fields.of(group)}
         kinds = dict[str, str]()
-        items = list(items_of(dataset, subject.candidates))
+        items = list(items_of(dataset, study.judging.spec.candidates))
         for item in items:
             kinds |= {name: kind_of(value) for name, value in item.fields.items()}
         for name, kind in wanted.items():
@@ -249,22 +250,27 @@ def read_tasks(study: Study, subject: ItemsSubject, rubric: Rubric) -> Iterator[
             )
 
 
+#: What gives a subject's items, by its kind; a group's name stands for an item that lacks a text that is to be seen.
+READERS: Mapping[str, Callable[[Study, Rubric], Iterable[SubjectItem | str]]] = {
+    "texts": read_texts,
+    "instructions": read_texts,
+    "items": read_tasks,
+}
+
+
 def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter[str]]:
     """All items of a subject, in their order, each once; and by group how many lack a text that raters are to see.
 
     Raises DataError or StudyError for what cannot be judged.
     """
-    lacking, items = Counter[str](), list[SubjectItem]()
-    if isinstance(study.subject, OF_TEXTS):
-        items = read_texts(study, study.subject, rubric)
-    elif isinstance(study.subject, ItemsSubject):
-        for item_or_group in read_tasks(study, study.subject, rubric):
-            if isinstance(item_or_group, str):
-                lacking[item_or_group] += 1
-            else:
-                items.append(item_or_group)
-    else:
+    if study.judging.kind not in READERS:
         raise StudyError(f"{study.file}: its subject is pairs, which are drawn from outputs")
+    lacking, items = Counter[str](), list[SubjectItem]()
+    for item_or_group in READERS[study.judging.kind](study, rubric):
+        if isinstance(item_or_group, str):
+            lacking[item_or_group] += 1
+        else:
+            items.append(item_or_group)
     return list({(item.key, bool(item.expected)): item for item in reversed(items)}.values())[::-1], lacking
 
 

@@ -70,7 +70,7 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     """The study's known pairs; none where it names no file. Raises DataError or StudyError with file, row and field."""
     if not study.training:
         return []
-    if study.subject is not None:
+    if not study.judging.transforms:
         raise StudyError(
             f"{study.file}: training is on pairs of transformations, and the study has a subject; leave it out"
         )

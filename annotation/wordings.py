@@ -15,7 +15,7 @@ from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
 from plumbline.reading import read_yaml
 from plumbline.study import Study
-from plumbline.study.human import HUMAN, HumanSubject
+from plumbline.study.human import HUMAN
 
 CHECKED_BY = "checked_by"  #: who of its native speakers has checked a wording; empty for nobody
 ENGLISH = "en"
@@ -24,7 +24,7 @@ HUMAN_GENERAL = "general.yaml"  # what stands for all tasks that people do, what
 
 def rubric_file(study: Study, folder: Path | None = None) -> Path:
     """The file of the study's rubric, which may be missing; it is looked for in `folder` alone, if that is given."""
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         return human_file(HUMAN_GENERAL)
     files = [folder_of_rubrics / f"{study.rubric}.yaml" for folder_of_rubrics in rubric_folders(folder)]
     return next((file for file in files if file.is_file()), files[0])

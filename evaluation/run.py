@@ -40,8 +40,6 @@ from plumbline.memory import return_large_blocks
 from plumbline.records import Pair, Rating
 from plumbline.store import only_one, read_frame
 from plumbline.study import Study
-from plumbline.study.human import HumanSubject
-from plumbline.study.subject import InstructionsSubject
 
 
 @dataclass
@@ -83,18 +81,18 @@ def evaluate(
     >>> outcome.made, outcome.kept, outcome.failures
     (0, 6, {})
     """
-    if isinstance(study.subject, InstructionsSubject):
+    if study.judging.scored_by == "evaluation.instructions":
         raise StudyError(
             f"{study.file}: models are scored under instructions; run `{study.command('evaluation.instructions')}`"
         )
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
         done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
         return RunOutcome((), (), done.made, done.kept, done.asked, done.encoded, done.failures)
-    if study.subject:
+    if not study.judging.transforms:
         raise StudyError(
-            f"{study.file}: nothing is scored where the subject is {study.subject.kind}; its results are what"
+            f"{study.file}: nothing is scored where the subject is {study.judging.kind}; its results are what"
             f" `{study.command('annotation accept')}` decides"
         )
     if not study.evaluation.models:
@@ -188,7 +186,7 @@ def _report(study: Study, outcome: RunOutcome) -> str:
 
 def _forecast(study: Study, models: Sequence[str], *, include_rejected: bool) -> str:
     """What `--dry-run` prints."""
-    if study.subject:
+    if not study.judging.transforms:
         raise StudyError("--dry-run tells of models on transformations alone; leave it out")
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
     units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
@@ -219,7 +217,7 @@ def main() -> int:
     if options.dry_run:
         print(_forecast(study, options.models, include_rejected=options.include_rejected))
         return 0
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
 
         if options.include_rejected:

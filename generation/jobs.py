@@ -60,11 +60,10 @@ class Plan:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        if study.subject:
-            first = "generation.instructions" if study.subject.kind == "instructions" else "annotation sample"
+        if not study.judging.transforms:
             raise StudyError(
-                f"{study.file}: nothing is transformed where the subject is {study.subject.kind}; run"
-                f" `{study.command(first)}`"
+                f"{study.file}: nothing is transformed where the subject is {study.judging.kind}; run"
+                f" `{study.command(study.judging.first_command)}`"
             )
         self.kinds = study.transforming
         self.generator_hash = generator_hash(study.generator)

@@ -18,7 +18,6 @@ from plumbline.errors import StudyError
 from plumbline.resources import installing
 from plumbline.samples import FOLDER, put_samples
 from plumbline.study import Study, load_study
-from plumbline.study.human import HumanSubject
 
 STUDY = str(FOLDER / "demo.yaml")
 #: A module of each extra that the flow needs: said before the first step, not minutes later.
@@ -59,7 +58,7 @@ def main() -> int:
     bundle = {"bundle: all of it -> one file": [export]} if options.study == STUDY else {}  # others may say too little
     rehearsal = shlex.join(_call("demo", "--rehearse", *study))
     loaded = load_study(options.study, options.exports)
-    human = isinstance(loaded.subject, HumanSubject)  # then nothing is transformed
+    human = loaded.judging.does_tasks  # then nothing is transformed
     generation = {} if human else {"generation: texts -> transformations": [_call("generate", *study)]}
     parts = {
         **generation,

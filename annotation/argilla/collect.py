@@ -28,7 +28,6 @@ from plumbline.identity import identity
 from plumbline.records import ARGILLA, Pair
 from plumbline.store import write_json
 from plumbline.study import Study
-from plumbline.study.human import HumanSubject
 
 
 def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:
@@ -100,7 +99,7 @@ class _Reading:
     def part(self, *, replace: bool) -> SourcePart:
         """The dataset's answers. Raises DataError for those that cannot count; with `replace` they are left out."""
         answers, outside, strange = [], 0, 0
-        tasks = isinstance(self.study.subject, HumanSubject)
+        tasks = self.study.judging.does_tasks
         responses = list(self._responses())  # before the orders, which are known of whoever has answered
         orders = Orders.of(self.argilla, self.dataset.id) if tasks else Orders()
         for pair_id, response in responses:

@@ -36,7 +36,6 @@ from plumbline.records import Pair
 from plumbline.statistics.intervals import Floats
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
-from plumbline.study.human import HumanSubject
 from plumbline.study.transformations import EIGHT, Transformation
 
 BULK = 100  # the most answers that Argilla takes at once
@@ -57,7 +56,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
 
 def _simulate(study: Study, argilla: Argilla) -> int:
     rubric = asked_rubric(study)
-    rehearsal = rehearsal_of(study) if isinstance(study.subject, HumanSubject) else None
+    rehearsal = rehearsal_of(study) if study.judging.does_tasks else None
     truth, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in read_shown(study)}
     accounts = _accounts(study, argilla)
     todo: dict[str, list[Answer]] = {rater.name: [] for rater in study.raters.simulated}
@@ -266,7 +265,7 @@ def _turns(
     """Whose turn it is on a pair (id and pool): raters in an order of its own, until it has enough answers."""
     raters, (pair_id, pool) = study.raters.simulated, pair
     # Who does a task does all of it: a score is of a rater's own items.
-    whole = isinstance(study.subject, HumanSubject)
+    whole = study.judging.does_tasks
     first = int(identity("turn-v1", pool if whole else pair_id), 16) % len(raters)
     missing = study.raters_of(pool) - len(answered)
     for rater in (*raters[first:], *raters[:first]):

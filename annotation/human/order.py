@@ -21,7 +21,6 @@ from plumbline.manifest import read_kept, read_kept_frame, refuse_replaced_table
 from plumbline.records import Pair
 from plumbline.store import read_records
 from plumbline.study import Study
-from plumbline.study.human import HumanSubject
 
 FIELD = "candidates"  # in which they stand together
 
@@ -51,7 +50,7 @@ class OrderDrawing:
 
 def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     """What is drawn for each rater of some pairs, which are of one queue; None for other studies than of tasks."""
-    if not isinstance(study.subject, HumanSubject) or not pairs:
+    if not study.judging.does_tasks or not pairs:
         return None
     pool = pairs[0].pool
     task = next(task for task in read_tasks(study) if task.task == pool)

@@ -131,9 +131,9 @@ def reworded(study: Study, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
 
 def reworded_lines(study: Study) -> list[str]:
     """A line where Plumbline's instructions are others by now than those that the study's tasks were drawn with."""
-    if not isinstance(study.subject, HumanSubject):
+    if not study.judging.does_tasks:
         return []
-    specs = {spec.name: spec for spec in study.subject.tasks}
+    specs = {spec.name: spec for spec in subject_of(study).tasks}
     drawn = [task for task in read_kept(study, TASKS, HumanTask, "") if task.task in specs and task.words.own]
     reworded_tasks = [task.task for task in drawn if not _as_now(study, specs[task.task], task)]
     if not reworded_tasks:

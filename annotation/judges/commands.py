@@ -13,7 +13,6 @@ import pandas as pd
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.manifest import stage
-from plumbline.study.human import HumanSubject
 from plumbline.study.judges import RecordedJudge
 
 TEXT = "let language models rate outputs as people do, and see how far they can be trusted"
@@ -118,7 +117,7 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
 # Imported when a command runs: asking models takes packages of the extra `generation`, which others do without.
 def _run(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         from annotation.judges.annotators.run import annotate_command  # noqa: PLC0415
 
         return annotate_command(study, options)
@@ -142,7 +141,7 @@ def _run(options: argparse.Namespace) -> int:
         ]
         print(forecast(judges, options.rate))
         return 0
-    inputs = study.data_files() if study.subject else [study.folder / "texts.parquet", study.outputs]
+    inputs = study.data_files() if not study.judging.transforms else [study.folder / "texts.parquet", study.outputs]
     recorded = [study.resolve(spec.path) for spec in study.judges if isinstance(spec, RecordedJudge)]
     with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
         done = judge(study, options.judge, again=options.again)

@@ -32,7 +32,6 @@ from annotation.verdicts.tables import display, wrong
 from plumbline.languages import language_name
 from plumbline.statistics.intervals import RESAMPLES
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
-from plumbline.study.subject import OF_TEXTS, InstructionsSubject
 
 
 def controls_told(material: CampaignMaterial) -> str:
@@ -93,16 +92,16 @@ def looked_at(verdicts: Sequence[Verdict], rules: QualitySpec) -> str:
 
 def items_sampled(material: CampaignMaterial) -> list[str]:
     """What was drawn, of what, and how."""
-    counts, subject = Counter(pair.transformation for pair in material.pairs), material.study.subject
+    counts, judging = Counter(pair.transformation for pair in material.pairs), material.study.judging
     if not counts:
         return []
     names = [display(name, pooled=False).lower() for name in counts]
     low, high = min(counts.values()), max(counts.values())
     each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    texts = isinstance(subject, OF_TEXTS)
-    context = subject.context if isinstance(subject, OF_TEXTS) else {}
-    what, groups = material.study.called.item, "groups" if texts else "data sets"
-    spread = f"{each} for each of {len(names)} {groups} ({listed(names)})" if names[1:] else f"all of {names[0]}"
+    texts, what = bool(judging.fields), judging.names.item
+    spread = (
+        f"{each} for each of {len(names)} {judging.groups} ({listed(names)})" if names[1:] else f"all of {names[0]}"
+    )
     available = sum(supply.ok for supply in material.supply)
     languages = listed(sorted({language_name(code) for codes in material.texts for code in codes}))
     blind = [f"Raters were not told of which group a {what} is."] if texts and names[1:] else []
@@ -113,15 +112,15 @@ def items_sampled(material: CampaignMaterial) -> list[str]:
         *blind,
         f"Strata were, one within another, language, {beside} and thirds by length; each gives equally many as far as"
         " it reaches.",
-        _near_duplicates(material, f"No two {what}s of one group are near-duplicates", bool(context)),
+        _near_duplicates(material, f"No two {what}s of one group are near-duplicates"),
     ]
 
 
-def _near_duplicates(material: CampaignMaterial, none: str, context: bool) -> str:
-    subject = material.study.subject
-    if isinstance(subject, InstructionsSubject):
-        return f"{none}: of those that differ in {subject.near:g} of their characters or less one is kept."
-    beside = ", but where something else stands beside them" if context else ""
+def _near_duplicates(material: CampaignMaterial, none: str) -> str:
+    judging = material.study.judging
+    if judging.takes_all:
+        return f"{none}: of those that differ in {judging.spec.near:g} of their characters or less one is kept."
+    beside = ", but where something else stands beside them" if judging.beside else ""
     return f"{none} (Jaccard index of their words of at least {NEAR}){beside}."
 
 
@@ -151,7 +150,7 @@ def methods(material: CampaignMaterial) -> list[str]:
 
 
 def _sample(material: CampaignMaterial) -> list[str]:
-    if material.study.subject:
+    if not material.study.judging.transforms:
         return [*items_sampled(material), _waves(material), controls_told(material)]
     counts = Counter(pair.transformation for pair in material.pairs)
     if not counts:
@@ -327,7 +326,7 @@ def _acceptance(material: CampaignMaterial) -> list[str]:
         "anytime": "The rule allows to look after every rating and to stop when it has decided.",
     }
     judged, item = material.study.called
-    scope = _SCOPES[rule.scope].replace("originals", f"{item}s" if material.study.subject else "originals")
+    scope = _SCOPES[rule.scope].replace("originals", "originals" if material.study.judging.transforms else f"{item}s")
     by_interval = rule.rule == "lower_bound" or any(criterion.by == "interval" for criterion in rule.rules)
     shown = "" if by_interval else " They are shown and decide nothing."
     return [

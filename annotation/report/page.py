@@ -279,9 +279,8 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Secti
     if any(verdict.n_withdrawn for verdict in material.verdicts):
         parts.append("“With withdrawn” is the decision had withdrawn pairs stayed, and how many pairs these are.")
     parts += _no_chances(material)
-    lost = "rows that lack a text" if material.study.subject else "outputs that failed"
     parts.append(
-        f"{P_IS} {_P_BY} Failed is the share of {lost} and were not rated."
+        f"{P_IS} {_P_BY} Failed is the share of {material.study.judging.failed} and were not rated."
         f" {material.study.called.item.capitalize()}s are those with enough raters. Intervals are 95%."
     )
     return Section("What was decided", [*parts, tables["verdicts"].table()])

@@ -34,7 +34,6 @@ from plumbline.identity import identity
 from plumbline.records import Number, Pair, Record, Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
-from plumbline.study.subject import InstructionsSubject
 from plumbline.study.transformations import Transformation
 from plumbline.words import count_words
 
@@ -357,7 +356,7 @@ class Groups:
     def of(self, name: str) -> list[Candidate]:
         """A group's items, without those whose right answers are known, whatever row says so."""
         items, kind = self._items[name], self.study.kinds[name]
-        if isinstance(self.study.subject, InstructionsSubject) and len(items) > self.study.sample.pairs:
+        if self.study.judging.takes_all and len(items) > self.study.sample.pairs:
             raise StudyError(
                 f"{self.study.file}: sample.pairs is {self.study.sample.pairs}, and people label every wording:"
                 f" {name} has {len(items)}; write {len(items)} or more"

@@ -23,7 +23,6 @@ from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.store import read_records
 from plumbline.study import Study
-from plumbline.study.subject import OF_TEXTS
 
 UNRELATED = 0.1  # the most that an original may overlap with a negative's other text (Jaccard index of their words)
 DONORS = 500  # texts of a queue that are looked through for an unrelated one
@@ -65,9 +64,9 @@ def spares_needed(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> int
 
 def beside(study: Study, rubric: Rubric, pool: str) -> int:
     """How many controls and repeats a batch of a pool has, as far as there are texts to make them of."""
-    subject = study.subject
-    n_known = study.sample.controls.known if isinstance(subject, OF_TEXTS) and subject.expected else 0
-    return n_known + (0 if subject else _made(study, rubric, pool)) + study.sample.repeats
+    n_known = study.sample.controls.known if study.judging.known_questions else 0
+    n_made = _made(study, rubric, pool) if study.judging.transforms else 0
+    return n_known + n_made + study.sample.repeats
 
 
 def _made(study: Study, rubric: Rubric, pool: str) -> int:

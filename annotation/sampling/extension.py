@@ -23,7 +23,6 @@ from plumbline.manifest import read_manifest, write_kept
 from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import Study, file_hash
-from plumbline.study.human import HumanSubject
 from plumbline.words import trim
 
 _FIXED = ("seed", "without")  # of `sample`: the order of the pairs and what verdicts cover hang on them
@@ -44,7 +43,7 @@ def extend_sample(study: Study, reason: str) -> Wave:
 def _extend(study: Study, reason: str) -> Wave:
     if not reason:
         raise StudyError("--extend: say why the sample grows; the reason is kept with it")
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         raise StudyError(f"{study.file}: tasks that people do are drawn once; make a study of its own of more items")
     if study.raters.suggestions == "half":
         raise StudyError(

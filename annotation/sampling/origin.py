@@ -14,7 +14,6 @@ from plumbline.fields import fields_of
 from plumbline.records import Pair, TransformedText
 from plumbline.store import read_batches
 from plumbline.study import Study
-from plumbline.study.subject import OF_TEXTS
 
 
 def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
@@ -22,7 +21,7 @@ def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
 
     Raises StudyError or DataError. Where outputs are not on this machine, the study alone is looked at.
     """
-    if study.subject:
+    if not study.judging.transforms:
         _refuse_other_items(study, list(pairs))
         return
     refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
@@ -38,7 +37,7 @@ def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
 def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) -> None:
     """The same from what made the pairs: their transformations, and the hashes of generator and prompts."""
     by_name = dict[str, set[tuple[str, str]]]()
-    if study.subject:
+    if not study.judging.transforms:
         _refuse_other_groups(study, (name for name, *_ in makers))
         return
     plan = Plan(study)
@@ -70,12 +69,13 @@ def _refuse_other_groups(study: Study, names: Iterable[str]) -> None:
 def _refuse_other_items(study: Study, pairs: Sequence[Pair]) -> None:
     """Refuse a sample of groups that the study has no longer, or of texts that are no longer in the file."""
     _refuse_other_groups(study, (pair.transformation for pair in pairs))
-    if not isinstance(study.subject, OF_TEXTS) or not study.subject.file(study).is_file():
+    file = study.judging.file_of(study)
+    if file is None or not file.is_file():
         return
     keys = {item.key for item in read_items(study, load_rubric(study))[0]}
     if lost := [pair for pair in pairs if pair.key not in keys]:
         raise DataError(
-            f"{study.subject.file(study)}: {len(lost)} of the sample's texts are not in it any more, such as"
+            f"{file}: {len(lost)} of the sample's texts are not in it any more, such as"
             f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); bring them back, or give the new study"
             " another name"
         )

@@ -30,9 +30,7 @@ from plumbline.manifest import read_kept, refuse_replaced_table, write_kept, wri
 from plumbline.records import SUGGESTED, Pair
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
-from plumbline.study.human import HumanSubject
 from plumbline.study.reach import refuse_unreachable
-from plumbline.study.subject import OF_TEXTS, InstructionsSubject
 
 
 def suggested_half(study: Study, pairs: Sequence[Pair]) -> list[Pair]:
@@ -123,12 +121,12 @@ class SampleDrawing:
 
 def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     """What a study's sample should be; with `before`, the pairs and controls that there are, what it lacks."""
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         return _of_tasks(study)
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
     for kind in study.kinds.values():
         rubric.pool(kind.pool)
-    groups = Groups(study, rubric) if study.subject else None
+    groups = None if study.judging.transforms else Groups(study, rubric)
     candidates: SampleSource = groups or Candidates(Plan(study))
     pairs: list[Pair] = []
     spares: list[Pair] = []
@@ -171,8 +169,8 @@ def _of_tasks(study: Study) -> SampleDrawing:
 
 def sample_settings(study: Study) -> dict[str, Any]:
     """What the study says of its sample: with other settings it would be another one."""
-    apart = {"models"} if isinstance(study.subject, HumanSubject) else set()  # who does tasks changes no sample
-    subject = {"subject": study.subject.model_dump(mode="json", exclude=apart)} if study.subject else {}
+    settings = study.judging.settings()
+    subject = {"subject": settings} if settings else {}
     return {"sample": study.sample.model_dump(mode="json"), **subject}
 
 
@@ -268,7 +266,7 @@ def compared(study: Study, pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
     groups = (pair.transformation, Queue.of(pair))
     if not pair.fields:
         return list(groups), words_of(pair.original)
-    apart = study.subject.context if isinstance(study.subject, OF_TEXTS) else {}
+    apart = study.judging.beside
     fields = fields_of(pair)
     beside = tuple(field.text for field in fields if field.name in apart)
     text = "\n".join(field.text for field in fields if field.name not in apart)
@@ -277,7 +275,7 @@ def compared(study: Study, pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
 
 def in_full(study: Study) -> bool:
     """Whether near-duplicates are drawn too, since people label every wording: what is near was taken out already."""
-    return isinstance(study.subject, InstructionsSubject)
+    return study.judging.takes_all
 
 
 def _stays(study: Study, pairs: Sequence[Pair]) -> bool:

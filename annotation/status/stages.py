@@ -24,8 +24,7 @@ from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
-from plumbline.study.human import HUMAN, HumanSubject
-from plumbline.study.subject import InstructionsSubject
+from plumbline.study.human import HUMAN
 from plumbline.study.transformations import EIGHT
 
 State = Literal["done", "stale", "under way", "not yet"]
@@ -85,15 +84,10 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: st
         _stage("report", study.folder / "report" / "index.html", "report", noted),
         _scored(noted),
     ]
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         page = study.folder / "report_human" / "index.html"
         stages.append(_stage(PEOPLE_REPORT, page, "evaluation human report", noted))
     return {stage.name: stage for stage in stages}
-
-
-def scored_by(study: Study) -> str:
-    """The module whose command scores a study's models."""
-    return "evaluation.instructions" if isinstance(study.subject, InstructionsSubject) else "evaluation.run"
 
 
 def mismatch(study: Study, pairs: pd.DataFrame) -> str:
@@ -120,7 +114,7 @@ def _stage(name: str, path: Path, command: str, noted: _StageHistory) -> Stage:
 def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
     """Texts and transformations; these are done when every transformation with every seed has its table."""
     entry = noted.entries.get("generation", {})
-    if noted.study.subject:
+    if not noted.study.judging.transforms:
         return _given(noted), Stage("transformations", "done", None, "none: nothing is transformed", wanted=False)
     at = noted.ended("generation") if noted.study.outputs.name in entry.get("outputs", {}) else None
     texts = Stage("texts", "not yet")
@@ -192,18 +186,13 @@ def _judged(noted: _StageHistory, outdated: str) -> Stage:
 
 
 def _scored(noted: _StageHistory) -> Stage:
-    subject = noted.study.subject
-    if isinstance(subject, HumanSubject):
-        table, command = "human/scores.parquet", "evaluation"
-    elif not noted.study.evaluation.models or (subject and not isinstance(subject, InstructionsSubject)):
+    judging = noted.study.judging
+    if not (judging.does_tasks or (judging.scored_by and noted.study.evaluation.models)):
         return Stage("scores", "done", None, "none: the study evaluates no model", wanted=False)
-    elif subject:
-        table, command = "instructions/scores.parquet", "instruction_scores"
-    else:
-        table, command = "scores.parquet", "evaluation"
+    table, command = judging.scores
     stage = _stage("scores", noted.study.folder / table, command, noted)
     try:
-        refuse_replaced_table(noted.study, table, noted.study.command(scored_by(noted.study)))
+        refuse_replaced_table(noted.study, table, noted.study.command(judging.scored_by))
     except DataError as error:
         return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
     if stage.state != "not yet" and command not in noted.entries:

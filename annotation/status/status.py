@@ -102,7 +102,7 @@ def read_status(
     found_signs = (signs() if signs else evidence.signs) if len(ratings) else []
     rules, broken = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, what it would be drawn from is looked at
-    flagged = flagged_supply(evidence.supply) if sampled or study.subject else flagged_outputs(study)
+    flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
     warnings = [mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
     if strange and len(read.pairs):
         again = study.command("annotation collect")

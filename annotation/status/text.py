@@ -15,7 +15,7 @@ from annotation.offering import LEDGER, ledgers
 from annotation.records import Outcome, Verdict
 from annotation.status.progress import FEW, IDLE
 from annotation.status.running import server_line
-from annotation.status.stages import PEOPLE_REPORT, scored_by
+from annotation.status.stages import PEOPLE_REPORT
 from annotation.status.status import Status
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
@@ -23,7 +23,6 @@ from annotation.verdicts.reachable import never_lines
 from annotation.verdicts.tables import SIMULATED, count, display
 from plumbline.cli import columns
 from plumbline.records import ARGILLA
-from plumbline.study.subject import InstructionsSubject
 
 DASH = "–"
 _NAMED = 5  # verdicts that a line names
@@ -60,10 +59,11 @@ def _make(status: Status, arguments: str) -> str:
     """The next step up to a published sample; empty behind it."""
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
-    if state["transformations"] != "done" or (state["texts"] == "stale" and not status.study.subject):
+    if state["transformations"] != "done" or (state["texts"] == "stale" and status.study.judging.transforms):
         return f"python -m generation.run {arguments}"
-    if isinstance(status.study.subject, InstructionsSubject) and state["texts"] == "not yet":
-        return f"python -m generation.instructions {arguments}"
+    judging = status.study.judging
+    if state["texts"] == "not yet" and not judging.transforms and judging.first_command.startswith("generation."):
+        return f"python -m {judging.first_command} {arguments}"
     if step := _draw(status, arguments, begun=begun):
         return step
     if step := "" if begun else _never(status):
@@ -223,7 +223,7 @@ def _after(status: Status, arguments: str) -> str:
     modules = {
         "verdicts": "annotation accept",
         "report": "annotation report",
-        "scores": scored_by(status.study),
+        "scores": status.study.judging.scored_by,
         PEOPLE_REPORT: "evaluation.human",
     }
     for stage, module in modules.items():
@@ -300,7 +300,7 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
         for row in status.raters.to_dict("records")
     ]
     training = ["Training"] if trained else []
-    item, controls = status.study.called.item, "Known items" if status.study.subject else "Controls"
+    item, controls = status.study.called.item, status.study.called.known.capitalize()
     header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", *training, "Remarks"]
     note = (
         f"{controls} and repeats are included. Open: {item}s that the rater can still answer. Behind: has open"

@@ -14,12 +14,11 @@ from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
 from annotation.records import Estimate, Group, Share, Summary, Verdict
 from plumbline.study import Study
-from plumbline.study.human import HumanSubject
 
 
 def does_tasks(study: Study) -> bool:
     """Whether people do tasks in it, as models do."""
-    return isinstance(study.subject, HumanSubject)
+    return study.judging.does_tasks
 
 
 def groups_by_task(study: Study, groups: Sequence[Group]) -> Sequence[Group]:

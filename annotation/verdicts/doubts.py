@@ -65,7 +65,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
 
 def looked_for(study: Study) -> str:
     """What was looked at, as a sentence."""
-    return LOOKED_FOR_IN_ITEMS if study.subject else LOOKED_FOR
+    return LOOKED_FOR if study.judging.transforms else LOOKED_FOR_IN_ITEMS
 
 
 def doubts_text(doubts: Sequence[str], study: Study, *, judged: bool) -> str:
@@ -106,8 +106,7 @@ def _controls(evidence: Evidence) -> Iterator[str]:
     missed, answers = controls_missed(rated, collected.pairs, study.quality, evidence.rubric.expected)
     if missed:
         off = wrong(study.quality.within, {question.kind for question in evidence.rubric.asked()})
-        controls = "known items" if study.subject else "controls"
-        yield f"{missed} of {count(answers, 'answer')} to {controls} are {off} (excluded raters left out)"
+        yield f"{missed} of {count(answers, 'answer')} to {study.called.known} are {off} (excluded raters left out)"
 
 
 def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -254,8 +253,7 @@ def _supply(study: Study, verdicts: Sequence[Verdict], supply: Sequence[Supply])
         if (unit.transformation, unit.language) in judged and unit.failed_share > MANY_FAILED
     ]
     if failed:
-        lost = "rows that lack a text" if study.subject else "outputs that failed"
-        yield f"{lost}, so that nobody rated them: {_some(failed)}"
+        yield f"{study.judging.failed}, so that nobody rated them: {_some(failed)}"
 
 
 def _extended(evidence: Evidence) -> Iterator[str]:

@@ -10,7 +10,6 @@ from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
-from plumbline.study.human import HumanSubject
 from plumbline.study.places import place
 
 PROGRAM = "python -m evaluation.human"
@@ -69,7 +68,7 @@ def _of_study(options: argparse.Namespace) -> int:
     if options.agreement or options.models or options.out:
         raise StudyError("--agreement, --models and --out go with --scores; a study has its own, leave them out")
     study = cli.study_of(options)
-    if not isinstance(study.subject, HumanSubject):
+    if not study.judging.does_tasks:
         raise StudyError(f"{study.file}: no people do tasks in this study; `{study.command('evaluation.report')}`")
     from evaluation.human.headline import headline  # noqa: PLC0415 (what takes long to import comes after --help)
     from evaluation.human.material import read_material  # noqa: PLC0415

@@ -97,7 +97,7 @@ def unlabelled(study: Study) -> bool:
 
 def _pair_ids(study: Study, rubric: Rubric) -> list[str]:
     """The ids under which raters saw the wordings, in the file's order, without known items."""
-    items = read_texts(study, asked_of(study), rubric or load_rubric(study))
+    items = read_texts(study, rubric or load_rubric(study))
     return [item.pair(study.kinds[item.group]).pair_id for item in items if not item.expected]
 
 

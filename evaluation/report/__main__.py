@@ -9,7 +9,6 @@ from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.study import load_study
-from plumbline.study.human import HumanSubject
 
 _INPUTS = (
     "scores.parquet",
@@ -52,7 +51,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     study = cli.study_of(options)
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         raise StudyError(
             f"{study.file}: people do tasks here; the report on them is `{study.command('evaluation.human')}`"
         )

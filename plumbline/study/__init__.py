@@ -33,6 +33,7 @@ from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
 from plumbline.study.reach import known_texts, refuse_unreachable
 from plumbline.study.subject import OF_TEXTS, ItemNames, SubjectSpec, TextsSubject, called, groups_of_subject
+from plumbline.study.subjects import Subject, subject_of
 from plumbline.study.transformations import EIGHT, Transformation, own_transformations, within_languages
 
 
@@ -182,6 +183,11 @@ class Study(StudyPart):
     def raters_of(self, name: str) -> int:
         """How many raters each item of what is judged is to have."""
         return self.subject.task(name).raters if isinstance(self.subject, HumanSubject) else self.raters.per_pair
+
+    @property
+    def judging(self) -> Subject:
+        """What people judge, with all in which kinds of subjects differ."""
+        return subject_of(self.subject)
 
     @property
     def called(self) -> ItemNames:

@@ -15,7 +15,6 @@ from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import SIMULATED, display, number, rated
 from plumbline.commands import as_called
 from plumbline.study import Study
-from plumbline.study.human import HumanSubject
 from plumbline.transformations import in_order
 from streamlit_app import frames
 from streamlit_app.elements import complain, heading, link, sections, show, table
@@ -55,7 +54,7 @@ def draw(study: Study) -> None:
         words = ITEM_WORDS if study.subject else WORDS
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in words.items()))
     # What is not there yet stands in the table of stages, with the next step.
-    scored = (_people,) if isinstance(study.subject, HumanSubject) else (_coverage,) if study.evaluation.models else ()
+    scored = (_people,) if study.judging.does_tasks else (_coverage,) if study.evaluation.models else ()
     parts = (_short, _stages, _doubts, _tiles, *scored, _rules)
     sections(*(partial(part, study) for part in parts), not_yet=False)
 

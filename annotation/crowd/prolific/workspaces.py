@@ -36,7 +36,6 @@ from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import read_json
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec
-from plumbline.study.human import HumanSubject
 
 VERSION = 1
 #: Argilla stops showing a pair that has so many answers. Never reached: whoever comes in the place of one who gave up,
@@ -143,7 +142,7 @@ class ArgillaRooms:
         if user is None:
             return []
         shown, questions = {pair.pair_id for pair in offer.pairs}, asked_rubric(self._study).asked(offer.batch.pool)
-        tasks = isinstance(self._study.subject, HumanSubject)
+        tasks = self._study.judging.does_tasks
         records = list(self._argilla.records(dataset.id))  # before the orders, which are known of whoever has answered
         answers, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
         for record in records:
