@@ -114,10 +114,10 @@ class PromptResults:
             }
         )  # fmt: skip
 
-    def unscored(self, model: Model, unit: PromptUnit, reason: str, **found: Any) -> list[InstructionScore]:
+    def unscored(self, model: Model, unit: PromptUnit, reason: str, **fields: Any) -> list[InstructionScore]:
         """The rows of a unit without a score, and why."""
         return [
-            self.row(model, unit, split=split, subset=subset, score=math.nan, reason=reason, **found)
+            self.row(model, unit, split=split, subset=subset, score=math.nan, reason=reason, **fields)
             for split, subset in unit.parts
         ]
 
