@@ -16,16 +16,16 @@ from annotation.judges.decisions import read_judging
 from annotation.offering import alone
 from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import counting_ratings
-from annotation.records import Estimate, ShownScore
+from annotation.records import ShownScore
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import refuse_other_half
-from annotation.statistics.agreement import undefined
 from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
 from plumbline.frames import that_count
 from plumbline.manifest import read_kept, write_kept
 from plumbline.records import SUGGESTED
-from plumbline.statistics.intervals import Floats, quantile
+from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.intervals import quantile
 from plumbline.study import Study
 
 FILE = "suggestions.json"
@@ -119,13 +119,13 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
             errors = arm_1.var(ddof=1) / len(arm_1), arm_0.var(ddof=1) / len(arm_0)
             parts.append((len(inside), arm_1.mean(), arm_0.mean(), *errors, len(arm_1), len(arm_0)))
     if not parts:
-        none = undefined(f"no stratum has {LEAST} of each group")
+        none = Estimate.undefined(f"no stratum has {LEAST} of each group")
         return Arms(none, math.nan, math.nan, 0, 0, left_out)
     n, means_1, means_0, error_1, error_0, n_1, n_0 = np.array(parts, np.float64).T
     weights = n / n.sum()
     mean_1, mean_0 = float(weights @ means_1), float(weights @ means_0)
     variance = float(weights**2 @ (error_1 + error_0))
-    estimate = Estimate(value=mean_1 - mean_0, low=math.nan, high=math.nan, reason="nothing varies within the groups")
+    estimate = Estimate.alone(mean_1 - mean_0, "nothing varies within the groups")
     if variance > 0:
         freedom = variance**2 / float(weights**4 @ (error_1**2 / (n_1 - 1) + error_0**2 / (n_0 - 1)))
         reach = float(quantile(np.array([freedom]))[0]) * math.sqrt(variance)

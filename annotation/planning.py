@@ -19,8 +19,8 @@ from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words, outcomes, short
 from plumbline.errors import StudyError
+from plumbline.statistics.estimates import Floats
 from plumbline.statistics.intervals import (
-    Floats,
     bounded,
     confidence_sequence,
     holding,

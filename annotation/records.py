@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from annotation.questions import Kind
 from plumbline.records import Number, Record
+from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import Later
 from plumbline.study.campaign import RuleSpec
 
@@ -35,15 +36,6 @@ class JudgedMean(Record):
 
 Outcome = Literal["accepted", "rejected", "undecided"]
 Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
-
-
-class Estimate(Record):
-    """A number with its 95% interval; what is undefined is NaN, null in a file."""
-
-    value: Number = Field(description="the number")
-    low: Number = Field(description="lower end of its 95% interval over pairs")
-    high: Number = Field(description="upper end")
-    reason: str = Field(default="", description="why there is no number, or no interval; empty where there are both")
 
 
 class Share(Record):

@@ -10,7 +10,7 @@ import pandas as pd
 
 from benchmarks.registry import Measurement, benchmark
 from evaluation.benchmarks.backward import Coverage, backward
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 from plumbline.statistics.rankings import rank_intervals
 
 MODELS, TASKS, ABILITIES = 457, 131, 6

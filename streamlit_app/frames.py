@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from annotation.records import Estimate, Look, Verdict
+from annotation.records import Look, Verdict
 from annotation.statistics.agreement import at_least
 from annotation.status.stages import PEOPLE_REPORT, Stage
 from annotation.verdicts.tables import AT_LEAST, display, number, rated, scoped, with_interval
@@ -20,6 +20,7 @@ from generation.compare import OVERALL
 from generation.errors import RATES
 from plumbline.error_types import LABELS
 from plumbline.exhibits.palette import GAIN, LOSS
+from plumbline.statistics.estimates import Estimate
 from plumbline.study.subject import ItemNames
 
 if TYPE_CHECKING:

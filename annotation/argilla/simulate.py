@@ -33,7 +33,7 @@ from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.records import Pair
-from plumbline.statistics.intervals import Floats
+from plumbline.statistics.estimates import Floats
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
 from plumbline.study.transformations import EIGHT, Transformation

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.frames import that_count
-from plumbline.statistics.intervals import Floats
+from plumbline.statistics.estimates import Floats
 
 EXPERTS, SKILLED, CROWD = 0.2, 0.15, 0.1  # the paper's epsilon: what a judge's cheapness may cost, by who rates
 FALSE_DISCOVERIES = 0.05

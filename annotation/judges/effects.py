@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.records import checked, over_orders
-from annotation.records import Estimate
-from annotation.statistics.agreement import Answers, gwet_ac2, undefined
-from plumbline.statistics.intervals import Floats, over_pairs, quantile
+from annotation.statistics.agreement import Answers, gwet_ac2
+from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.intervals import over_pairs, quantile
 
 LARGE = 1.0  # points; a change of the order that moves a score so far deserves a look
 
@@ -92,11 +92,11 @@ def order_effects(judgements: pd.DataFrame, first: str, second: str) -> pd.DataF
 def mean_with_interval(values: Floats, none: str) -> Estimate:
     """The mean of independent values with its 95% t interval; `none` is the reason where there is no value."""
     if not len(values):
-        return undefined(none)
+        return Estimate.undefined(none)
     interval = over_pairs(values, np.ones(len(values))) if len(values) > 1 else None
     if interval is None or math.isnan(float(interval.low)):
         why = "all are the same, so their spread is unknown" if len(values) > 1 else "one output has no spread"
-        return Estimate(value=float(values.mean()), low=math.nan, high=math.nan, reason=why)
+        return Estimate.alone(float(values.mean()), why)
     return Estimate(value=float(interval.value), low=float(interval.low), high=float(interval.high))
 
 
@@ -110,16 +110,16 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
     usable = np.isfinite(scores) & np.isfinite(ratios) & (ratios > 0)
     x, y = np.log(ratios[usable]), scores[usable]
     if len(x) < 3:
-        return undefined(f"a slope needs 3 outputs, there are {len(x)}")
+        return Estimate.undefined(f"a slope needs 3 outputs, there are {len(x)}")
     away = x - x.mean()
     spread = float((away**2).sum())
     if spread < 1e-12:
-        return undefined("all outputs have the same length ratio")
+        return Estimate.undefined("all outputs have the same length ratio")
     slope = float((away * y).sum() / spread)
     residuals = y - y.mean() - slope * away
     leverage = 1 / len(x) + away**2 / spread
     if leverage.max() > 1 - 1e-9:
-        return Estimate(value=slope, low=math.nan, high=math.nan, reason="one output alone decides the slope")
+        return Estimate.alone(slope, "one output alone decides the slope")
     error = math.sqrt(float((away**2 * (residuals / (1 - leverage)) ** 2).sum())) / spread
     reach = float(quantile(np.array([len(x) - 2.0]))[0]) * error
     return Estimate(value=slope, low=slope - reach, high=slope + reach)

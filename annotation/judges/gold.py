@@ -16,7 +16,7 @@ import pandas as pd
 from annotation.judges.effects import spearman
 from annotation.judges.records import over_orders
 from plumbline.frames import filled, numbers, once
-from plumbline.statistics.intervals import Floats
+from plumbline.statistics.estimates import Floats
 from plumbline.words import count_words
 
 WORD_BINS = (0, 5, 10, 15, 20)  # PTEB, Figure 4: [0, 5) to [15, 20), and from 20 on

@@ -16,7 +16,7 @@ import pandas as pd
 
 from annotation.judges.effects import ac2_of, mean_with_interval, pearson, rounded, spearman
 from plumbline.frames import filled, need, numbers, once, that_count
-from plumbline.statistics.intervals import Floats
+from plumbline.statistics.estimates import Floats
 
 ALL = "all"  # of the rows over all transformations
 FAR = 2.0  # points; PTEB, appendix B

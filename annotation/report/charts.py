@@ -12,9 +12,9 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from annotation.records import Estimate
 from annotation.verdicts.tables import display, number, scoped, with_interval
 from plumbline.exhibits.palette import NEUTRAL, colours
+from plumbline.statistics.estimates import Estimate
 from plumbline.transformations import Axes
 
 DECISIONS = {"accepted": "circle", "undecided": "diamond", "rejected": "cross"}

@@ -11,7 +11,7 @@ import pandas as pd
 
 from annotation.questions import worded
 from annotation.ratings.exclusions import decision_words
-from annotation.records import Estimate, Group, Verdict
+from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.statistics.agreement import at_least
 from annotation.training import by_trained
@@ -35,6 +35,7 @@ from annotation.verdicts.tables import (
 from plumbline.exhibits.table import Exhibit
 from plumbline.languages import language_name
 from plumbline.manifest import study_hash
+from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, RuleSpec
 

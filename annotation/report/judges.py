@@ -12,12 +12,12 @@ from annotation.judges.effects import order_effects
 from annotation.judges.people import AGAINST, against_people
 from annotation.judges.records import over_orders
 from annotation.judges.select_generator import family
-from annotation.records import Estimate
 from annotation.report.material import CampaignMaterial
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import SIMULATED, display, number, with_interval
 from plumbline.exhibits.page import Section, Table
 from plumbline.exhibits.table import Exhibit
+from plumbline.statistics.estimates import Estimate
 
 _ABOUT = (
     "Judges rated the pairs that people rated, and more. “People + judges” is what the same rule says of both"

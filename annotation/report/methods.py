@@ -30,7 +30,7 @@ from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, wrong
 from plumbline.languages import language_name
-from plumbline.statistics.intervals import RESAMPLES
+from plumbline.statistics.estimates import RESAMPLES
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from annotation.anchoring import ABOUT, ANCHORING_INTERVALS, read_anchoring
 from annotation.ratings.collected import CampaignData
-from annotation.records import P_IS, Estimate
+from annotation.records import P_IS
 from annotation.report import crowd, exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
@@ -36,6 +36,7 @@ from plumbline.exhibits.folder import write_files
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit
 from plumbline.fields import fields_of
+from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
 
 NAME = "anchoring"

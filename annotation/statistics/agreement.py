@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.records import Estimate, Summary
-from plumbline.statistics.intervals import Floats, bca, quantile
+from annotation.records import Summary
+from plumbline.statistics.estimates import Estimate, Floats, bca
+from plumbline.statistics.intervals import quantile
 
 # Bands of kappa in words (HUME, appendix on agreement): above each limit.
 BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
 ALIKE = "no two ratings of a pair differ, so the spread is unknown"
 EVEN = "every pair has the same ratings, so the spread is unknown"
-_SCARCE = "the ratings vary too little to be resampled"
 _NO_ERROR = 1e-12  # a standard error below is one of rounding
 Integers = NDArray[np.int64]
 
@@ -96,7 +96,7 @@ def gwet_ac2(answers: Answers) -> Estimate:
     """
     counts = answers.counts()
     if reason := nothing_to_tell(counts):
-        return undefined(reason)
+        return Estimate.undefined(reason)
     points = counts.shape[1]
     weights = _ordinal_weights(points)
     shares = counts / counts.sum(axis=1)[:, None]
@@ -112,14 +112,14 @@ def corrected(counts: Integers, weights: Floats, per_pair: Floats) -> Estimate:
     agreed = (counts * (counts @ weights - 1)).sum(axis=1) / np.maximum(ratings * (ratings - 1), 1)
     by_chance = per_pair.mean()
     if math.isclose(by_chance, 1):
-        return undefined("chance agreement is complete, so agreement is undefined")
+        return Estimate.undefined("chance agreement is complete, so agreement is undefined")
     value = float((agreed[several].mean() - by_chance) / (1 - by_chance))
     if all_agree(counts):
-        return Estimate(value=value, low=math.nan, high=math.nan, reason=ALIKE)
+        return Estimate.alone(value, ALIKE)
     linear = pairs / several.sum() * (agreed - by_chance * several) - 2 * (1 - value) * (per_pair - by_chance)
     error = math.sqrt(((linear / (1 - by_chance) - value) ** 2).sum() / (pairs * (pairs - 1)))
     if error < _NO_ERROR:
-        return Estimate(value=value, low=math.nan, high=math.nan, reason=EVEN)
+        return Estimate.alone(value, EVEN)
     half = float(quantile(np.array([pairs - 1.0]))[0]) * error
     return Estimate(value=value, low=value - half, high=min(1.0, value + half))
 
@@ -139,19 +139,19 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator, togethe
     """
     counts = answers.counts()
     if reason := nothing_to_tell(counts):
-        return undefined(reason)
+        return Estimate.undefined(reason)
     several = counts.sum(axis=1) >= 2
     counts = counts[several]
     value = float(krippendorff.alpha(value_counts=counts, value_domain=answers.scale, level_of_measurement="ordinal"))
     if all_agree(counts):
-        return Estimate(value=value, low=math.nan, high=math.nan, reason=ALIKE)
+        return Estimate.alone(value, ALIKE)
     if together is None:
         rows, times = kinds(counts)
-        return bootstrapped(value, *bca(_alpha, coincidences(rows), times, generator))
+        return bca(_alpha, coincidences(rows), times, generator, value=value)
     _, group, once = np.unique(together[several], return_inverse=True, return_counts=True)
     parts = np.zeros((len(once), counts.shape[1] ** 2))
     np.add.at(parts, group, coincidences(counts))
-    return bootstrapped(value, *bca(_alpha, parts, np.ones_like(once), generator))
+    return bca(_alpha, parts, np.ones_like(once), generator, value=value)
 
 
 def coincidences(counts: Integers) -> Floats:
@@ -186,20 +186,15 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
     counts = answers.counts()
     counts = counts[counts.sum(axis=1) >= 2]
     if not len(counts):
-        return undefined(nothing_to_tell(counts))
+        return Estimate.undefined(nothing_to_tell(counts))
     ratings = counts.sum(axis=1)
     rows, times = kinds(np.stack([(counts * (counts - 1)).sum(axis=1), ratings * (ratings - 1)], axis=1))
     equal, every = times @ rows
     value = float(equal / every)
     if len(counts) == 1 or equal == every:
         reason = "one pair has no spread" if len(counts) == 1 else ALIKE
-        return Estimate(value=value, low=math.nan, high=math.nan, reason=reason)
-    return bootstrapped(value, *bca(lambda sums: sums[:, 0] / sums[:, 1], rows.astype(np.float64), times, generator))
-
-
-def undefined(reason: str) -> Estimate:
-    """No number at all, and why."""
-    return Estimate(value=math.nan, low=math.nan, high=math.nan, reason=reason)
+        return Estimate.alone(value, reason)
+    return bca(lambda sums: sums[:, 0] / sums[:, 1], rows.astype(np.float64), times, generator)
 
 
 def kinds(rows: Integers) -> tuple[Integers, Integers]:
@@ -211,11 +206,6 @@ def kinds(rows: Integers) -> tuple[Integers, Integers]:
     codes = rows @ base ** np.arange(rows.shape[1])
     _, first, times = np.unique(codes, return_index=True, return_counts=True)
     return rows[first], times
-
-
-def bootstrapped(value: float, low: float, high: float) -> Estimate:
-    """A number with the ends of its bootstrap interval, or why there are none."""
-    return Estimate(value=value, low=low, high=high, reason=_SCARCE if math.isnan(low) else "")
 
 
 def all_agree(counts: Integers) -> bool:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.statistics.agreement import Answers
-from plumbline.statistics.intervals import Floats
+from plumbline.statistics.estimates import Floats
 
 LEVEL = 0.05  # of each test
 VARIED = 0.2  # of all twos of ratings: how many must be half of the scale apart for agreement to be looked at

@@ -4,7 +4,7 @@ A frame has one question's ratings, a row each: pair_id, rater_id (any names or 
 scale), or the columns that `pair`, `rater` and `value` name (`rater="worker"`). Of what a study's `ratings.parquet` has
 beside them, `status`, `excluded`, `withdrawn` and `surplus` say which ratings count (`plumbline.frames.that_count`), as
 for the commands, which also leave out pairs with fewer ratings than `acceptance.min_raters`; other columns do not
-matter. Every function returns an `annotation.records.Estimate`: value, low and high (its 95% interval) and reason,
+matter. Every function returns an `Estimate`: value, low and high (its 95% interval) and reason,
 which says why something is NaN. A frame that is none of this is a ValueError in one line.
 """
 
@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from annotation.records import Estimate
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, undefined
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha
 from annotation.statistics.kappas import mean_kappa
 from annotation.statistics.summaries import HTEB_SCALE, mean_of, points_of
 from plumbline.frames import filled, numbers, once, that_count, with_names
+from plumbline.statistics.estimates import Estimate
 
 
 def ac2(
@@ -144,7 +144,7 @@ def mean_interval(
         raise ValueError(f"over is 'pairs' or 'pairs_and_raters', not {over!r}")
     answers = _answers(ratings, scale, pair, rater, value)
     if not answers.pairs:
-        return undefined("no ratings")
+        return Estimate.undefined("no ratings")
     mean, reason = mean_of(answers, over)
     return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 

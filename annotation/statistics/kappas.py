@@ -8,9 +8,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from annotation.records import Estimate
-from annotation.statistics.agreement import ALIKE, Answers, Integers, all_agree, nothing_to_tell, undefined
-from plumbline.statistics.intervals import Floats, jackknife
+from annotation.statistics.agreement import ALIKE, Answers, Integers, all_agree, nothing_to_tell
+from plumbline.statistics.estimates import Estimate, Floats, jackknife
 
 LEAST_SHARED = 5  # pairs that two raters must share, for a kappa of theirs: below, it is drawn towards 0
 _CONSTANT = "of each two raters one gives every pair the same point, so that kappa is 0 whatever the other says"
@@ -27,18 +26,18 @@ def mean_kappa(answers: Answers) -> Estimate:
     94 to 96% with 30 pairs and three raters.
     """
     if reason := nothing_to_tell(answers.counts()):
-        return undefined(reason)
+        return Estimate.undefined(reason)
     pair, couple, first, second = _couples(answers)
     shared = np.bincount(couple)
     wanted = shared[couple] >= LEAST_SHARED
     if not wanted.any():
-        return undefined(f"no two raters share {LEAST_SHARED} pairs")
+        return Estimate.undefined(f"no two raters share {LEAST_SHARED} pairs")
     pair, couple = pd.factorize(pair[wanted])[0], pd.factorize(couple[wanted])[0]
     first, second = first[wanted], second[wanted]
     kappas, shared, without = _kappas(couple, first, second, np.array(answers.scale, np.float64))
     defined = ~np.isnan(kappas)
     if not defined.any():
-        return undefined("no two raters varied, so chance agreement is complete")
+        return Estimate.undefined("no two raters varied, so chance agreement is complete")
     whole, weight = float((shared * kappas)[defined].sum()), float(shared[defined].sum())
     # Without a pair, each two who rated it have one pair less and another kappa, or none if nothing varies any more.
     gone = np.isnan(without)
@@ -47,9 +46,10 @@ def mean_kappa(answers: Answers) -> Estimate:
     keep = defined[couple]
     with np.errstate(invalid="ignore", divide="ignore"):  # a pair without which no two raters are left is no sample
         left_out = (whole + np.bincount(pair, np.where(keep, change, 0))) / (weight - np.bincount(pair, loss * keep))
-    low, high = jackknife(whole / weight, left_out[np.isfinite(left_out)])
-    reason = _no_spread(answers, couple, first, second) if math.isnan(low) else ""
-    return Estimate(value=whole / weight, low=low, high=min(high, 1.0), reason=reason)
+    kappa = jackknife(whole / weight, left_out[np.isfinite(left_out)], ends=(-math.inf, 1.0))
+    if math.isnan(kappa.low):
+        return Estimate.alone(kappa.value, _no_spread(answers, couple, first, second))
+    return kappa
 
 
 def _no_spread(answers: Answers, couple: Integers, first: Integers, second: Integers) -> str:

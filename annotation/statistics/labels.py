@@ -13,22 +13,19 @@ import numpy as np
 import pandas as pd
 
 from annotation.questions import QuestionScale, has_label, labels_of
-from annotation.records import Coefficient, Estimate, Share
+from annotation.records import Coefficient, Share
 from annotation.statistics.agreement import (
     ALIKE,
     Answers,
     all_agree,
-    bootstrapped,
     coincidences,
     corrected,
     kinds,
     nothing_to_tell,
-    undefined,
 )
+from plumbline.statistics.estimates import Estimate, Floats, bca
 from plumbline.statistics.intervals import (
     CHANGED,
-    Floats,
-    bca,
     bounded,
     confidence_sequence,
     effective_raters,
@@ -38,7 +35,7 @@ from plumbline.statistics.intervals import (
     wilson,
 )
 
-LEFT_OUT = undefined("not computed: no decision rests on it")
+LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
 _SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds the other, and of those that only overlap
 
 
@@ -69,7 +66,7 @@ def ac1(answers: Answers) -> Estimate:
     """
     counts = answers.counts()
     if reason := nothing_to_tell(counts):
-        return undefined(reason)
+        return Estimate.undefined(reason)
     shares = counts / counts.sum(axis=1)[:, None]
     chance = shares @ (1 - shares.mean(axis=0)) / (counts.shape[1] - 1)
     return corrected(counts, np.eye(counts.shape[1]), chance)
@@ -83,7 +80,7 @@ def fleiss_kappa(answers: Answers) -> Estimate:
     """
     counts = answers.counts()
     if reason := nothing_to_tell(counts):
-        return undefined(reason)
+        return Estimate.undefined(reason)
     shares = counts / counts.sum(axis=1)[:, None]
     return corrected(counts, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
 
@@ -100,14 +97,14 @@ def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator)
     """Alpha with a distance of every two points of its own; BCa bootstrap interval over pairs."""
     counts = answers.counts()
     if reason := nothing_to_tell(counts):
-        return undefined(reason)
+        return Estimate.undefined(reason)
     counts = counts[counts.sum(axis=1) >= 2]
     rows, times = kinds(counts)
     parts = coincidences(rows)
     value = float(_alpha_by((times @ parts)[None], distance)[0])
     if all_agree(counts):
-        return Estimate(value=value, low=math.nan, high=math.nan, reason=ALIKE)
-    return bootstrapped(value, *bca(lambda sums: _alpha_by(sums, distance), parts, times, generator))
+        return Estimate.alone(value, ALIKE)
+    return bca(lambda sums: _alpha_by(sums, distance), parts, times, generator)
 
 
 def _alpha_by(sums: Floats, distance: Floats) -> Floats:
@@ -181,7 +178,7 @@ def shares(
 def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, bool]) -> Estimate:
     interval, anytime, within_bounds = rule
     if ratings.empty:
-        return undefined("no ratings")
+        return Estimate.undefined("no ratings")
     has = with_label(question, ratings, label)
     value = float(has.point.mean())
     if anytime:
@@ -192,7 +189,7 @@ def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, rule: tup
         )
     pairs = has.totals(has.pair)
     if has.pairs < 2:
-        return Estimate(value=value, low=math.nan, high=math.nan, reason="one pair has no spread")
+        return Estimate.alone(value, "one pair has no spread")
     if interval == "pairs":
         low, high = map(float, wilson(over_pairs(*pairs), has.pairs))
         return Estimate(value=value, low=low, high=high)

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from annotation.questions import QuestionScale, ranks_of
-from annotation.records import Coefficient, Estimate, MeanRank
-from annotation.statistics.agreement import Integers, undefined
+from annotation.records import Coefficient, MeanRank
+from annotation.statistics.agreement import Integers
+from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import (
     CHANGED,
-    Floats,
     Mean,
     confidence_sequence,
     holding,
@@ -82,7 +82,7 @@ def kendall_tau(rankings: Rankings) -> Estimate:
     several = raters >= 2
     if not several.any():
         none = bool((np.bincount(rankings.pair) >= 2).any())
-        return undefined("no pair has two rankings" + (" in which not all are equal" if none else ""))
+        return Estimate.undefined("no pair has two rankings" + (" in which not all are equal" if none else ""))
     # Of n vectors of length 1 the cosines of all twos sum to (|their sum|^2 - n) / 2.
     sums, n = (rankings.by_pair(units) ** 2).sum(axis=1)[several], raters[several]
     return _mean_over_pairs((sums - n) / (n * (n - 1)), -1.0)
@@ -106,10 +106,10 @@ def kendall_w(rankings: Rankings) -> Estimate:
     apart = ((rankings.by_pair(ranks) - m[:, None] * (k + 1) / 2) ** 2).sum(axis=1)
     several = m >= 2
     if not several.any():
-        return undefined("no pair has two rankings")
+        return Estimate.undefined("no pair has two rankings")
     defined = several & (spread > 0)
     if not defined.any():
-        return undefined("no pair has two rankings in which not all are equal")
+        return Estimate.undefined("no pair has two rankings in which not all are equal")
     return _mean_over_pairs((apart / np.where(defined, m * spread, 1))[defined], 0.0)
 
 
@@ -118,7 +118,7 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
     mean = over_pairs(values, np.ones(len(values)))
     if math.isnan(mean.low):
         why = "one pair has no spread" if len(values) < 2 else SAME
-        return Estimate(value=float(mean.value), low=math.nan, high=math.nan, reason=why)
+        return Estimate.alone(float(mean.value), why)
     low, high = max(least, float(mean.low)), min(1.0, float(mean.high))
     return Estimate(value=float(mean.value), low=low, high=high)
 
@@ -126,7 +126,7 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
 def mean_ranks(question: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[MeanRank, ...]:
     """The mean rank of each label (equal ones share the mean of their places), with the interval of the rule."""
     if ratings.empty:
-        return tuple(MeanRank(label=label, rank=undefined("no ratings")) for label in question.labels)
+        return tuple(MeanRank(label=label, rank=Estimate.undefined("no ratings")) for label in question.labels)
     rankings = Rankings.of(question, ratings)
     turns = ratings["turn"].to_numpy() if anytime else None
     return tuple(

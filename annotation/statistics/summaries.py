@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from annotation.questions import QuestionScale
-from annotation.records import Estimate, Group, Summary
+from annotation.records import Group, Summary
 from annotation.rubric import Rubric
 from annotation.statistics import labels, rankings
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, raw_agreement, undefined
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, raw_agreement
 from annotation.statistics.kappas import mean_kappa
+from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.intervals import (
     CHANGED,
     Mean,
@@ -36,7 +37,7 @@ from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
 
 HTEB_SCALE = (1, 2, 3, 4, 5)
-_LEFT_OUT = undefined("not computed: no decision rests on it")
+_LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
     if not any(rule.question == question and rule.statistic == "median" for rule in design.rule.rules):
         return None
     if not answers.pairs:
-        return undefined("no ratings")
+        return Estimate.undefined("no ratings")
     sums, counts = answers.totals(answers.pair)
     value, low, high = of_median(sums / counts)
     few = f"{answers.pairs} pairs are too few for an interval of a median" if math.isnan(low) else ""
@@ -178,7 +179,7 @@ def _of_labels(
 ) -> Summary:
     """The same of answers that are no points of a scale: labels, and where they are ranked; texts are but counted."""
     what = "texts are read, not counted" if question.kind == "text" else f"a {question.kind.replace('_', '-')} has none"
-    none, interval, ranking = undefined(what), design.rule.interval, question.kind == "ranking"
+    none, interval, ranking = Estimate.undefined(what), design.rule.interval, question.kind == "ranking"
     return Summary.model_validate(
         {
             "question": question.name,

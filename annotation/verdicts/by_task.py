@@ -6,13 +6,13 @@ means anything. How far raters agree is told by the evaluation, of whole answers
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from annotation.human.asking import questions_of
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
-from annotation.records import Estimate, Group, Share, Summary, Verdict
+from annotation.records import Group, Share, Summary, Verdict
+from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
 
 
@@ -81,7 +81,7 @@ def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
             continue
         value = sum(n * share.value for n, share in shares if n) / total
         why = f"{'groups' if task.asked == 'cluster' else 'candidates'} are taken together"
-        yield Share(label=name, share=Estimate(value=value, low=math.nan, high=math.nan, reason=why))
+        yield Share(label=name, share=Estimate.alone(value, why))
 
 
 def _name(task: HumanTask, label: str) -> str:

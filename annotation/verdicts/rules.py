@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotation.records import Summary, Verdict
-from plumbline.statistics.intervals import Floats
+from plumbline.statistics.estimates import Floats
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.subject import ItemNames
 

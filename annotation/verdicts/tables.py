@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from annotation.records import P_IS, Chance, Estimate, Group, Summary, Verdict
+from annotation.records import P_IS, Chance, Group, Summary, Verdict
 from annotation.statistics.agreement import at_least
 from annotation.verdicts.marks import late_lines
 from annotation.verdicts.rules import in_own_words, in_words, unchecked
 from plumbline.cli import columns
 from plumbline.languages import language_name
+from plumbline.statistics.estimates import Estimate
 from plumbline.study.subject import PAIRS, ItemNames
 
 AT_LEAST = "AC2 and alpha at least"

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.benchmarks.backward import Bools, Coverage
-from plumbline.statistics.paired import Estimate, Floats, row_correlations, spearman_interval
+from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.paired import row_correlations, spearman_interval
 from plumbline.statistics.rankings import kendall_interval, kendall_rows
 
 _DIGITS = 9  # sums of points that agree so far differ by rounding alone

@@ -15,7 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from plumbline.errors import StudyError
-from plumbline.statistics.paired import Floats, row_correlations
+from plumbline.statistics.estimates import Floats
+from plumbline.statistics.paired import row_correlations
 
 Bools = NDArray[np.bool_]
 COVERS = ("language", "type", "none")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.errors import DataError
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 from plumbline.statistics.seeding import stream
 
 GAPS = ("refuse", "models", "tasks", "fewest")

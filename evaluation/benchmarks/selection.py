@@ -24,7 +24,7 @@ from evaluation.benchmarks.backward import (
 from evaluation.benchmarks.matrix import Scores, array, split
 from evaluation.benchmarks.task_facts import amount, costs
 from plumbline.errors import StudyError
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 from plumbline.statistics.seeding import stream
 
 RANDOM = 1000  # random selections that a selection is held against

@@ -24,7 +24,7 @@ from plumbline.exhibits.folder import write_files
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.identity import identity
-from plumbline.statistics.paired import Estimate
+from plumbline.statistics.estimates import Estimate
 from plumbline.study import load_study
 
 _NAMES = {"agreement": "Chosen for agreement", "backward": "MMTEB's backward", "random": "Random (median)"}

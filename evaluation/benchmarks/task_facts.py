@@ -12,7 +12,7 @@ import pandas as pd
 from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.languages import iso639_3
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 
 UNITS = ("tasks", "texts", "characters", "minutes")
 COLUMNS = ("type", "languages", "texts", "characters", "seconds")

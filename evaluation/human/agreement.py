@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.records import Estimate as OfPairs
 from annotation.statistics.agreement import BANDS, Answers, krippendorff_alpha, raw_agreement
 from annotation.statistics.labels import ac1, fleiss_kappa, masi_alpha, nominal_alpha
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
 from evaluation.human.resampled import ALIKE
-from plumbline.statistics.intervals import jackknife
-from plumbline.statistics.paired import DEFINED_SHARE, Estimate, Floats, average_ranks, row_correlations
+from plumbline.statistics.estimates import Estimate, Floats, bootstrap, jackknife
+from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.rankings import kendall_rows
 from plumbline.statistics.resampled_measures import Counted, Measure, rho
+from plumbline.statistics.seeding import draw_counts, draw_indices
 
 COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
 SHARED = 3  # items that two raters must share, for a measure of theirs
@@ -167,10 +167,10 @@ def _answers(columns: Sequence[Floats], scale: Sequence[int]) -> Answers:
     return Answers(pair.astype(np.int64), rater.astype(np.int64), point.astype(np.int64), tuple(scale))
 
 
-def _estimate(found: OfPairs, answers: Answers) -> Estimate:
+def _estimate(found: Estimate, answers: Answers) -> Estimate:
     """With the number of items that have two answers."""
     counts = answers.counts() if answers.pairs else np.zeros((0, 1))
-    return Estimate(found.value, found.low, found.high, int((counts.sum(axis=1) >= 2).sum()), found.reason)
+    return found.model_copy(update={"n": int((counts.sum(axis=1) >= 2).sum())})
 
 
 def _of_candidates(
@@ -215,7 +215,7 @@ def _alpha_of_candidates(
     points, item = _answers(columns, scale or given), np.repeat(np.arange(len(sizes)), sizes)
     found = krippendorff_alpha(points, rng, item[there.any(axis=0)])
     n = len(np.unique(item[there.sum(axis=0) >= 2]))
-    return Estimate(found.value, found.low, found.high, n, found.reason)
+    return found.model_copy(update={"n": n})
 
 
 def _rho_of_rows(x: Floats, y: Floats) -> Floats:
@@ -238,13 +238,12 @@ def _mean_over_items(values: Floats, shared: int, number: int, rng: np.random.Ge
     n = len(values)
     if not n:
         why = "on no item do two raters both vary" if shared else "no item has two raters"
-        return Estimate(math.nan, math.nan, math.nan, 0, why)
+        return Estimate.undefined(why)
     if n == 1 or np.ptp(values) < 1e-12:
         why = "one item has no spread" if n == 1 else ALIKE
-        return Estimate(float(values.mean()), math.nan, math.nan, n, why)
-    drawn = values[rng.integers(0, n, (number, n))].mean(axis=1)
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    return Estimate(float(values.mean()), float(low), float(high), n, "")
+        return Estimate.alone(float(values.mean()), why, n)
+    draws = draw_indices(rng, n, number)
+    return bootstrap(lambda rows: values[rows].mean(axis=1), draws, value=float(values.mean()), n=n).percentile()
 
 
 def _pairwise(
@@ -265,7 +264,7 @@ def _pairwise(
     if not twos:
         alone = beside is None and len(columns) < 2
         why = "one rater agrees with nobody" if alone else f"no two raters share {SHARED} items"
-        return Estimate(math.nan, math.nan, math.nan, n, why)
+        return Estimate.undefined(why, n)
 
     def mean_of(counts: Floats) -> Floats:
         each = np.stack([of(counts[:, both]) for both, of in twos])
@@ -275,21 +274,19 @@ def _pairwise(
 
     value = float(mean_of(np.ones((1, len(shared))))[0])
     if math.isnan(value):
-        return Estimate(value, value, value, n, "no two raters both vary")
+        return Estimate.undefined("no two raters both vary", n)
     if not smooth:
-        low, high = jackknife(value, mean_of((1 - np.eye(len(shared)))[shared]))
-        low, high = np.clip([low, high], -1, 1).tolist()  # a t interval knows no ends
-        return Estimate(value, low, high, n, ALIKE if math.isnan(low) else "")
-    counts = np.zeros((number, len(shared)))
-    counts[:, shared] = rng.multinomial(n, np.full(n, 1 / n), number)
-    with np.errstate(invalid="ignore", divide="ignore"):  # where none of what two raters share is drawn
-        drawn = mean_of(counts)
-    defined = drawn[np.isfinite(drawn)]
-    if len(defined) < DEFINED_SHARE * number or np.ptp(defined) < 1e-12:
-        why = ALIKE if len(defined) and np.ptp(defined) < 1e-12 else "undefined in too many resamples"
-        return Estimate(value, math.nan, math.nan, n, why)
-    low, high = np.percentile(defined, [2.5, 97.5])
-    return Estimate(value, float(low), float(high), n, "")
+        left_out = mean_of((1 - np.eye(len(shared)))[shared])
+        return jackknife(value, left_out, alike=ALIKE, ends=(-1, 1), n=n)
+
+    def resampled(drawn: Floats) -> Floats:
+        counts = np.zeros((len(drawn), len(shared)))
+        counts[:, shared] = drawn
+        with np.errstate(invalid="ignore", divide="ignore"):  # where none of what two raters share is drawn
+            return mean_of(counts)
+
+    draws = draw_counts(rng, n, number, at_once=number * n)
+    return bootstrap(resampled, draws, value=value, n=n).percentile("undefined", ALIKE)
 
 
 def _clusters(raters: Sequence[ScorerAnswers]) -> list[Floats]:

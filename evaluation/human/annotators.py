@@ -14,7 +14,7 @@ from evaluation.human.agreement import with_people
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS
 from evaluation.human.standing import pairs_by_scorer, shared_difficulty
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 
 COLUMNS = ("task", "language", "model", "measure", "value", "low", "high", "interval", "n", "epsilon",
            "winning_rate", "advantage", "passes", "raters", "reason")  # fmt: skip

@@ -18,7 +18,7 @@ import pandas as pd
 
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Asked, Metric, metrics_of
 from plumbline.frames import need, once
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 
 Kind = Literal["rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"]
 Ties = Literal["expected", "first"]

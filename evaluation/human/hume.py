@@ -11,7 +11,7 @@ from evaluation.human.cells import NONE, estimate, table
 from evaluation.human.material import ANSWERS_TOO, EMBEDS, PEOPLE, HumanMaterial
 from evaluation.human.standing import by_group, by_type, pairs_by_scorer
 from plumbline.exhibits.table import Exhibit, reasons
-from plumbline.statistics.paired import Estimate
+from plumbline.statistics.estimates import Estimate
 
 Z = 1.96
 TABLE_8 = ("task", "subset", "language", "task_type", "n", "raters", "answers", "people", "low", "high", "interval",
@@ -47,15 +47,15 @@ def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]
     """
     kind = "Fisher z" if task_type in _CORRELATED else "Wilson"
     if task_type not in AGGREGATED and len(raters) > 1:
-        return Estimate(value, min(raters), max(raters), n, ""), "range of raters"
+        return Estimate(value=value, low=min(raters), high=max(raters), n=n), "range of raters"
     if kind == "Fisher z":
         reason = "" if n > 3 and abs(value) < 1 else "Fisher's z needs more than 3 items, and a rho within -1 and 1"
     else:
         reason = "" if n > 0 and 0 <= value <= 1 else "Wilson's interval needs items, and a score from 0 to 1"
     if reason:
-        return Estimate(value, math.nan, math.nan, n, reason), kind
+        return Estimate.alone(value, reason, n), kind
     low, high = (fisher_interval if kind == "Fisher z" else wilson_interval)(value, n)
-    return Estimate(value, low, high, n, ""), kind
+    return Estimate(value=value, low=low, high=high, n=n), kind
 
 
 def paper_score(task_type: str, raters: Sequence[float], together: float) -> float:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.human.ties import ap_of_rows, counted_ap, ndcg_of_rows, rr_of_rows, sklearn_of_rows
-from plumbline.statistics.paired import Floats, average_ranks, row_correlations
+from plumbline.statistics.estimates import Floats
+from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.resampled_measures import (
     Counted,
     Measure,

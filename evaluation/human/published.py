@@ -21,7 +21,7 @@ from evaluation.display import short_names
 from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.reading import read_json
-from plumbline.statistics.intervals import Floats
+from plumbline.statistics.estimates import Floats
 
 HUMAN, RATERS_MEAN = "Human", "raters' mean"  # people as HUME scores them; the mean of the raters alone
 MAIN = "main_score"

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation.human.metrics import Metric
-from plumbline.statistics.intervals import adding_raters, jackknife, known
-from plumbline.statistics.paired import DEFINED_SHARE, Estimate, Floats
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, jackknife
+from plumbline.statistics.intervals import adding_raters, known
 from plumbline.statistics.resampled_measures import Counted
+from plumbline.statistics.seeding import draw_counts
 
 OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
 WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
 ALIKE = "it is the same in all resamples, so its spread is unknown"
 FEWEST = 3  # raters, from which on they are a sample of people too
-_AT_ONCE = 2**22  # numbers drawn at a time
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,19 @@ class ScoreResamples:
     def interval(self) -> Estimate:
         """The score with its 95% interval over items: percentiles of resamples, or the jackknife's t interval."""
         if math.isnan(self.value):
-            return Estimate(math.nan, math.nan, math.nan, self.n, "the metric is undefined: one side does not vary")
+            return Estimate.undefined("the metric is undefined: one side does not vary", self.n)
         if self.n < 2:
-            return Estimate(self.value, math.nan, math.nan, self.n, "one item has no spread")
-        defined = self.draws[np.isfinite(self.draws)]
-        if len(defined) < (DEFINED_SHARE if self.smooth else 1) * len(self.draws):
-            why = f"no interval: undefined in {len(self.draws) - len(defined)} of {len(self.draws)} resamples"
-            return Estimate(self.value, math.nan, math.nan, self.n, why)
-        if np.ptp(defined) < 1e-12:
-            return Estimate(self.value, math.nan, math.nan, self.n, ALIKE)
-        low, high = np.percentile(defined, [2.5, 97.5]) if self.smooth else jackknife(self.value, defined)
-        return Estimate(self.value, max(self.ends[0], float(low)), min(self.ends[1], float(high)), self.n, "")
+            return Estimate.alone(self.value, "one item has no spread", self.n)
+        if self.smooth:
+            return self._bootstrap.percentile(alike=ALIKE, ends=self.ends)
+        if not np.isfinite(self.draws).all():
+            undefined = f"{np.isnan(self.draws).sum()} of {len(self.draws)} resamples"
+            return Estimate.alone(self.value, f"no interval: undefined in {undefined}", self.n)
+        return jackknife(self.value, self.draws, alike=ALIKE, ends=self.ends, n=self.n)
+
+    @property
+    def _bootstrap(self) -> Bootstrap:
+        return Bootstrap(self.value, self.n, self.draws)
 
     @property
     def p(self) -> float:
@@ -67,9 +69,7 @@ class ScoreResamples:
         if math.isnan(self.interval.low):
             return math.nan
         if self.smooth:
-            defined = self.draws[np.isfinite(self.draws)]
-            as_far = np.abs(defined - self.value) >= abs(self.value) - 1e-12
-            return float((1 + as_far.sum()) / (1 + len(defined)))
+            return self._bootstrap.p
         from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
 
         return float(2 * special.stdtr(self.n - 1, -abs(self.value) / math.sqrt(self.spread)))
@@ -96,12 +96,10 @@ def resampled(
         without = 1 - np.eye(n)
         draws = [[measure(without) for measure in measures]] if n > 1 else []
     else:
-        rows = max(1, _AT_ONCE // n)
-        sizes = [min(rows, number - start) for start in range(0, number, rows)]
         draws = []
-        for size in sizes:
-            counts = rng.multinomial(n, np.full(n, 1 / n), size).astype(np.float64)
-            draws.append([measure(counts) for measure in measures])
+        for counts in draw_counts(rng, n, number):
+            drawn = counts.astype(np.float64)
+            draws.append([measure(drawn) for measure in measures])
     empty = [np.empty(0)]
     joined = [np.concatenate(empty + [part[k] for part in draws]) for k in range(len(made))]
     ends = metric.least, 1.0
@@ -146,4 +144,4 @@ def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Flo
     if math.isnan(float(found.low)):
         return over_items
     least, most = score.ends
-    return Estimate(score.value, max(least, float(found.low)), min(most, float(found.high)), score.n, "")
+    return Estimate(value=score.value, low=max(least, float(found.low)), high=min(most, float(found.high)), n=score.n)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, leaving_one_out, read, right_numbers
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Metric
 from evaluation.human.resampled import OVER_ITEMS, WITH_RATERS, ScoreResamples, mean_of, over_raters_too, resampled
-from plumbline.statistics.paired import Estimate, Floats, holm
+from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.paired import holm
 from plumbline.statistics.resampled_measures import mean
 
 
@@ -182,10 +183,10 @@ def _rows(metered: _MetricReading, found: dict[_Key, ScoreResamples]) -> list[di
         rows.append(_mean_row(metered, found, raters))
     elif raters:
         why = f"no rater has all of the {n} items that are compared" if n else "no item is everybody's"
-        undefined = Estimate(math.nan, math.nan, math.nan, n, why)
+        undefined = Estimate.undefined(why, n)
         rows.append(metered.row(ScorerAnswers("raters_mean", "raters_mean"), undefined, ""))
     if raters and metered.task.asked == "cluster":
-        undefined = Estimate(math.nan, math.nan, math.nan, n, _NO_AGGREGATE)
+        undefined = Estimate.undefined(_NO_AGGREGATE, n)
         rows.append(metered.row(ScorerAnswers("aggregate", "aggregate"), undefined, ""))
     return rows
 
@@ -227,7 +228,7 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
         if one.kind == "rater" and metered.metric.measure is mean:
             why += "; the answers count in the mean of raters"
         if not own.any():
-            undefined = Estimate(math.nan, math.nan, math.nan, 0, f"has none of {items} items")
+            undefined = Estimate.undefined(f"has none of {items} items")
             rows.append(metered.row(one, undefined, "", compared=False))
             continue
         (found,) = resampled(metered.metric, metered.gold[own], [values[..., own]], number, rng)
@@ -244,7 +245,7 @@ def _differences(metered: _MetricReading, found: dict[_Key, ScoreResamples]) -> 
             if sides[0] is None or sides[1] is None:
                 lacking = people if sides[0] is None else model.scorer
                 n, p = int(metered.common.sum()), math.nan
-                one = Estimate(math.nan, math.nan, math.nan, n, f"{lacking} has no score on the common items")
+                one = Estimate.undefined(f"{lacking} has no score on the common items", n)
             else:
                 apart = sides[0] - sides[1]
                 one, p = apart.interval, apart.p

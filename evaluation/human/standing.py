@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from plumbline.frames import filled, numbers, once
-from plumbline.statistics.paired import Estimate, spearman_interval
+from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.paired import spearman_interval
 
 PAIR = ["task_type", "task", "language"]
 EASY, HARD = 0.7, 0.5  # people's scores from which on a pair is easy, and below which it is hard (HUME, Figure 15)

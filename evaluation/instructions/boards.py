@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.spread import moments
 from evaluation.tables.ranks import board
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats, percentiles
 from plumbline.statistics.rankings import kendall, kendall_rows, points_of, ranks_of
 
 #: What is ranking of a model's missing score on a task, by the name that the command line takes.
@@ -122,10 +122,8 @@ def _known(grid: Grid, ranks: NDArray[np.int64]) -> Floats:
 
 def _taus(points: Floats, at_default: Floats) -> tuple[float, float, float]:
     taus = kendall_rows(points, np.broadcast_to(at_default, points.shape))
-    if not np.isfinite(taus).any():
-        return float("nan"), float("nan"), float("nan")
-    low, high = np.nanpercentile(taus, [2.5, 97.5])
-    return float(np.nanmean(taus)), float(low), float(high)
+    defined = taus[np.isfinite(taus)]
+    return (float(np.nanmean(taus)), *percentiles(defined)) if len(defined) else (float("nan"),) * 3
 
 
 def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataFrame:

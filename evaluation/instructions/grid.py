@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evaluation.instructions.comparable import WHY
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, is_wording
 from plumbline.errors import DataError
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 
 Words = NDArray[Any]
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.scores import DEFAULT
-from plumbline.statistics.paired import Floats, holm
+from plumbline.statistics.estimates import Floats, percentiles
+from plumbline.statistics.paired import holm
 from plumbline.statistics.seeding import stream
 
 N_RESAMPLES = 100_000
@@ -194,9 +195,9 @@ def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random
     first_mean, second_mean = sums / sizes[:, None], (total - sums) / (n_items - sizes)[:, None]
     rows = np.arange(n_splits)
     scored = (second_mean[rows, first_mean.argmax(axis=1)] + first_mean[rows, second_mean.argmax(axis=1)]) / 2
-    low, high = np.percentile(scored, [2.5, 97.5])
+    low, high = percentiles(scored)
     naive = float(scores.mean(axis=1).max())
-    return HalfSplitScore(naive, float(scored.mean()), float(low), float(high), n_items, n_wordings, "")
+    return HalfSplitScore(naive, float(scored.mean()), low, high, n_items, n_wordings, "")
 
 
 def choice_table(grid: Grid, items: pd.DataFrame, *, seed: int, named: dict[str, str]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.frames import same_index
-from plumbline.statistics.paired import Estimate, Floats, Value
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value
 
 LEAST = 2  # distinct wordings, below which nothing varies
 _DIGITS = 12  # scores that agree so far are equal
@@ -169,13 +169,12 @@ def _over_tasks(
     """A mean or median over tasks with the percentile bootstrap's interval."""
     n = len(values)
     if not n:
-        return Estimate(math.nan, math.nan, math.nan, 0, "no task has both wordings and a default")
+        return Estimate.undefined("no task has both wordings and a default")
     value = float(reduce(values))
     if n < LEAST or np.ptp(values) == 0:
         why = "one task has no interval over tasks" if n < LEAST else "the same on every task: resamples are all alike"
-        return Estimate(value, math.nan, math.nan, n, why)
-    low, high = np.percentile(resampled(values, n_resamples, rng), [2.5, 97.5])
-    return Estimate(value, float(low), float(high), n, "")
+        return Estimate.alone(value, why, n)
+    return Bootstrap(value, n, resampled(values, n_resamples, rng)).percentile()
 
 
 def _means(values: Floats, number: int, rng: np.random.Generator) -> Floats:

@@ -10,7 +10,7 @@ import pandas as pd
 from evaluation.instructions import boards, spread
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.scores import DEFAULT
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats, percentiles
 from plumbline.statistics.seeding import stream
 
 #: The verdicts of `distribution_table`, and the rule that gives them (no threshold is in the paper).
@@ -184,14 +184,14 @@ def context_table(grid: Grid) -> pd.DataFrame:
         values = sorted({str(value) for value in grid.facts[kind][defined]})
         for value in values if len(values) > 1 else []:
             of_value = by_wording[defined & (grid.facts[kind] == value)]
-            low, high = np.percentile(of_value, [2.5, 97.5])
+            low, high = percentiles(of_value)
             row = {
                 "kind": kind,
                 "value": value or "not said",
                 "wordings": len(of_value),
                 "mean": float(of_value.mean()),
             }
-            rows.append(row | {"low": float(low), "high": float(high)})
+            rows.append(row | {"low": low, "high": high})
     return pd.DataFrame(rows, columns=["kind", "value", "wordings", "mean", "low", "high"])
 
 

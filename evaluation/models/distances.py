@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plumbline.frames import same_index
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 
 
 def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:

@@ -10,8 +10,8 @@ import pandas as pd
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, of_total, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, transformations_of
+from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.paired import (
-    Estimate,
     hodges_lehmann,
     hodges_lehmann_bootstrap,
     holm,

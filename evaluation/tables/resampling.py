@@ -19,8 +19,8 @@ from annotation.records import Summary, Verdict
 from annotation.statistics.summaries import Design
 from annotation.verdicts.judged import together
 from annotation.verdicts.rules import decide, outcomes, short
+from plumbline.statistics.estimates import Floats
 from plumbline.statistics.intervals import (
-    Floats,
     bounded,
     confidence_sequence,
     effective_raters,

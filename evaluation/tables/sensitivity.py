@@ -18,6 +18,7 @@ from annotation.verdicts.marks import marks_of
 from evaluation.tables.pairs import counting_scores, paired_scores
 from evaluation.tables.resampling import Scope, accepted_scopes, decision_at, needs, scope_of
 from evaluation.tables.scores import axis_means, failures
+from plumbline.statistics.estimates import percentiles
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import Axes, in_order
 
@@ -190,8 +191,8 @@ def _interval(values: np.ndarray, undefined: str) -> dict[str, object]:
     row: dict[str, object] = {"n_defined": len(defined), "reason": undefined}
     if len(values) - len(defined) > _UNDEFINED * len(values):
         return row | {"low": np.nan, "high": np.nan, "reason": f"no interval: {undefined}"}
-    low, high = np.percentile(defined, [2.5, 97.5])
-    return row | {"low": float(low), "high": float(high)}
+    low, high = percentiles(defined)
+    return row | {"low": low, "high": high}
 
 
 def _undefined(why: Sequence[str], times: np.ndarray, n_resamples: int) -> str:

@@ -23,8 +23,9 @@ from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.scoring import evaluate_task, main_score
 from generation.datasets.dataset import Dataset
 from generation.datasets.mteb_registry import gold_column
-from plumbline.statistics.paired import DEFINED_SHARE, Estimate, Floats
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats
 from plumbline.statistics.resampled_measures import Measure, mean, precision, rho, v_measure, weighted_f1
+from plumbline.statistics.seeding import counts_of, draw_indices
 from plumbline.study.datasets import SEARCHES, TaskType
 
 if TYPE_CHECKING:
@@ -126,30 +127,19 @@ def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.
     if not reason and any(not np.array_equal(one.gold, other.gold) for one, other in pairs):
         reason = "the score of one of the models leaves out items, whose similarities are all equal"
     if reason or first.measure is None:
-        return Estimate(math.nan, math.nan, math.nan, n, reason)
+        return Estimate.undefined(reason, n)
     value = float(np.mean([a.score(first.measure) - b.score(first.measure) for a, b in pairs]))
     drawn = np.mean([_resampled(first.measure, a, b, n_resamples, rng) for a, b in pairs], axis=0)
-    defined = drawn[np.isfinite(drawn)]
-    if math.isnan(value) or len(defined) < DEFINED_SHARE * n_resamples:
-        why = f"the measure is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
-        return Estimate(value, math.nan, math.nan, n, why)
-    low, high = np.percentile(defined, [2.5, 97.5])
-    return Estimate(value, float(low), float(high), n, "")
+    return Bootstrap(value, n, drawn).percentile("the measure is undefined")
 
 
 def _resampled(
     measure: Measure, first: SubsetScores, second: SubsetScores, number: int, rng: np.random.Generator
 ) -> Floats:
     n = len(first.gold)
-    rows = max(1, _AT_ONCE // n)
     one, other = measure(first.gold, first.made), measure(second.gold, second.made)
-    made = []
-    for start in range(0, number, rows):
-        size = min(rows, number - start)
-        drawn = rng.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-        made.append(one(counts) - other(counts))
-    return np.concatenate(made)
+    counts = (counts_of(rows, n) for rows in draw_indices(rng, n, number, _AT_ONCE))
+    return np.concatenate([one(drawn) - other(drawn) for drawn in counts])
 
 
 def _watch(kept: dict[str, Any], kind: TaskType, task: Any) -> None:

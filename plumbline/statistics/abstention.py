@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.statistics.paired import DEFINED_SHARE, Floats
+from plumbline.statistics.estimates import Floats, bootstrap
+from plumbline.statistics.seeding import draw_counts
 
 CONFIDENCES = ("max", "std", "diff1")
 RATES: Floats = np.linspace(0, 1, 11)[:-1]  # shares of queries without an answer, as mteb has them: 0 to 0.9
@@ -103,20 +104,21 @@ def nauc_error(
     0.0
     """
     sure, scored = np.asarray(confidence, dtype=np.float64), np.asarray(metric, dtype=np.float64)
-    if math.isnan(abstention(sure, scored).nauc):
+    value = abstention(sure, scored).nauc
+    if math.isnan(value):
         return math.nan
-    n, rows, parts = len(sure), max(1, _AT_ONCE // len(sure)), []
-    for start in range(0, n_resamples, rows):
-        size = min(rows, n_resamples - start)
-        drawn = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)
+    n = len(sure)
+
+    def naucs(drawn: Floats) -> Floats:
         curve, oracle = _curves(sure, scored, drawn), _curves(scored, scored, drawn)
         flat = oracle[:, 0] * (RATES[-1] - RATES[0])
         area, best = (np.trapezoid(scores, RATES, axis=1) - flat for scores in (curve, oracle))
         varied = np.ptp(oracle, axis=1) > 0
-        parts.append(np.divide(area, best, out=np.full(size, np.nan), where=varied & (best != 0)))
-    naucs = np.concatenate(parts)
-    naucs = naucs[np.isfinite(naucs)]
-    return float(naucs.std(ddof=1)) if len(naucs) >= max(2, DEFINED_SHARE * n_resamples) else math.nan
+        ratio: Floats = np.divide(area, best, out=np.full(len(drawn), np.nan), where=varied & (best != 0))
+        return ratio
+
+    draws = (counts.astype(np.float64) for counts in draw_counts(rng, n, n_resamples, at_once=_AT_ONCE))
+    return bootstrap(naucs, draws, value=value, n=n).standard_error
 
 
 def _curves(confidence: Floats, metric: Floats, drawn: Floats) -> Floats:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.frames import same_index
-from plumbline.statistics.seeding import resamples
+from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats, Value, bootstrap
+from plumbline.statistics.seeding import draw_indices
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 
@@ -56,35 +56,9 @@ def ranks_of_drawn(values: Floats) -> Callable[[Places], Floats]:
 
 Values = Sequence[float] | Floats
 
-CONFIDENCE = 0.95
-# Fewer defined resamples than this share would make the interval one of a selected few.
-DEFINED_SHARE = 0.9
 _EXACT = 50  # differences, up to which scipy knows the signed-rank distribution; the paper's program has it so too
 _ENUMERATED = 13  # differences with ties, whose signs are all tried (2**13 ways)
 _DIGITS = 12  # differences of scores that agree so far differ by rounding alone
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its 95% interval.
-
-    `n` is the number of units behind it. What is undefined is NaN, and `reason` says why (empty otherwise).
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class Value:
-    """A number without an interval, from `n` units; NaN where `reason` says why."""
-
-    value: float
-    n: int
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -124,17 +98,12 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
     n = len(first)
     reason = _undefined(first, second)
     if reason:
-        return Estimate(math.nan, math.nan, math.nan, n, reason)
+        return Estimate.undefined(reason, n)
     rho = float(row_correlations(average_ranks(first[None]), average_ranks(second[None]))[0])
     first_ranks, second_ranks = ranks_of_drawn(first), ranks_of_drawn(second)
-    drawn = resamples(rng, n, n_resamples)
-    resampled = np.concatenate([row_correlations(first_ranks(rows), second_ranks(rows)) for rows in drawn])
-    defined = resampled[np.isfinite(resampled)]
-    if len(defined) < DEFINED_SHARE * n_resamples:
-        why = f"no interval: rho is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
-        return Estimate(rho, math.nan, math.nan, n, why)
-    low, high = np.percentile(defined, [2.5, 97.5])
-    return Estimate(rho, float(low), float(high), n, "")
+    draws = draw_indices(rng, n, n_resamples)
+    resampled = bootstrap(lambda rows: row_correlations(first_ranks(rows), second_ranks(rows)), draws, value=rho, n=n)
+    return resampled.percentile("no interval: rho is undefined")
 
 
 def wilcoxon(first: Values, second: Values) -> SignedRank:
@@ -211,14 +180,14 @@ def hodges_lehmann(first: Values, second: Values) -> Estimate:
     n = len(differences)
     reason = _not_a_sample(differences, "the shift")
     if reason:
-        return Estimate(math.nan, math.nan, math.nan, n, reason)
+        return Estimate.undefined(reason, n)
     walsh = np.sort(_walsh(differences))
     # So many averages from either end lie outside: sums of ranks below that number have a chance of 2.5% at most.
     outside = int(np.searchsorted(_signed_rank_cdf(n), (1 - CONFIDENCE) / 2, side="right"))
     value = float(np.median(walsh))
     if not outside:
-        return Estimate(value, math.nan, math.nan, n, f"no 95% interval from {n} differences: it takes 6")
-    return Estimate(value, float(walsh[outside - 1]), float(walsh[-outside]), n, "")
+        return Estimate.alone(value, f"no 95% interval from {n} differences: it takes 6", n)
+    return Estimate(value=value, low=float(walsh[outside - 1]), high=float(walsh[-outside]), n=n)
 
 
 def hodges_lehmann_bootstrap(
@@ -232,10 +201,13 @@ def hodges_lehmann_bootstrap(
     n = len(differences)
     reason = _not_a_sample(differences, "the shift")
     if reason:
-        return Estimate(math.nan, math.nan, math.nan, n, reason)
-    shifts = [float(np.median(_walsh(differences[rng.integers(0, n, size=n)]))) for _ in range(n_resamples)]
-    low, high = np.percentile(shifts, [2.5, 97.5])
-    return Estimate(float(np.median(_walsh(differences))), float(low), float(high), n, "")
+        return Estimate.undefined(reason, n)
+    return bootstrap(
+        lambda rows: np.array([np.median(_walsh(differences[row])) for row in rows]),
+        draw_indices(rng, n, n_resamples),
+        value=float(np.median(_walsh(differences))),
+        n=n,
+    ).percentile()
 
 
 def paired_bootstrap(
@@ -252,12 +224,10 @@ def paired_bootstrap(
     n = len(differences)
     reason = _not_a_sample(differences, "the difference")
     if reason:
-        return BootstrapTest(Estimate(math.nan, math.nan, math.nan, n, reason), math.nan)
-    mean = float(differences.mean())
-    means = np.concatenate([differences[drawn].mean(axis=1) for drawn in resamples(rng, n, n_resamples)])
-    low, high = np.percentile(means, [2.5, 97.5])
-    as_far = np.round(np.abs(means - mean), _DIGITS) >= round(abs(mean), _DIGITS)
-    return BootstrapTest(Estimate(mean, float(low), float(high), n, ""), float((1 + as_far.sum()) / (1 + n_resamples)))
+        return BootstrapTest(Estimate.undefined(reason, n), math.nan)
+    draws = draw_indices(rng, n, n_resamples)
+    means = bootstrap(lambda rows: differences[rows].mean(axis=1), draws, value=float(differences.mean()), n=n)
+    return BootstrapTest(means.percentile(), means.p)
 
 
 def median_absolute_difference(first: Values, second: Values) -> Value:

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbline.statistics.estimates import Floats
 from plumbline.statistics.intervals import (
-    Floats,
     Mean,
     adding_raters,
     known,

@@ -14,18 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from plumbline.frames import need, numbers
-from plumbline.statistics.paired import (
-    CONFIDENCE,
-    DEFINED_SHARE,
-    Estimate,
-    Floats,
-    Value,
-    Values,
-    holm,
-    letter_display,
-    paired,
-    row_correlations,
-)
+from plumbline.statistics.estimates import CONFIDENCE, DEFINED_SHARE, Estimate, Floats, Value, bootstrap
+from plumbline.statistics.paired import Values, holm, letter_display, paired, row_correlations
+from plumbline.statistics.seeding import draw_counts, draw_indices
 
 _DIGITS = 9  # scores that agree so far differ by rounding alone
 _FEW = 100  # models up to which looking at each two of them takes less time than sorting them by scipy
@@ -59,15 +50,10 @@ def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, 
     x, y = paired(first, second)
     tau = kendall(x, y)
     if tau.reason:
-        return Estimate(math.nan, math.nan, math.nan, tau.n, tau.reason)
-    drawn = rng.integers(0, len(x), size=(n_resamples, len(x)))
-    resampled = kendall_rows(x[drawn], y[drawn])
-    defined = resampled[np.isfinite(resampled)]
-    if len(defined) < DEFINED_SHARE * n_resamples:
-        why = f"no interval: tau is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
-        return Estimate(tau.value, math.nan, math.nan, tau.n, why)
-    low, high = np.percentile(defined, [2.5, 97.5])
-    return Estimate(tau.value, float(low), float(high), tau.n, "")
+        return Estimate.undefined(tau.reason, tau.n)
+    draws = draw_indices(rng, len(x), n_resamples)
+    resampled = bootstrap(lambda rows: kendall_rows(x[rows], y[rows]), draws, value=tau.value, n=tau.n)
+    return resampled.percentile("no interval: tau is undefined")
 
 
 def kendall_rows(first: Floats, second: Floats) -> Floats:
@@ -241,7 +227,9 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
     whole = np.isfinite(grid).all(axis=1) & (n_tasks > 0)
     ranked = whole & (n_tasks >= LEAST_TASKS)
     mean = np.where(whole, grid.sum(axis=1) / max(n_tasks, 1), np.nan)
-    resamples = _times_drawn(n_tasks, n_resamples, rng) if ranked.any() else np.zeros((0, n_tasks))
+    every = n_resamples * n_tasks
+    draws = draw_counts(rng, n_tasks, n_resamples, at_once=every) if ranked.any() else iter(())
+    resamples = next(draws, np.zeros((0, n_tasks))).astype(np.float64)
     low, high = _ends(points, ranked, resamples)
     mean_low, mean_high = (end / max(n_tasks, 1) for end in _ends(grid, ranked, resamples))
     apart = told_apart(np.where(ranked[:, None], points, np.nan))
@@ -288,11 +276,6 @@ def told_apart(points: Floats) -> Bools:
     winner, loser = np.where(better, first, second)[surely], np.where(better, second, first)[surely]
     apart[some[winner], some[loser]] = True
     return apart
-
-
-def _times_drawn(n_tasks: int, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """Resamples by tasks: how often each task was drawn."""
-    return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=n_resamples).astype(np.float64)
 
 
 def _ends(values: Floats, defined: Bools, resamples: Floats) -> tuple[Floats, Floats]:

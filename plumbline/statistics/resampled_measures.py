@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 
 Counted = Callable[[Floats], Floats]
 Measure = Callable[[NDArray[Any], NDArray[Any]], Counted]

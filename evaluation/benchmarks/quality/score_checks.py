@@ -17,7 +17,7 @@ from evaluation.tasks import scoring
 from evaluation.tasks.item_scores import Items, difference, items_of
 from evaluation.units import Model, ScoreUnit, label
 from plumbline.errors import PlumblineError
-from plumbline.statistics.paired import Estimate
+from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec

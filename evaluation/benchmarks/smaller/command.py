@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evaluation.benchmarks.smaller.draw import Smaller
     from evaluation.benchmarks.smaller.rankings import Holding
     from generation.datasets.dataset import Dataset
-    from plumbline.statistics.paired import Estimate
+    from plumbline.statistics.estimates import Estimate
 
 _EXAMPLE = """example: python -m evaluation.benchmarks shrink --study studies/demo.yaml --task sample_retrieval
 """
@@ -90,8 +90,8 @@ def _shrink(options: argparse.Namespace) -> int:
         "smaller": smaller.left,
         "how": [*smaller.how],
         "pooled_by": pooled,
-        "rho": vars(holds.rho),
-        "tau": vars(holds.tau),
+        "rho": dict(holds.rho),
+        "tau": dict(holds.tau),
         "rests_on": {"data set": smaller.dataset.revision},
         "seed": options.seed,
         "versions": versions(),

@@ -18,7 +18,8 @@ from evaluation.tasks.scoring import evaluate_task, main_score
 from evaluation.units import Model, label
 from generation.datasets.dataset import Dataset
 from plumbline.errors import StudyError
-from plumbline.statistics.paired import Estimate, spearman_interval
+from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.paired import spearman_interval
 from plumbline.statistics.rankings import kendall_interval
 from plumbline.statistics.seeding import stream
 from plumbline.study import Study

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from plumbline.statistics.intervals import Floats
+from plumbline.statistics.estimates import Floats
 from plumbline.statistics.prediction_powered import Pool, PoweredMean, RatedPairs, filled, powered, powered_sequence
 from tests.annotation.verdicts.anytime import SCALE, SPREAD, Queue, Work, counting, judged, rated
 

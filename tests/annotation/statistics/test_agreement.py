@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from irrCAC.raw import CAC
 from sklearn.metrics import cohen_kappa_score
 
-from annotation.records import Estimate
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, raw_agreement
 from annotation.statistics.kappas import mean_kappa
+from plumbline.statistics.estimates import Estimate
 
 SCALE = (1, 2, 3, 4, 5)
 NA = None

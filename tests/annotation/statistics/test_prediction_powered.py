@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from annotation.judges.powered import LEAN
-from plumbline.statistics.intervals import Floats, confidence_sequence, over_pairs, over_pairs_and_raters
+from plumbline.statistics.estimates import Floats
+from plumbline.statistics.intervals import confidence_sequence, over_pairs, over_pairs_and_raters
 from plumbline.statistics.prediction_powered import (
     Pool,
     PoweredMean,

@@ -17,7 +17,8 @@ from annotation.planning import rated_mean
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import in_order, sequence
 from annotation.verdicts.rules import outcomes, short
-from plumbline.statistics.intervals import Floats, confidence_sequence, holding
+from plumbline.statistics.estimates import Floats
+from plumbline.statistics.intervals import confidence_sequence, holding
 from plumbline.study.campaign import AcceptanceSpec
 
 SCALE = (1, 2, 3, 4, 5)

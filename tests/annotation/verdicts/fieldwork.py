@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from annotation.judges.powered import _UNLIKE, LEAN
 from annotation.planning import rated_mean
-from plumbline.statistics.intervals import Floats, Mean, bounded, effective_raters, over_pairs, over_pairs_and_raters
+from plumbline.statistics.estimates import Floats
+from plumbline.statistics.intervals import Mean, bounded, effective_raters, over_pairs, over_pairs_and_raters
 from plumbline.statistics.prediction_powered import Pool, PoweredMean, RatedPairs, powered, unlike
 
 Integers = NDArray[np.int64]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from annotation.ratings.exclusions import decide
-from annotation.records import Chance, Estimate, Verdict
+from annotation.records import Chance, Verdict
 from annotation.report.material import read_material
 from annotation.report.methods import methods
 from annotation.report.page import write_report
@@ -27,6 +27,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import verdict_text
 from generation.run import generate
 from plumbline.records import Rating
+from plumbline.statistics.estimates import Estimate
 from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate

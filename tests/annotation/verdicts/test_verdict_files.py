@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.records import Decision, Estimate
+from annotation.records import Decision
 from annotation.sampling.sample import draw_sample, read_supply
 from annotation.statistics import summaries
 from annotation.statistics.agreement import Answers, krippendorff_alpha
@@ -21,6 +21,7 @@ from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_v
 from generation.run import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair, Rating
+from plumbline.statistics.estimates import Estimate
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
 from tests.annotation.judgements import pair, ratings

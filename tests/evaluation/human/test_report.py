@@ -29,7 +29,7 @@ from evaluation.human.records import HumanScore
 from evaluation.human.run import evaluate_human
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, stage, write_kept_table
-from plumbline.statistics.intervals import jackknife
+from plumbline.statistics.estimates import jackknife
 from plumbline.statistics.resampled_measures import v_measure
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
@@ -207,8 +207,8 @@ def test_an_interval_of_a_v_measure_is_of_so_many_items_and_amis_of_all() -> Non
         values = [float(measure(*both)(np.ones((1, 30)))[0]) for both in drawn]
         of_all, of_thirty = float(measure(*everything)(np.ones((1, 20_000)))[0]), float(np.mean(values))
         for value, both in zip(values, drawn, strict=True):
-            low, high = jackknife(value, measure(*both)(1 - np.eye(30)))
-            holds[name].append((low <= of_thirty <= high, low <= of_all <= high))
+            found = jackknife(value, measure(*both)(1 - np.eye(30)))
+            holds[name].append((found.low <= of_thirty <= found.high, found.low <= of_all <= found.high))
     shares = {name: np.mean(pairs, axis=0) for name, pairs in holds.items()}
     assert shares["v_measure"][0] > 0.85 and shares["ami"][0] > 0.85
     assert shares["v_measure"][1] < 0.1 and shares["ami"][1] > 0.85

@@ -12,7 +12,7 @@ import pandas as pd
 from evaluation.instructions.comparable import Choice, marked
 from evaluation.instructions.grid import Grid, grid_of
 from evaluation.instructions.scores import checked_scores
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 
 
 def long(scores: Floats, default: Floats | None = None, **columns: Any) -> pd.DataFrame:

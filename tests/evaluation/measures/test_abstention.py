@@ -26,7 +26,7 @@ from evaluation.tasks.queries import Queries
 from evaluation.units import Model
 from generation.datasets.local import TableDataset
 from plumbline.statistics.abstention import SHARES, _curves, abstention, confidences, nauc_error
-from plumbline.statistics.paired import Floats
+from plumbline.statistics.estimates import Floats
 from plumbline.store import write_json
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, sentence, verdict, write_outputs, write_study

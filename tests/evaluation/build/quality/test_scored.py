@@ -18,7 +18,7 @@ from evaluation.results import read_scores
 from evaluation.tasks.item_scores import Items, SubsetScores, difference, items_of
 from evaluation.tasks.scoring import evaluate as score_of
 from generation.datasets.local import TableDataset
-from plumbline.statistics.paired import Estimate
+from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.resampled_measures import mean as mean_measure
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, write_outputs, write_pairs, write_study, write_verdicts
@@ -134,8 +134,8 @@ def test_verdicts_on_scores_follow_their_limits() -> None:
     assert [equal_scores({"a": 0.5, "b": other}).verdict for other in (0.5, 0.51, 0.53)] == ["fail", "look", "pass"]
     assert equal_scores({"a": 0.5}).reason == "not known: a alone has a score on it"
     for low, high, verdict in ((0.01, 0.1, "pass"), (-0.01, 0.1, "look"), (0.0, 0.1, "look"), (-0.2, -0.1, "pass")):
-        assert difference_found(["a", "b"], Estimate(0.05, low, high, 50, "")).verdict == verdict
-    assert difference_found(["a", "b"], Estimate(0.05, np.nan, np.nan, 2, "few")).verdict == "look"
+        assert difference_found(["a", "b"], Estimate(value=0.05, low=low, high=high, n=50)).verdict == verdict
+    assert difference_found(["a", "b"], Estimate.alone(0.05, "few", 2)).verdict == "look"
 
 
 def test_a_model_at_chance_is_looked_at_and_a_task_where_all_are_fails(scored: Study) -> None:

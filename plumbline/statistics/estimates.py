@@ -1,0 +1,274 @@
+"""Estimates with their 95% intervals: one bootstrap (percentile and BCa) and one jackknife for every statistic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from plumbline.records import Number, Record
+from plumbline.statistics.seeding import draw_counts
+
+Floats = NDArray[np.float64]
+Statistic = Callable[[NDArray[Any]], Floats]  # of draws (a row each) its values (one each)
+
+CONFIDENCE = 0.95
+RESAMPLES = 1000
+# Fewer defined resamples than this share would make the interval one of a selected few.
+DEFINED_SHARE = 0.9
+_TAIL = (1 - CONFIDENCE) / 2  # more undefined resamples than this would be a whole tail of the interval
+_EQUAL = 1e-12  # values closer than this differ by rounding alone
+_ENDLESS = (-math.inf, math.inf)
+SCARCE = "the ratings vary too little to be resampled"
+
+
+class Estimate(Record):
+    """A number with its 95% interval; what is undefined is NaN, null in a file."""
+
+    value: Number = Field(description="the number")
+    low: Number = Field(description="lower end of its 95% interval over pairs")
+    high: Number = Field(description="upper end")
+    n: int = Field(default=0, exclude=True, description="how many units are behind it; it stands in no file")
+    reason: str = Field(default="", description="why there is no number, or no interval; empty where there are both")
+
+    @classmethod
+    def undefined(cls, reason: str, n: int = 0) -> Estimate:
+        """No number at all, and why.
+
+        >>> Estimate.undefined("no ratings").reason
+        'no ratings'
+        """
+        return cls(value=math.nan, low=math.nan, high=math.nan, n=n, reason=reason)
+
+    @classmethod
+    def alone(cls, value: float, reason: str, n: int = 0) -> Estimate:
+        """A number without an interval, and why it has none.
+
+        >>> print(Estimate.alone(0.5, "one pair has no spread").low)
+        nan
+        """
+        return cls(value=value, low=math.nan, high=math.nan, n=n, reason=reason)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number without an interval, from `n` units; NaN where `reason` says why."""
+
+    value: float
+    n: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """A statistic of `n` units, and its values in resamples of them; NaN where it is undefined."""
+
+    value: float
+    n: int
+    distribution: Floats
+
+    @property
+    def defined(self) -> Floats:
+        """The values of the resamples in which the statistic is defined."""
+        return self.distribution[np.isfinite(self.distribution)]
+
+    @property
+    def standard_error(self) -> float:
+        """The standard deviation over resamples (divisor B - 1); NaN where too few are defined.
+
+        Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 6.
+        """
+        enough = max(2, DEFINED_SHARE * len(self.distribution))
+        return float(self.defined.std(ddof=1)) if len(self.defined) >= enough else math.nan
+
+    @property
+    def p(self) -> float:
+        """Two-sided p of the statistic's being zero: (1 + #{|t_b - t| >= |t|}) / (1 + B), of B defined resamples.
+
+        The sample itself counts as one, so that p is never 0.
+
+        Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 16.4.
+        """
+        as_far = np.abs(self.defined - self.value) >= abs(self.value) - _EQUAL
+        return float((1 + as_far.sum()) / (1 + len(self.defined)))
+
+    def percentile(
+        self, undefined: str = "no interval: undefined", alike: str = "", ends: tuple[float, float] = _ENDLESS
+    ) -> Estimate:
+        """The statistic with its 95% percentile interval: the 2.5% and 97.5% quantiles of the defined resamples.
+
+        Args:
+            undefined: begins the reason where the statistic, or more than a tenth of the resamples, is undefined.
+            alike: the reason where all are equal; without one the interval then has no width.
+            ends: the least and the most that the statistic can be.
+
+        Returns:
+            The estimate, whose ends are NaN where `reason` says why.
+
+        Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 13.3.
+
+        """
+        defined, number = self.defined, len(self.distribution)
+        if alike and len(defined) and np.ptp(defined) < _EQUAL:
+            return Estimate.alone(self.value, alike, self.n)
+        if math.isnan(self.value) or len(defined) < DEFINED_SHARE * number:
+            return Estimate.alone(self.value, f"{undefined} in {number - len(defined)} of {number} resamples", self.n)
+        low, high = percentiles(defined)
+        return Estimate(value=self.value, low=max(ends[0], low), high=min(ends[1], high), n=self.n)
+
+
+def percentiles(values: Floats) -> tuple[float, float]:
+    """The 2.5% and the 97.5% quantile of values, interpolated linearly.
+
+    Args:
+        values: at least one number, in any order; NaN makes both ends NaN.
+
+    Returns:
+        (low, high), between which 95% of the values lie.
+
+    Raises:
+        IndexError: there is no value.
+
+    Source: Hyndman and Fan (1996), The American Statistician 50, 361-365, definition 7.
+
+    >>> import numpy as np
+    >>> percentiles(np.arange(41.0))
+    (1.0, 39.0)
+
+    """
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def bootstrap(statistic: Statistic, draws: Iterable[NDArray[Any]], *, value: float, n: int) -> Bootstrap:
+    """A statistic's values t_b = t(x_b) in resamples x_b of n units.
+
+    Where no resample is undefined, the percentile interval over `seeding.draw_indices` is that of
+    `scipy.stats.bootstrap(method="percentile")` with the same generator.
+
+    Args:
+        statistic: maps draws (resamples by units) to a value for each resample.
+        draws: arrays of draws, some resamples at a time: indices of `seeding.draw_indices` (resamples by n), or how
+            often each unit was drawn, of `seeding.draw_counts`.
+        value: the statistic of the sample itself.
+        n: the units of the sample.
+
+    Returns:
+        The resampled values, of which `percentile`, `standard_error` and `p` are made.
+
+    Raises:
+        ValueError: there is no draw.
+
+    Source: Efron (1979), The Annals of Statistics 7, 1-26.
+
+    >>> import numpy as np
+    >>> from plumbline.statistics.seeding import draw_indices
+    >>> values = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> draws = draw_indices(np.random.default_rng(1), len(values), 1000)
+    >>> mean = bootstrap(lambda rows: values[rows].mean(axis=1), draws, value=3.0, n=5).percentile()
+    >>> mean.value, round(mean.low, 1), round(mean.high, 1)
+    (3.0, 1.8, 4.2)
+
+    """
+    return Bootstrap(value, n, np.concatenate([statistic(rows) for rows in draws]))
+
+
+def bca(
+    statistic: Callable[[Floats], Floats],
+    features: Floats,
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
+    *,
+    value: float = math.nan,
+) -> Estimate:
+    """A statistic of sums with its 95% bootstrap interval over units, bias-corrected and accelerated.
+
+    With z_0 the normal quantile of the share of resamples below the statistic, and U_i = mean of t_(-j) less t_(-i) of
+    the jackknife, the ends are the quantiles Phi(z_0 + (z_0 + z) / (1 - a (z_0 + z))) of the resamples, for z of 2.5%
+    and 97.5% and a = sum U_i^3 / (6 (sum U_i^2)^1.5).
+
+    Args:
+        statistic: maps sums of units' features (rows by features) to a number for each row.
+        features: kinds of units by features. Units with equal features are one row: to draw units with replacement is
+            to draw how many of each kind there are from a multinomial distribution, so that 1,000 resamples of 100,000
+            units cost no more than those of 100.
+        counts: how many units are of each kind.
+        rng: the generator; 1,000 multinomial draws are taken from it.
+        value: the number that the estimate shows; that of `statistic` where it is NaN.
+
+    Returns:
+        The estimate; without an interval where more than 2.5% of the resamples have no statistic, or none differs from
+        another.
+
+    Source: Efron (1987), Journal of the American Statistical Association 82, 171-185.
+
+    >>> import numpy as np
+    >>> wins = np.array([[0.0, 1.0], [1.0, 1.0]])  # 5 units without and 15 with
+    >>> share = lambda sums: sums[:, 0] / sums[:, 1]
+    >>> found = bca(share, wins, np.array([5, 15]), np.random.default_rng(1))
+    >>> found.value, round(found.low, 2), round(found.high, 2)
+    (0.75, 0.51, 0.9)
+
+    """
+    n = int(counts.sum())
+    whole = counts @ features
+    statistic_value = float(statistic(whole[None])[0])
+    draws = draw_counts(rng, n, RESAMPLES, counts / n, at_once=RESAMPLES * len(counts))
+    defined = bootstrap(lambda drawn: statistic(drawn @ features), draws, value=statistic_value, n=n).distribution
+    defined = defined[~np.isnan(defined)]
+    left_out = statistic(whole - features)  # the jackknife, a row for each kind of unit
+    value = statistic_value if math.isnan(value) else value
+    if len(defined) < (1 - _TAIL) * RESAMPLES or np.ptp(defined) < _EQUAL or np.isnan(left_out).any():
+        return Estimate.alone(value, SCARCE)
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+
+    below = (np.mean(defined < statistic_value - _EQUAL) + np.mean(defined <= statistic_value + _EQUAL)) / 2
+    bias = stats.norm.ppf(np.clip(below, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
+    pulls = counts @ left_out / n - left_out
+    size = float(counts @ pulls**2)
+    acceleration = float(counts @ pulls**3) / (6 * size**1.5) if size > 1e-24 else 0.0
+    z = bias + stats.norm.ppf([_TAIL, (1 + CONFIDENCE) / 2])
+    low, high = np.quantile(defined, stats.norm.cdf(bias + z / (1 - acceleration * z)))
+    return Estimate(value=value, low=float(low), high=float(high), reason=SCARCE if math.isnan(low) else "")
+
+
+def jackknife(
+    value: float, left_out: Floats, *, alike: str = "", ends: tuple[float, float] = _ENDLESS, n: int = 0
+) -> Estimate:
+    """A statistic with its 95% t interval from its values with each unit left out.
+
+    The error is sqrt((n - 1) / n sum (t_(-i) - mean t_(-i))^2), and the interval t -/+ t(0.975; n - 1) errors.
+
+    Args:
+        value: the statistic of all units.
+        left_out: its n values, each without one unit.
+        alike: the reason where they are all equal, and there is no interval.
+        ends: the least and the most that the statistic can be: a t interval knows no ends.
+        n: the units that the estimate names.
+
+    Returns:
+        The estimate.
+
+    Source: Tukey (1958), The Annals of Mathematical Statistics 29, 614; Efron and Tibshirani (1993), An Introduction to
+    the Bootstrap, chapter 11.
+
+    >>> import numpy as np
+    >>> values = np.array([1.0, 2.0, 3.0])
+    >>> mean = jackknife(2.0, (values.sum() - values) / 2)  # of a mean it is Student's own interval
+    >>> round(mean.low, 3), round(mean.high, 3)
+    (-0.484, 4.484)
+
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+
+    m = len(left_out)
+    error = math.sqrt((m - 1) / m * float(((left_out - left_out.mean()) ** 2).sum()))
+    if error < _EQUAL:
+        return Estimate.alone(value, alike, n)
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, m - 1)) * error
+    return Estimate(value=value, low=max(ends[0], value - reach), high=min(ends[1], value + reach), n=n)
