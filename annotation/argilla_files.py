@@ -35,7 +35,7 @@ from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import write_files
 from plumbline.identity import identity
 from plumbline.reading import read_json
 from plumbline.records import Pair

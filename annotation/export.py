@@ -22,8 +22,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.commands import as_called
 from plumbline.errors import DataError
-from plumbline.exhibits.csv import csv_bytes
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.records import Pair, Rating, Record
 from plumbline.study import Study
 from plumbline.words import trim

@@ -19,7 +19,7 @@ from generation import output_statistics
 from generation.output_statistics import OutputMeasure, shown
 from plumbline import cli
 from plumbline.commands import as_called
-from plumbline.exhibits.csv import write_csv
+from plumbline.exhibits.files import write_csv
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT, Transformation
 from plumbline.transformations import AXES, axes_in_order, in_order, total_axes

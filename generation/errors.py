@@ -22,7 +22,7 @@ from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
-from plumbline.exhibits.csv import write_csv
+from plumbline.exhibits.files import write_csv
 from plumbline.identity import identity
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT, Transformation

@@ -15,10 +15,10 @@ import pandas as pd
 
 from annotation.report.charts import mean_intervals
 from annotation.verdicts.tables import display, scoped
-from evaluation.report.charts import text_drifts
 from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_panel, ranked
 from generation.errors import RATES
 from plumbline.error_types import LABELS
+from plumbline.exhibits.charts import WIDTH, Kinds, heads, heat_map, rows, tips
 from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL, colours
 from plumbline.transformations import Axes, in_order
 
@@ -34,7 +34,6 @@ _SIDES: tuple[tuple[str, Literal["left", "right"], int], ...] = (
 )
 _TOOLTIP = 300  # letters of a text in a tooltip; the pair's own view has it whole
 _ROW = 26  # pixels
-_WIDTH = 620
 
 
 @dataclass(frozen=True)
@@ -68,15 +67,6 @@ def drift_panels(
     ]
 
 
-def text_drift_panel(table: pd.DataFrame) -> alt.LayerChart:
-    """The one panel of `evaluation.report.charts.text_drifts` for one model's rows, which carries its data."""
-    whole = text_drifts(table)
-    panel: Any = whole.concat[0]
-    panel.data, panel.title = whole.data, alt.Undefined  # the model is chosen at the side
-    drawn: alt.LayerChart = panel
-    return drawn
-
-
 def means_panel(means: pd.DataFrame, scale: Sequence[int], *, dark: bool) -> alt.LayerChart:
     """`annotation.report.charts.mean_intervals` with a threshold that can be seen on a dark page too."""
     panel = mean_intervals(means, scale)
@@ -103,14 +93,11 @@ def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
         x=heads.scale(padding=_EDGE),
         y=alt.Y("place:Q", title=None, axis=None).scale(reverse=True, nice=False, zero=False, padding=16),
     )
-    names = list(MOVES)
-    colour = alt.Color("moved:N", title=None).scale(domain=names, range=[MOVES[name][0] for name in names])
-    shape = alt.Shape("moved:N", title=None).scale(domain=names, range=[MOVES[name][1] for name in names])
-    lines = base.mark_line(strokeWidth=2).encode(detail=alt.Detail("model:N"), color=colour.legend(orient="bottom"))
+    inks, forms = ({name: look[part] for name, look in MOVES.items()} for part in (0, 1))
+    kinds = Kinds("moved", inks, forms, {"orient": "bottom"})
+    lines = base.mark_line(strokeWidth=2).encode(detail=alt.Detail("model:N"), color=kinds.colour)
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        color=colour,
-        shape=shape.legend(orient="bottom"),
-        tooltip=[alt.Tooltip("model:N"), alt.Tooltip("side:N"), alt.Tooltip("rank:Q")],
+        color=kinds.colour, shape=kinds.shape, tooltip=tips("model:N", "side:N", "rank:Q")
     )
     words = [
         base.transform_filter(alt.datum.side == side)
@@ -119,35 +106,28 @@ def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
         for side, align, dx in _SIDES
     ]
     # The page makes it as wide as itself; on paper there is no page.
-    return alt.LayerChart(layer=[lines, points, *words], width=_WIDTH, height=_ROW * len(ranks))
+    return alt.LayerChart(layer=[lines, points, *words], width=WIDTH, height=_ROW * len(ranks))
 
 
 def error_map(table: pd.DataFrame, by: str) -> alt.LayerChart:
     """Error rates as a heat map: `by` (generator or another column of `error_rates`) by error type, in %."""
-    heads = {str(flag): label.removesuffix(" Rate") for flag, label in LABELS.items()} | {RATES[-1]: "Total"}
+    labels = {str(flag): label.removesuffix(" Rate") for flag, label in LABELS.items()} | {RATES[-1]: "Total"}
     long = table.melt(id_vars=["generator", by] if by != "generator" else [by], value_vars=list(RATES), var_name="type")
     several = by != "generator" and table["generator"].nunique() > 1
     long["row"] = long["generator"] + ", " + long[by] if several else long[by]
     if by == "transformation":
         long["row"] = long["row"].map(lambda name: name if several else display(name, pooled=False))
-    long = long.assign(type=long["type"].map(heads))
+    long = long.assign(type=long["type"].map(labels))
     long["words"] = [f"{value:.1f}" if value == value else "–" for value in long["value"]]  # noqa: PLR0124 (NaN)
     reach = max(float(long["value"].max()), 1.0)
-    base = alt.Chart(long).encode(
-        x=alt.X("type:N", sort=list(heads.values()), title=None).axis(labelAngle=-40, labelLimit=160),
-        y=alt.Y("row:N", sort=list(long["row"].drop_duplicates()), title=None).axis(labelLimit=160),
+    grid = alt.Chart(long).encode(
+        x=heads("type", labels.values()),
+        y=rows("row", long["row"].drop_duplicates(), limit=160),
+        tooltip=tips("row:N", "type:N", "value:Q:.2f"),
     )
     colour = alt.Color("value:Q", title="%").scale(scheme="oranges", domain=[0, reach])
-    cells = base.mark_rect().encode(
-        color=colour, tooltip=[alt.Tooltip("row:N"), alt.Tooltip("type:N"), alt.Tooltip("value:Q", format=".2f")]
-    )
-    letters = base.mark_text(fontSize=11).encode(
-        text=alt.Text("words:N"),
-        color=alt.ColorValue(
-            **alt.condition(f"datum.value > {0.6 * reach}", alt.value("#FFFFFF"), alt.value("#000000"))
-        ),
-    )
-    return alt.LayerChart(layer=[cells, letters], width=_WIDTH, height=_ROW * long["row"].nunique())
+    cells = heat_map(grid, colour, "words:N", dark_letters=f"!(datum.value > {0.6 * reach})")
+    return cells.properties(width=WIDTH, height=_ROW * long["row"].nunique())
 
 
 def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
@@ -160,22 +140,14 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
         row=[scoped(name, language) for name, language in zip(shown["transformation"], shown["language"], strict=True)],
         axis=shown["axis"].map(display),
     )
-    row = alt.Y("row:N", sort=list(shown["row"]), title=None).axis(labelLimit=220)
-    tooltip = [
-        alt.Tooltip("row:N"),
-        alt.Tooltip("counting:Q"),
-        alt.Tooltip("wanted:Q"),
-        alt.Tooltip("open:Q"),
-        alt.Tooltip("complete:Q"),
-        alt.Tooltip("pairs:Q"),
-    ]
-    names = [display(axis) for axis in axes]
-    colour = alt.Color("axis:N", title=None).scale(domain=names, range=list(colours(axes).values()))
-    base = alt.Chart(shown).encode(y=row, tooltip=tooltip)
+    inks = dict(zip(map(display, axes), colours(axes).values(), strict=True))
+    kinds = Kinds("axis", inks, {}, {"orient": "top"})
+    hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
+    base = alt.Chart(shown).encode(y=rows("row", shown["row"], limit=220), tooltip=hover)
     answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(**_whole(shown["wanted"].max()))
     wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
-    counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=colour.legend(orient="top"))
-    return alt.LayerChart(layer=[wanted, counted], width=_WIDTH * 2 // 3, height=_ROW * len(shown))
+    counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=kinds.colour)
+    return alt.LayerChart(layer=[wanted, counted], width=WIDTH * 2 // 3, height=_ROW * len(shown))
 
 
 def rater_bars(raters: pd.DataFrame, column: str, title: str) -> alt.Chart:
@@ -188,8 +160,8 @@ def rater_bars(raters: pd.DataFrame, column: str, title: str) -> alt.Chart:
         .mark_bar(color=NEUTRAL)
         .encode(
             x=alt.X(f"{column}:Q", title=title).axis(**ticks),
-            y=alt.Y("rater_id:N", sort=list(shown["rater_id"]), title=None).axis(labelLimit=220),
-            tooltip=[alt.Tooltip("rater_id:N"), alt.Tooltip("who:N"), alt.Tooltip(f"{column}:Q")],
+            y=rows("rater_id", shown["rater_id"], limit=220),
+            tooltip=tips("rater_id:N", "who:N", f"{column}:Q"),
         )
         .properties(height=_ROW * len(shown))
     )

@@ -18,7 +18,7 @@ import pandas as pd
 import streamlit as st
 
 from plumbline.errors import PlumblineError
-from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.files import csv_bytes
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import Exhibit, with_minus
 from plumbline.resources import installing

@@ -17,7 +17,7 @@ from annotation.sampling.sample import read_pairs
 from annotation.server_commands import HOME_VARIABLE
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.report.charts import axis_shifts
-from evaluation.report.contents import _axes_of_total
+from evaluation.report.page import axes_of_total
 from evaluation.results import read_scores
 from evaluation.tables import axis_table
 from plumbline.study import ROOT, Study, load_study
@@ -148,7 +148,7 @@ def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> N
     assert table["total"] == pytest.approx((table["noise"] + table["framing"]) / 2) and "hteb_total" not in table.index
     printed = run(tmp_path / "study.yaml", "evaluation.run")
     assert "total: the mean over noise, framing" in printed and "hteb" not in printed.lower()
-    assert _axes_of_total(study) == "noise, framing"
+    assert axes_of_total(study.kinds) == "noise, framing"
     axis_shifts(axis_table(read_scores(study))).to_dict()
     manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
     assert {"said.csv", "typing_errors.yaml"} <= set(manifest["stages"]["generation"]["inputs"])

@@ -188,8 +188,7 @@ def _check(options: argparse.Namespace) -> int:
         check,
         check_text,
     )
-    from plumbline.exhibits.csv import csv_bytes  # noqa: PLC0415
-    from plumbline.exhibits.folder import write_files  # noqa: PLC0415
+    from plumbline.exhibits.files import csv_bytes, write_files  # noqa: PLC0415
 
     study = cli.study_of(options)
     files = [study.folder / name for name in ("pairs.parquet", "ratings.parquet", "verdicts.json")]
@@ -211,7 +210,7 @@ def _select(options: argparse.Namespace) -> int:
         select_text,
         selection_record,
     )
-    from plumbline.exhibits.folder import write_files  # noqa: PLC0415
+    from plumbline.exhibits.files import write_files  # noqa: PLC0415
 
     study = cli.study_of(options)
     inputs = [study.folder / name for name in ("texts.parquet", "transformations", "candidates", "judgements")]

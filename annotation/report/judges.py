@@ -15,8 +15,8 @@ from annotation.judges.select_generator import family
 from annotation.report.material import CampaignMaterial
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import SIMULATED, display, number, with_interval
-from plumbline.exhibits.page import Section, Table
-from plumbline.exhibits.table import Exhibit
+from plumbline.exhibits.page import Section
+from plumbline.exhibits.table import Exhibit, Table
 from plumbline.statistics.estimates import Estimate
 
 _ABOUT = (

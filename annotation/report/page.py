@@ -31,8 +31,7 @@ from annotation.verdicts.marks import late_lines
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import SIMULATED, display, number, rule_chances, with_interval
 from plumbline.commands import as_called
-from plumbline.exhibits.csv import csv_bytes
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit
 from plumbline.fields import fields_of

@@ -19,8 +19,7 @@ from evaluation.results import read_scores
 from evaluation.tables.pairs import originals
 from evaluation.tables.ranks import board
 from generation.output_statistics import shown
-from plumbline.exhibits.csv import csv_bytes
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.identity import identity
 from plumbline.study import Study

@@ -19,8 +19,7 @@ from evaluation.benchmarks.selection import METHODS, BenchmarkSelection, TaskSel
 from evaluation.benchmarks.task_facts import amount
 from generation.datasets.mteb_registry import TYPES
 from plumbline import cli
-from plumbline.exhibits.csv import csv_bytes
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.identity import identity

@@ -13,7 +13,8 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.evaluate import BundleEvaluation
 from evaluation.report import paper_tables
 from evaluation.report.paper_tables import PaperResults
-from plumbline.exhibits.page import Figure, Section, Table, write_page
+from plumbline.exhibits.page import Figure, Section, write_page
+from plumbline.exhibits.table import Table
 from plumbline.languages import language_name
 
 FILE = "report.html"

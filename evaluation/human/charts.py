@@ -9,8 +9,7 @@ import pandas as pd
 
 from evaluation.human.cells import first_of
 from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial
-from evaluation.report.charts import NAMES, ROW, WIDTH
-from evaluation.report.contents import figure
+from plumbline.exhibits.charts import NAMES, ROW, WIDTH, figure
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
 

@@ -28,7 +28,7 @@ from evaluation.human.sampled import SampledDataset
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import write_files
 from plumbline.languages import with_script
 from plumbline.study import Study, load_study
 

@@ -10,7 +10,7 @@ from evaluation.human.exhibits import all_exhibits
 from evaluation.human.headline import doubts, headline
 from evaluation.human.material import read_material
 from evaluation.human.models import refuse_changed_files
-from evaluation.report.folder import PageWords, write_outlined
+from plumbline.exhibits.page import PageWords, write_outlined
 from plumbline.study import Study
 
 FOLDER = "report_human"

@@ -11,7 +11,7 @@ from evaluation.human.cells import NONE, estimate, percent
 from evaluation.human.hume import table_8
 from evaluation.human.published import HUMAN, RATERS_MEAN, PublishedScores, with_reasons
 from evaluation.human.standing import by_group, by_task, gaps, in_languages, pairs_by_scorer, rank, wins
-from evaluation.report.folder import PageWords, write_outlined
+from plumbline.exhibits.page import PageWords, write_outlined
 from plumbline.exhibits.table import Exhibit, reasons
 
 _OUTLINE = {

@@ -11,8 +11,8 @@ import pandas as pd
 from evaluation.instructions.analysis import Analysis
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
 from evaluation.instructions.tables import coverage_table
-from evaluation.report.charts import NAMES, ROW, SIGNIFICANT, WIDTH
-from evaluation.report.contents import figure
+from evaluation.report.paper_tables import SIGNIFICANT
+from plumbline.exhibits.charts import NAMES, ROW, WIDTH, figure
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL
 

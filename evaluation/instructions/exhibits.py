@@ -12,7 +12,7 @@ from evaluation.instructions.analysis import SIMULATED, Analysis
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST, DEFAULTS, HOLES, N_DRAWS
 from evaluation.instructions.comparable import reasons as aside_reasons
 from evaluation.instructions.origins import N_RESAMPLES
-from evaluation.report.charts import p_value
+from evaluation.report.paper_tables import p_value
 from generation.output_statistics import shown
 from plumbline.exhibits.table import Exhibit, reasons
 

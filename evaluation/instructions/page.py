@@ -16,7 +16,7 @@ from evaluation.instructions.charts import all_figures
 from evaluation.instructions.exhibits import all_exhibits
 from evaluation.instructions.spread import above_median
 from evaluation.instructions.tables import compared_default
-from evaluation.report.folder import PageWords, write_outlined
+from plumbline.exhibits.page import PageWords, write_outlined
 
 _FEW_WORDINGS, _FEW_TASKS = 10, 5
 

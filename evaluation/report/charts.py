@@ -1,30 +1,38 @@
-"""Frame in, chart out: the figures of HTEB, in the colours and shapes of `plumbline.exhibits.palette`.
-
-Texts go into tooltips and labels as data: Vega escapes them, and no expression is made of them. Backgrounds, grids and
-letters are the page's theme's, light or dark; the colours keep a contrast of 3 to 1 on both.
-"""
+"""The figures of HTEB and of the other papers, from the tables of `evaluation.tables`, in the kit's forms."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from annotation.report.charts import DECISIONS
 from annotation.verdicts.tables import display, number, scoped
-from evaluation.report.drift_charts import PANEL_WIDTH
+from evaluation.report.paper_tables import SIGNIFICANT, p_value
 from evaluation.tables.datasets import ENGLISH, OTHERS
+from plumbline.exhibits.charts import (
+    NAMES,
+    PANEL_WIDTH,
+    ROW,
+    WIDTH,
+    Interval,
+    Kinds,
+    dots,
+    heads,
+    heat_map,
+    lines,
+    panels,
+    rows,
+    tips,
+    upright,
+)
 from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL, colours, shapes
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, axes_in_order, in_order, total_axes
 
-SIGNIFICANT = 0.05
-ROW = 34  # pixels for a row of a chart with names beside it
-WIDTH = 620  # of such a chart
-NAMES = 260  # for the names of models
-_SAME = 1e-9  # scores that differ by less differ by rounding alone
-_POINT = 1.0  # Vega-Lite's points are see-through, which a dark page makes too dim
 TOTAL_COLOUR = "#CC79A7"
+_SAME = 1e-9  # scores that differ by less differ by rounding alone
 
 
 def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
@@ -32,48 +40,51 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
 
     `table` are one model's rows of `evaluation.tables.transformation_table`. What the gate refused is hollow.
     """
+    refused = table["included_rejected"].astype(bool)
     shown = table.assign(
         name=[
-            display(name, pooled=False) + (" (not accepted)" if refused else "")
-            for name, refused in zip(table["transformation"], table["included_rejected"].astype(bool), strict=True)
+            _named(name) + (" (not accepted)" if included else "")
+            for name, included in zip(table["transformation"], refused, strict=True)
         ],
         axis_name=table["axis"].map(display),
         original=100 * table["original"],
         score=100 * table["score"],
-        included_rejected=table["included_rejected"].astype(bool),
+        included_rejected=refused,
     )
-    rank = {name: number for number, name in enumerate(in_order(shown["transformation"].unique()))}
-    order = list(shown.sort_values("transformation", key=lambda names: names.map(rank))["name"])
+    order = shown.set_index("transformation")["name"].loc[in_order(shown["transformation"].unique())]
     axes = Axes.of(table).shown
     names = [display(axis) for axis in axes]
-    colour = (
-        alt.Color("axis_name:N", title=None)
-        .scale(domain=names, range=list(colours(axes).values()))
-        .legend(orient="top", columns=1, symbolOpacity=1)
-    )
-    shape = (
-        alt.Shape("axis_name:N", title=None)
-        .scale(domain=names, range=list(shapes(axes).values()))
-        .legend(orient="top", columns=1, symbolOpacity=1)
+    kinds = Kinds(
+        "axis_name",
+        dict(zip(names, colours(axes).values(), strict=True)),
+        dict(zip(names, shapes(axes).values(), strict=True)),
+        {"orient": "top", "columns": 1, "symbolOpacity": 1},
     )
     hollow = alt.FillOpacityValue(**alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1)))
-    tooltip = [
-        alt.Tooltip("name:N", title="Transformation"),
-        alt.Tooltip("original:Q", title="Original, same items", format=".2f"),
-        alt.Tooltip("score:Q", title="Transformed", format=".2f"),
-        alt.Tooltip("difference:Q", title="Difference (points)", format="+.2f"),
-        alt.Tooltip("n_datasets:Q", title="Data sets"),
-    ]
-    row = alt.Y("name:N", sort=order, title=None).axis(labelLimit=160)
+    tooltip = tips(
+        "name:N::Transformation",
+        "original:Q:.2f:Original, same items",
+        "score:Q:.2f:Transformed",
+        "difference:Q:+.2f:Difference (points)",
+        "n_datasets:Q::Data sets",
+    )
+    row = rows("name", order, limit=160)
     extent = alt.X("original:Q", title="Score times 100 (grey bar: original)").scale(zero=False, nice=True)
     extent = extent.axis(tickCount=6)
     base = alt.Chart(shown)
-    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=extent, x2=alt.X2("score:Q"), y=row, color=colour)
+    moves = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=extent, x2=alt.X2("score:Q"), y=row, color=kinds.colour)
     before = base.mark_tick(color=NEUTRAL, thickness=3, size=16).encode(x=extent, y=row, tooltip=tooltip)
-    after = base.mark_point(size=110, strokeWidth=2, filled=False, opacity=_POINT).encode(
-        x=alt.X("score:Q"), y=row, color=colour, fill=colour, fillOpacity=hollow, shape=shape, tooltip=tooltip
+    fill = alt.Fill("axis_name:N", title=None).scale(domain=names, range=list(colours(axes).values()))
+    after = base.mark_point(size=110, strokeWidth=2, filled=False, opacity=1).encode(
+        x=alt.X("score:Q"),
+        y=row,
+        color=kinds.colour,
+        fill=fill.legend(**kinds.legend or {}),
+        fillOpacity=hollow,
+        shape=kinds.shape,
+        tooltip=tooltip,
     )
-    return alt.LayerChart(layer=[lines, before, after], height=ROW * len(shown) + 90)
+    return alt.LayerChart(layer=[moves, before, after], height=ROW * len(shown) + 90)
 
 
 def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
@@ -83,55 +94,38 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     `names` are the pixels for models' names; a longer one is cut, and the tooltip has it whole.
     """
     axes = Axes.of_columns(table)
-    shown = _series(table, axes, "model")
-    models = list(table["model"])
-    row = alt.Y("model:N", sort=models, title=None).axis(labelLimit=names)
-    extent = alt.X("score:Q", title="Score times 100").scale(zero=False, nice=True)
-    base = alt.Chart(shown)
-    lines = base.mark_rule(color=NEUTRAL, opacity=0.5).encode(x=alt.X("min(score):Q"), x2=alt.X2("max(score):Q"), y=row)
-    marks = base.mark_point(size=110, strokeWidth=2, filled=True, opacity=_POINT).encode(
-        x=extent,
+    kinds, row = series_kinds(axes), rows("model", table["model"], names)
+    scores = alt.Chart(_series(table, axes, "model"))
+    spans = scores.mark_rule(color=NEUTRAL, opacity=0.5).encode(
+        x=alt.X("min(score):Q"), x2=alt.X2("max(score):Q"), y=row
+    )
+    marks = scores.mark_point(size=110, strokeWidth=2, filled=True, opacity=1).encode(
+        x=alt.X("score:Q", title="Score times 100").scale(zero=False, nice=True),
         y=row,
-        color=series_colour(axes),
-        shape=series_shape(axes),
-        tooltip=[alt.Tooltip("model:N"), alt.Tooltip("series:N"), alt.Tooltip("score:Q", format=".2f")],
+        color=kinds.colour,
+        shape=kinds.shape,
+        tooltip=tips("model:N", "series:N", "score:Q:.2f"),
     )
     originals = _own_originals(table, axes)
-    ticks = (
-        alt.Chart(originals)
-        .mark_tick(thickness=3, size=18)
-        .encode(
-            x=alt.X("original:Q"),
-            y=row,
-            color=series_colour(axes),
-            tooltip=[
-                alt.Tooltip("model:N"),
-                alt.Tooltip("series:N"),
-                alt.Tooltip("original:Q", title="Original, same items", format=".2f"),
-            ],
-        )
-    )
-    layer = [lines, *([ticks] if len(originals) else []), marks]
-    return alt.LayerChart(layer=layer, width=WIDTH, height=ROW * len(models))
+    ticks = alt.Chart(originals).mark_tick(thickness=3, size=18)
+    hover = tips("model:N", "series:N", "original:Q:.2f:Original, same items")
+    own = ticks.encode(x=alt.X("original:Q"), y=row, color=kinds.colour, tooltip=hover)
+    layer = [spans, *([own] if len(originals) else []), marks]
+    return alt.LayerChart(layer=layer, width=WIDTH, height=ROW * len(table))
 
 
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
     """HTEB's Figure 5: scores by model size, a panel a family, from `evaluation.tables.size_table`."""
     axes = Axes.of_columns(table)
-    shown = _series(table, axes, "family", "parameters", "model")
-    lines = (
-        alt.Chart(shown)
-        .mark_line(point={"size": 80, "filled": True})
-        .encode(
-            x=alt.X("parameters:Q", title="Million parameters").scale(type="log", nice=False).axis(tickCount=4),
-            y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
-            color=series_colour(axes),
-            shape=series_shape(axes),
-            tooltip=[alt.Tooltip("model:N"), alt.Tooltip("series:N"), alt.Tooltip("score:Q", format=".2f")],
-        )
-        .properties(width=PANEL_WIDTH * 3 // 4, height=PANEL_WIDTH)
-    )
-    figure: alt.FacetChart = lines.facet(column=alt.Column("family:N", title=None)).resolve_scale(x="independent")
+    chart = lines(
+        _series(table, axes, "family", "parameters", "model"),
+        alt.X("parameters:Q", title="Million parameters").scale(type="log", nice=False).axis(tickCount=4),
+        alt.Y("score:Q", title="Score times 100").scale(zero=False),
+        series_kinds(axes),
+        tips("model:N", "series:N", "score:Q:.2f"),
+        point={"size": 80, "filled": True},
+    ).properties(width=PANEL_WIDTH * 3 // 4, height=PANEL_WIDTH)
+    figure: alt.FacetChart = chart.facet(column=alt.Column("family:N", title=None)).resolve_scale(x="independent")
     return figure
 
 
@@ -142,7 +136,7 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     `names` are the pixels for models' names, as in `axis_shifts`.
     """
     shown = table.assign(
-        name=table["transformation"].map(lambda name: display(name, pooled=False)),
+        name=table["transformation"].map(_named),
         label=[
             ("–" if math.isnan(value) else f"{value:+.1f}".replace("-", "−")) + ("*" if refused else "")
             for value, refused in zip(table["difference"], table["included_rejected"].astype(bool), strict=True)
@@ -150,20 +144,19 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
         included_rejected=table["included_rejected"].astype(bool),
     )
     reach = float(shown["difference"].abs().max()) or 1.0
-    heads = [display(name, pooled=False) for name in in_order(table["transformation"].unique())]
-    base = alt.Chart(shown).encode(
-        x=alt.X("name:N", sort=heads, title=None).axis(labelAngle=-40, labelLimit=160),
-        y=alt.Y("model:N", sort=list(table["model"].drop_duplicates()), title=None).axis(labelLimit=names),
-        tooltip=[alt.Tooltip("model:N"), alt.Tooltip("name:N"), alt.Tooltip("difference:Q", format="+.2f")],
+    order = [_named(name) for name in in_order(table["transformation"].unique())]
+    grid = alt.Chart(shown).encode(
+        x=heads("name", order),
+        y=rows("model", table["model"].drop_duplicates(), names),
+        tooltip=tips("model:N", "name:N", "difference:Q:+.2f"),
     )
-    colour = alt.Color("difference:Q", title="Points").scale(scheme="redblue", domain=[-reach, reach], domainMid=0)
-    pale = f"abs(datum.difference) < {0.6 * reach}"
-    cells = base.mark_rect().encode(color=colour)
-    words = base.mark_text(fontSize=12).encode(
-        text=alt.Text("label:N"),
-        color=alt.ColorValue(**alt.condition(pale, alt.value("#000000"), alt.value("#FFFFFF"))),
+    cells = heat_map(
+        grid,
+        alt.Color("difference:Q", title="Points").scale(scheme="redblue", domain=[-reach, reach], domainMid=0),
+        "label:N",
+        dark_letters=f"abs(datum.difference) < {0.6 * reach}",
     )
-    return alt.LayerChart(layer=[cells, words], width=62 * len(heads), height=ROW * table["model"].nunique())
+    return cells.properties(width=62 * len(order), height=ROW * table["model"].nunique())
 
 
 def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
@@ -174,7 +167,7 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
     table = table[table["shift"].notna()]
     shown = table.assign(
         label=[
-            f"{display(row['name'], pooled=False)} ({p_value(row['p_holm'])}, |Δ| {number(row['median_absolute'])})"
+            f"{_named(row['name'])} ({p_value(row['p_holm'])}, |Δ| {number(row['median_absolute'])})"
             for row in table.to_dict(orient="records")
         ],
         series=[
@@ -184,25 +177,191 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
     )
     axes = axes_in_order((*total_axes(table["name"], table["axis"]), *table["axis"]))
     names = [*map(display, axes), "Not significant"]
-    colour = alt.Color("series:N", title=None).scale(domain=names, range=[*colours(axes).values(), NEUTRAL])
-    shape = alt.Shape("series:N", title=None).scale(domain=names, range=[*shapes(axes).values(), "cross"])
-    row = alt.Y("label:N", sort=list(shown["label"]), title=None).axis(labelLimit=360)
-    base = alt.Chart(shown)
-    zero = (
-        alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x=alt.X("zero:Q"))
+    kinds = Kinds(
+        "series",
+        dict(zip(names, [*colours(axes).values(), NEUTRAL], strict=True)),
+        dict(zip(names, [*shapes(axes).values(), "cross"], strict=True)),
     )
-    intervals = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=row, color=colour)
-    points = base.mark_point(size=90, filled=True, opacity=1).encode(
-        x=alt.X("shift:Q", title="Shift (points)"), y=row, color=colour, shape=shape
-    )
-    return alt.LayerChart(layer=[zero, intervals, points], width=WIDTH * 2 // 3, height=ROW * len(shown))
+    across = alt.X("shift:Q", title="Shift (points)")
+    layers = dots(shown, across, rows("label", shown["label"], limit=360), kinds, Interval())
+    return alt.LayerChart(layer=[upright(0.0), *layers], width=WIDTH * 2 // 3, height=ROW * len(shown))
 
 
-def p_value(p: float) -> str:
-    """A p-value in words as papers print it."""
-    if math.isnan(p):
-        return "no p"
-    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
+def drops(table: pd.DataFrame) -> alt.LayerChart:
+    """HTEB's Figure 9: a point a data set, model and transformation, from `evaluation.tables.drop_table`.
+
+    The lines are each setting's mean drop.
+    """
+    kinds = Kinds(
+        "setting",
+        {ENGLISH: COLOURS["lexical_stylistic"], OTHERS: COLOURS["length"]},
+        {ENGLISH: "circle", OTHERS: "triangle-up"},
+    )
+    base = alt.Chart(table.assign(original=100 * table["original"], name=table["transformation"].map(_named)))
+    points = base.mark_point(filled=True, opacity=0.4, size=35).encode(
+        x=alt.X("original:Q", title="Original score times 100").scale(zero=False),
+        y=alt.Y("drop:Q", title="Drop (points)"),
+        color=kinds.colour,
+        shape=kinds.shape,
+        tooltip=tips("dataset:N", "model:N", "name:N", "drop:Q:+.2f"),
+    )
+    means = base.mark_rule(strokeWidth=2.5).encode(y=alt.Y("mean(drop):Q"), color=kinds.colour)
+    return alt.LayerChart(layer=[points, means], width=WIDTH, height=PANEL_WIDTH)
+
+
+def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
+    """HTEB's Figures 10 and 11: what each axis moves, a bar a model, from `evaluation.tables.profile_table`.
+
+    The parts of a bar stand from the axis that moves the model most to the one that moves it least; models with the
+    same order are a panel.
+    """
+    ordering = table["ordering"].map(lambda names: " > ".join(map(display, names.split(" > "))))
+    shown = table.assign(name=table["axis"].map(display), ordering=ordering)
+    axes = axes_in_order(table["axis"].unique())
+    axes = list(AXES) if set(axes) <= set(AXES) else axes
+    kinds = Kinds("name", dict(zip(map(display, axes), colours(axes).values(), strict=True)), {})
+    bars = (
+        alt.Chart(shown)
+        .mark_bar()
+        .encode(
+            x=alt.X("size:Q", title="Size of the difference, axes summed (points)"),
+            y=rows("model", shown["model"].unique()),
+            color=kinds.colour,
+            order=alt.Order("rank:Q"),
+            tooltip=tips("model:N", "name:N", "size:Q:.2f"),
+        )
+        .properties(width=WIDTH, height={"step": ROW * 2 // 3})
+    )
+    header = alt.Header(labelAngle=0, labelOrient="top", labelAnchor="start")
+    panel = alt.Row("ordering:N", title=None, sort=list(shown["ordering"].unique())).header(header)
+    figure: alt.FacetChart = bars.facet(row=panel).resolve_scale(y="independent")
+    return figure
+
+
+def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
+    """The drift of all texts by transformation, a panel a model, from `evaluation.tables.text_drift_table`.
+
+    A thin line goes from 5% to 95% of the texts, a thick one over the middle half, a point is the median.
+    """
+    shown = table.assign(name=table["transformation"].map(_named))
+    names = [_named(name) for name in in_order(table["transformation"].unique())]
+    axes = Axes.of(table).shown
+    kinds = Kinds("axis", colours(axes), shapes(axes), hidden=True)
+    extent = alt.X("median:Q", title="Drift (1 − cos)").scale(domain=[0, float(shown["high"].max()) or 1.0])
+    spans = Interval(width=1.5), Interval("lower_quartile", "upper_quartile", 7, 0.5)
+    hover = tips("name:N", *(f"{name}:Q:.3f" for name in ("median", "mean", "low", "high")), "n:Q")
+
+    def panel(part: pd.DataFrame) -> alt.LayerChart:
+        layers = dots(part, extent, rows("name", names, limit=160), kinds, *spans, tooltip=hover, size=80)
+        return alt.LayerChart(layer=layers, width=PANEL_WIDTH, height=ROW * len(part))
+
+    return panels(shown, "model", panel)
+
+
+def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart:
+    """What would be accepted at each threshold: a row a scope, from `evaluation.tables.threshold_decisions`.
+
+    The broken line is the study's own threshold.
+    """
+    shown = table.assign(name=list(map(scoped, table["transformation"], table["language"], table["task_type"])))
+    order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
+    ordered = shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")
+    names = list(ordered["name"].unique())
+    # The shapes are those of the campaign's report.
+    kinds = Kinds("decision", {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}, DECISIONS)
+    across = _thresholds(table, threshold)
+    hover = tips("name:N", "threshold:Q", "decision:N")
+    marks = dots(shown, across, rows("name", names), kinds, tooltip=hover, size=70)
+    height = ROW * len(names) * 2 // 3
+    return alt.LayerChart(layer=[upright(threshold, across), *marks], width=WIDTH * 3 // 4, height=height)
+
+
+def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
+    """Scores at each threshold, a panel a model, from `evaluation.tables.threshold_table`.
+
+    Lines end where a score is not known or nothing counts. The broken line is the study's own threshold.
+    """
+    axes, across = Axes.of_columns(table), _thresholds(table, threshold)
+    long = table.melt(["threshold", "model"], [ORIGINAL, *axes.names], var_name="series", value_name="score")
+    long = long.assign(score=100 * long["score"], series=long["series"].map(series_name))
+
+    def panel(part: pd.DataFrame) -> alt.LayerChart:
+        up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
+        hover = tips("threshold:Q", "series:N", "score:Q:.2f")
+        steps = {"interpolate": "step-before", "invalid": "break-paths-show-path-domains"}
+        scores = lines(part, across, up, series_kinds(axes), hover, **steps)
+        return alt.LayerChart(layer=[upright(threshold, across), scores], **_PANEL)
+
+    return panels(long, "model", panel)
+
+
+def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
+    """The total of each model with the interval that shaky verdicts give it, from `uncertainty_table`."""
+    shown = table[table["name"].isin((HTEB_TOTAL, OWN_TOTAL)) & table["value"].notna()]
+    total = "HTEB total" if HTEB_TOTAL in set(table["name"]) else "Total"
+    shown = shown.assign(**{name: 100 * shown[name] for name in ("value", "low", "high")})
+    extent = alt.X("value:Q", title=f"{total} times 100").scale(zero=False)
+    hover = tips("model:N", "value:Q:.2f", "low:Q:.2f", "high:Q:.2f")
+    layers = dots(shown, extent, rows("model", shown["model"]), TOTAL_COLOUR, Interval(width=3), tooltip=hover)
+    return alt.LayerChart(layer=layers, width=WIDTH, height=ROW * len(shown))
+
+
+def rank_limits(table: pd.DataFrame) -> alt.LayerChart:
+    """A row a model, best first: its rank as a point, its limits as a line, from `evaluation.tables.ranks.board`.
+
+    A model without limits has its point alone.
+    """
+    shown = table[["model", "rank", "rank_low", "rank_high", "borda", "group"]]
+    across = alt.X("rank:Q", title="Rank").scale(domain=[0.5, len(shown) + 0.5], nice=False)
+    across = across.axis(tickMinStep=1, format="d")
+    hover = tips("model:N", "rank:Q", "rank_low:Q", "rank_high:Q", "borda:Q:.1f", "group:N")
+    limits = Interval("rank_low", "rank_high", 3)
+    layers = dots(shown, across, rows("model", shown["model"]), COLOURS["lexical_stylistic"], limits, tooltip=hover)
+    return alt.LayerChart(layer=layers, width=WIDTH * 3 // 4, height=ROW * len(shown) * 2 // 3)
+
+
+def abstention_curves(table: pd.DataFrame, axes: Axes, confidence: str) -> alt.ConcatChart:
+    """Scores by share of answers for one confidence, a panel a model, from `evaluation.tables.abstention_curves`.
+
+    The broken line is the best possible, the dotted one the mean of all queries, both of the original texts.
+    """
+    curves = table[table["confidence"] == confidence]
+    shown = curves.assign(
+        series=curves["series"].map(series_name), **{n: 100 * curves[n] for n in ("score", "oracle", "flat")}
+    )
+    across = (
+        alt.X("share:Q", title="Share of queries answered")
+        .axis(format="%", values=[1, 0.8, 0.6, 0.4, 0.2])
+        .scale(domain=[0.1, 1], reverse=True)
+    )
+    drawn = [series_name(name) for name in (ORIGINAL, *axes.shown) if name in set(curves["series"])]
+
+    def panel(part: pd.DataFrame) -> alt.LayerChart:
+        up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
+        kinds = series_kinds(axes).with_legend(values=drawn)
+        scores = lines(part, across, up, kinds, tips("series:N", "share:Q:.0%", "score:Q:.2f"))
+        bounds = alt.Chart(part[part["series"] == series_name(ORIGINAL)])
+        oracle = bounds.mark_line(color=NEUTRAL, strokeDash=[6, 4]).encode(x=across, y=alt.Y("oracle:Q"))
+        flat = bounds.mark_line(color=NEUTRAL, strokeDash=[2, 3]).encode(x=across, y=alt.Y("flat:Q"))
+        return alt.LayerChart(layer=[oracle, flat, scores], **_PANEL)
+
+    return panels(shown, "model", panel)
+
+
+_PANEL: dict[str, Any] = {"width": PANEL_WIDTH, "height": PANEL_WIDTH * 3 // 4}
+
+
+def series_name(name: str) -> str:
+    """Original, an axis or the total as people read it."""
+    return "HTEB total" if name == HTEB_TOTAL else display(name)
+
+
+def series_kinds(axes: Axes) -> Kinds:
+    """The colour and the shape of each series, the same in all figures."""
+    names = list(map(series_name, (ORIGINAL, *axes.names)))
+    inks = [NEUTRAL, *colours(axes.shown).values(), TOTAL_COLOUR]
+    forms = ["cross", *shapes(axes.shown).values(), "diamond"]
+    return Kinds("series", dict(zip(names, inks, strict=False)), dict(zip(names, forms, strict=False)))
 
 
 def _series(table: pd.DataFrame, axes: Axes, *keys: str) -> pd.DataFrame:
@@ -213,215 +372,13 @@ def _series(table: pd.DataFrame, axes: Axes, *keys: str) -> pd.DataFrame:
 
 def _own_originals(table: pd.DataFrame, axes: Axes) -> pd.DataFrame:
     """The originals that an axis's, or the total's, difference is from, where it is not the one that all share."""
-    names = {name: f"{name}_original" for name in axes.names}
     parts = [
-        table[["model"]].assign(series=series_name(name), original=100 * table[column])[
-            (table[column] - table["original"]).abs() > _SAME
+        table[["model"]].assign(series=series_name(name), original=100 * table[f"{name}_original"])[
+            (table[f"{name}_original"] - table["original"]).abs() > _SAME
         ]
-        for name, column in names.items()
+        for name in axes.names
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def series_name(name: str) -> str:
-    """Original, an axis or the total as people read it."""
-    return "HTEB total" if name == HTEB_TOTAL else display(name)
-
-
-def series_colour(axes: Axes) -> alt.Color:
-    """The colour of each series, the same in all figures."""
-    names = list(map(series_name, (ORIGINAL, *axes.names)))
-    shown = [NEUTRAL, *colours(axes.shown).values(), TOTAL_COLOUR]
-    return alt.Color("series:N", title=None).scale(domain=names, range=shown)
-
-
-def series_shape(axes: Axes) -> alt.Shape:
-    """Its shape."""
-    names = list(map(series_name, (ORIGINAL, *axes.names)))
-    shown = ["cross", *shapes(axes.shown).values(), "diamond"]
-    return alt.Shape("series:N", title=None).scale(domain=names, range=shown)
-
-
-_SETTINGS = {ENGLISH: COLOURS["lexical_stylistic"], OTHERS: COLOURS["length"]}
-_SETTING_SHAPES = {ENGLISH: "circle", OTHERS: "triangle-up"}
-
-
-def drops(table: pd.DataFrame) -> alt.LayerChart:
-    """HTEB's Figure 9: a point a data set, model and transformation, from `evaluation.tables.drop_table`.
-
-    The lines are each setting's mean drop.
-    """
-    shown = table.assign(
-        original=100 * table["original"], name=table["transformation"].map(lambda name: display(name, pooled=False))
-    )
-    colour = alt.Color("setting:N", title=None).scale(domain=list(_SETTINGS), range=list(_SETTINGS.values()))
-    shape = alt.Shape("setting:N", title=None).scale(domain=list(_SETTING_SHAPES), range=list(_SETTING_SHAPES.values()))
-    base = alt.Chart(shown)
-    points = base.mark_point(filled=True, opacity=0.4, size=35).encode(
-        x=alt.X("original:Q", title="Original score times 100").scale(zero=False),
-        y=alt.Y("drop:Q", title="Drop (points)"),
-        color=colour,
-        shape=shape,
-        tooltip=[
-            alt.Tooltip("dataset:N"),
-            alt.Tooltip("model:N"),
-            alt.Tooltip("name:N"),
-            alt.Tooltip("drop:Q", format="+.2f"),
-        ],
-    )
-    means = base.mark_rule(strokeWidth=2.5).encode(y=alt.Y("mean(drop):Q"), color=colour)
-    return alt.LayerChart(layer=[points, means], width=WIDTH, height=PANEL_WIDTH)
-
-
-def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
-    """HTEB's Figures 10 and 11: what each axis moves, a bar a model, from `evaluation.tables.profile_table`.
-
-    The parts of a bar stand from the axis that moves the model most to the one that moves it least; models with the
-    same order are a panel.
-    """
-    shown = table.assign(name=table["axis"].map(display), ordering=table["ordering"].map(_ordering))
-    axes = axes_in_order(table["axis"].unique())
-    axes = list(AXES) if set(axes) <= set(AXES) else axes
-    names = [display(axis) for axis in axes]
-    colour = alt.Color("name:N", title=None).scale(domain=names, range=list(colours(axes).values()))
-    bars = (
-        alt.Chart(shown)
-        .mark_bar()
-        .encode(
-            x=alt.X("size:Q", title="Size of the difference, axes summed (points)"),
-            y=alt.Y("model:N", sort=list(shown["model"].unique()), title=None).axis(labelLimit=260),
-            color=colour,
-            order=alt.Order("rank:Q"),
-            tooltip=[alt.Tooltip("model:N"), alt.Tooltip("name:N"), alt.Tooltip("size:Q", format=".2f")],
-        )
-        .properties(width=WIDTH, height={"step": ROW * 2 // 3})
-    )
-    header = alt.Header(labelAngle=0, labelOrient="top", labelAnchor="start")
-    row = alt.Row("ordering:N", title=None, sort=list(shown["ordering"].unique())).header(header)
-    figure: alt.FacetChart = bars.facet(row=row).resolve_scale(y="independent")
-    return figure
-
-
-def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
-    """The drift of all texts by transformation, a panel a model, from `evaluation.tables.text_drift_table`.
-
-    A thin line goes from 5% to 95% of the texts, a thick one over the middle half, a point is the median.
-    """
-    shown = table.assign(name=table["transformation"].map(lambda name: display(name, pooled=False)))
-    names = [display(name, pooled=False) for name in in_order(table["transformation"].unique())]
-    axes = Axes.of(table).shown
-    colour = alt.Color("axis:N", legend=None).scale(domain=list(axes), range=list(colours(axes).values()))
-    shape = alt.Shape("axis:N", legend=None).scale(domain=list(axes), range=list(shapes(axes).values()))
-    tooltip = [
-        alt.Tooltip("name:N"),
-        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("median", "mean", "low", "high")),
-        alt.Tooltip("n:Q"),
-    ]
-    extent = alt.X("median:Q", title="Drift (1 − cos)").scale(domain=[0, float(shown["high"].max()) or 1.0])
-    panels = []
-    for model, part in shown.groupby("model", sort=False):
-        row = alt.Y("name:N", sort=names, title=None).axis(labelLimit=160)
-        base = alt.Chart(part)
-        thin = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=row, color=colour)
-        thick = base.mark_rule(strokeWidth=7, opacity=0.5).encode(
-            x=alt.X("lower_quartile:Q"), x2=alt.X2("upper_quartile:Q"), y=row, color=colour
-        )
-        points = base.mark_point(size=80, filled=True, opacity=1).encode(
-            x=extent, y=row, color=colour, shape=shape, tooltip=tooltip
-        )
-        panel = alt.LayerChart(layer=[thin, thick, points], title=str(model))
-        panels.append(panel.properties(width=PANEL_WIDTH, height=ROW * len(part)))
-    figure: alt.ConcatChart = alt.concat(*panels, columns=2)
-    return figure
-
-
-def _ordering(ordering: str) -> str:
-    return " > ".join(display(axis) for axis in ordering.split(" > "))
-
-
-#: The shapes are those of the campaign's report.
-_DECISIONS = {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}
-
-
-def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart:
-    """What would be accepted at each threshold: a row a scope, from `evaluation.tables.threshold_decisions`.
-
-    The broken line is the study's own threshold.
-    """
-    shown = table.assign(name=list(map(scoped, table["transformation"], table["language"], table["task_type"])))
-    order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
-    names = list(
-        shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")["name"].unique()
-    )
-    colour = alt.Color("decision:N", title=None).scale(domain=list(_DECISIONS), range=list(_DECISIONS.values()))
-    shape = alt.Shape("decision:N", title=None).scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
-    x = _thresholds(table, threshold)
-    marks = (
-        alt.Chart(shown)
-        .mark_point(filled=True, size=70, opacity=1)
-        .encode(
-            x=x,
-            y=alt.Y("name:N", sort=names, title=None).axis(labelLimit=260),
-            color=colour,
-            shape=shape,
-            tooltip=[alt.Tooltip("name:N"), alt.Tooltip("threshold:Q"), alt.Tooltip("decision:N")],
-        )
-    )
-    height = ROW * len(names) * 2 // 3
-    return alt.LayerChart(layer=[_own(threshold, x), marks], width=WIDTH * 3 // 4, height=height)
-
-
-def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
-    """Scores at each threshold, a panel a model, from `evaluation.tables.threshold_table`.
-
-    Lines end where a score is not known or nothing counts. The broken line is the study's own threshold.
-    """
-    axes = Axes.of_columns(table)
-    series = [ORIGINAL, *axes.names]
-    long = table.melt(["threshold", "model"], series, var_name="series", value_name="score")
-    long = long.assign(score=100 * long["score"], series=long["series"].map(series_name))
-    panels, x = [], _thresholds(table, threshold)
-    for model, part in long.groupby("model", sort=False):
-        lines = (
-            alt.Chart(part)
-            .mark_line(
-                interpolate="step-before", invalid="break-paths-show-path-domains", point={"size": 40, "filled": True}
-            )
-            .encode(
-                x=x,
-                y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
-                color=series_colour(axes),
-                shape=series_shape(axes),
-                tooltip=[alt.Tooltip("threshold:Q"), alt.Tooltip("series:N"), alt.Tooltip("score:Q", format=".2f")],
-            )
-        )
-        panel = alt.LayerChart(layer=[_own(threshold, x), lines], title=str(model))
-        panels.append(panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4))
-    figure: alt.ConcatChart = alt.concat(*panels, columns=2)
-    return figure
-
-
-def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
-    """The total of each model with the interval that shaky verdicts give it, from `uncertainty_table`."""
-    shown = table[table["name"].isin((HTEB_TOTAL, OWN_TOTAL)) & table["value"].notna()]
-    total = "HTEB total" if HTEB_TOTAL in set(table["name"]) else "Total"
-    shown = shown.assign(**{name: 100 * shown[name] for name in ("value", "low", "high")})
-    row = alt.Y("model:N", sort=list(shown["model"]), title=None).axis(labelLimit=260)
-    base, colour = alt.Chart(shown), "#CC79A7"
-    tooltip = [alt.Tooltip("model:N"), *(alt.Tooltip(f"{name}:Q", format=".2f") for name in ("value", "low", "high"))]
-    extent = alt.X("value:Q", title=f"{total} times 100").scale(zero=False)
-    intervals = base.mark_rule(strokeWidth=3, color=colour).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=row)
-    points = base.mark_point(size=90, filled=True, opacity=1, shape="diamond", color=colour).encode(
-        x=extent, y=row, tooltip=tooltip
-    )
-    return alt.LayerChart(layer=[intervals, points], width=WIDTH, height=ROW * len(shown))
-
-
-def _own(threshold: float, x: alt.X) -> alt.Chart:
-    """The study's threshold."""
-    line = alt.Chart(pd.DataFrame({"threshold": [threshold]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4])
-    rule: alt.Chart = line.encode(x=x)
-    return rule
 
 
 def _thresholds(table: pd.DataFrame, threshold: float) -> alt.X:
@@ -430,3 +387,7 @@ def _thresholds(table: pd.DataFrame, threshold: float) -> alt.X:
     room = (tried[-1] - tried[0]) / 50
     axis = alt.X("threshold:Q", title="Threshold of the mean rating").axis(values=tried, format=".2~f")
     return axis.scale(domain=[tried[0] - room, tried[-1] + room], nice=False)
+
+
+def _named(transformation: str) -> str:
+    return display(transformation, pooled=False)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import pandas as pd
 
 from annotation.verdicts.marks import late_lines
 from evaluation import tables
-from evaluation.report import abstention_exhibits, boards, charts, drift_charts, paper_tables, sensitivity_tables
-from evaluation.report.paper_tables import PaperResults
-from evaluation.report.studies_beside import Other, Prompts
+from evaluation.report import boards, charts, drift_charts, paper_tables, sensitivity_tables
+from evaluation.report.material import ReportMaterial
+from plumbline.exhibits.charts import figure
 from plumbline.exhibits.page import Figure, Section
 from plumbline.exhibits.table import Exhibit
-from plumbline.study import Study
-from plumbline.transformations import AXES, total_axes
 
-Drawn = alt.LayerChart | alt.ConcatChart | alt.FacetChart
 TICKS = "; ticks: originals of the data sets and items of an axis, where these are not all"
-_PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
 
 
 @dataclass(frozen=True)
@@ -32,30 +27,7 @@ class Choices:
     multilingual: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ReportMaterial:
-    """What tables and figures are made of, models by the names that they have there.
-
-    `rated` (with a column accepted) and `correlations` are the drift of rated pairs against `question` (on `scale`),
-    `resampled` what resampled ratings accept (`evaluation.tables.resampling`), `accepted` and `moved` the rows of
-    `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of `abstention.parquet`. Frames are empty
-    where the records have nothing.
-    """
-
-    results: PaperResults
-    rated: pd.DataFrame
-    correlations: pd.DataFrame
-    question: str
-    scale: tuple[int, int]
-    resampled: pd.DataFrame
-    accepted: pd.DataFrame
-    moved: pd.DataFrame
-    abstaining: pd.DataFrame
-    second: Other | None = None
-    prompts: Prompts | None = None
-
-
-def all_exhibits(study: Study, material: ReportMaterial, choices: Choices) -> dict[str, Exhibit]:
+def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those that have no rows are left away."""
     results = material.results
     exhibits = [
@@ -71,8 +43,8 @@ def all_exhibits(study: Study, material: ReportMaterial, choices: Choices) -> di
         paper_tables.against_baseline(results, choices.baseline, pooled=False),
         paper_tables.sizes(results),
         *paper_tables.datasets(results),
-        abstention_exhibits.nauc(results, material.abstaining),
-        abstention_exhibits.thresholds(results, material.abstaining),
+        sensitivity_tables.nauc(results, material.abstaining),
+        sensitivity_tables.abstention_thresholds(results, material.abstaining),
         paper_tables.left_out(results),
     ]
     if (results.scores["status"] == "included_rejected").any():
@@ -84,13 +56,13 @@ def all_exhibits(study: Study, material: ReportMaterial, choices: Choices) -> di
             {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
         )
         exhibits.append(paper_tables.translated(results, *choices.translation, groups))
-    exhibits += _sensitivity(study, material)
+    exhibits += _sensitivity(material)
     return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
 
 
-def _sensitivity(study: Study, material: ReportMaterial) -> list[Exhibit]:
+def _sensitivity(material: ReportMaterial) -> list[Exhibit]:
     """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
-    results, rule = material.results, study.acceptance
+    results, rule = material.results, material.rule
     exhibits = []
     if results.verdicts and not rule.rules:
         exhibits.append(sensitivity_tables.decisions(results, rule, material.scale))
@@ -120,13 +92,13 @@ def _sensitivity(study: Study, material: ReportMaterial) -> list[Exhibit]:
     return exhibits
 
 
-def all_figures(study: Study, material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
+def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
     """The figures by name, in the page's order, of the numbers in the tables; those that would show nothing are none.
 
     `exhibits` are those of `all_exhibits`.
     """
     frames = {name: exhibit.frame for name, exhibit in exhibits.items()}
-    figures = {**_papers(frames), **_drifts(material, frames), **_thresholds(study, material, frames)}
+    figures = {**_papers(frames), **_drifts(material, frames), **_thresholds(material, frames)}
     if "sizes" in frames:
         figures["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
     if "drops" in frames:
@@ -145,12 +117,12 @@ def _boards(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
     for name in ("original", "transformed"):
         ranked = frames.get(f"ranking_{name}", pd.DataFrame())
         if "rank_low" in ranked and ranked["rank_low"].notna().any():
-            chart = boards.rank_limits(ranked)
+            chart = charts.rank_limits(ranked)
             figures[f"ranking_{name}"] = figure(chart, f"{name.capitalize()} scores: {boards.CAPTION}")
     abstained = tables.abstention_curves(material.abstaining)
     for name in abstained["confidence"].unique():
-        drawn = abstention_exhibits.curves(abstained, results, name)
-        figures[f"abstention_{name}"] = figure(drawn, abstention_exhibits.curve_caption(name))
+        drawn = charts.abstention_curves(abstained, results.axes, name)
+        figures[f"abstention_{name}"] = figure(drawn, sensitivity_tables.curve_caption(name))
     return figures
 
 
@@ -195,12 +167,12 @@ def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
     return figures
 
 
-def _thresholds(study: Study, material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
+def _thresholds(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """What other thresholds and other ratings would make of verdicts and totals."""
     figures: dict[str, Figure] = {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
     says += "".join(f"; {line.rstrip('.')}" for line in late_lines(material.results.verdicts))
-    threshold = study.acceptance.threshold
+    threshold = material.rule.threshold
     if "threshold_decisions" in frames:
         chart = charts.threshold_decisions(frames["threshold_decisions"], threshold)
         figures["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")
@@ -213,14 +185,8 @@ def _thresholds(study: Study, material: ReportMaterial, frames: Mapping[str, pd.
     return figures
 
 
-def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
-    """What the page says, in order: each figure under the heading of its tables."""
-    about = [
-        study.description,
-        f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
-        f" transformations, the total the mean of {_axes_of_total(study)}. Only what people accepted counts. Each table"
-        " is a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
-    ]
+def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
+    """What the page says, in order: what it is `about`, and each figure under the heading of its tables."""
     outline = {
         "Scores by axis": ("axes",),
         "Scores by transformation": ("transformations", "model_"),
@@ -240,27 +206,10 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
         "Data sets": ("datasets", "translation"),
         "Left out": ("left_out",),
     }
-    if study.acceptance.rules:
-        about.append(
-            "The study has rules of its own (acceptance.rules). What another threshold, or other ratings and raters,"
-            " would make of verdicts is told of one threshold alone, and is left out."
-        )
-    page_sections = [Section("This report", [part for part in about if part])]
+    page_sections = [Section("This report", about)]
     for heading, beginnings in outline.items():
         drawn = [figure for name, figure in figures.items() if name.startswith(beginnings)]
         shown = [exhibit.table() for name, exhibit in exhibits.items() if name.startswith(beginnings)]
         if drawn or shown:
             page_sections.append(Section(heading, [*drawn, *shown]))
     return page_sections
-
-
-def _axes_of_total(study: Study) -> str:
-    axes = total_axes(study.kinds, (kind.axis for kind in study.kinds.values()))
-    others = [kind.axis for kind in study.kinds.values() if kind.axis not in axes]
-    beside = f", beside which stands {' and '.join(dict.fromkeys(others))}" if others else ""
-    return f"{'the three axes' if axes == AXES else ', '.join(axes)}{beside}"
-
-
-def figure(chart: Drawn, caption: str) -> Figure:
-    """A chart with room at its sides: a browser's letters may be wider than those that it was laid out with."""
-    return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; the numbers stand in the tables")

@@ -12,13 +12,13 @@ import altair as alt
 import pandas as pd
 
 from annotation.verdicts.tables import display, number
+from plumbline.exhibits.charts import PANEL_WIDTH, tips
 from plumbline.exhibits.palette import colours, shapes
 from plumbline.transformations import in_order
 
 PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page
 _SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
-PANEL_WIDTH = 280
 POINTS = 4000  # drawn at once, of all panels: more take a browser seconds, and half a kilobyte each
 
 
@@ -66,14 +66,16 @@ def drift_panel(
         if chosen
         else alt.OpacityValue(1),
         size=alt.SizeValue(60),
-        tooltip=_tooltip(question),
+        tooltip=tips(
+            "original:N::Original",
+            "transformed:N::Transformed",
+            f"mean_quality:Q:.2f:Mean {question}",
+            "drift:Q:.3f:Drift",
+            "n_ratings:Q::Ratings",
+            "raters:N::Raters",
+        ),
     )
-    return panel.properties(title=_title(correlation, letters), height=PANEL_HEIGHT)
-
-
-def _title(correlation: Mapping[Any, Any], letters: str) -> alt.TitleParams:
-    """The transformation, and below it what the panel says of its correlation."""
-    return alt.TitleParams(
+    title = alt.TitleParams(
         display(str(correlation["transformation"]), pooled=False),
         subtitle=caption(correlation),
         subtitleColor=letters,
@@ -81,18 +83,7 @@ def _title(correlation: Mapping[Any, Any], letters: str) -> alt.TitleParams:
         subtitleFontSize=12,
         anchor="start",
     )
-
-
-def _tooltip(question: str) -> list[alt.Tooltip]:
-    """What hovering over a point shows."""
-    return [
-        alt.Tooltip("original:N", title="Original"),
-        alt.Tooltip("transformed:N", title="Transformed"),
-        alt.Tooltip("mean_quality:Q", title=f"Mean {question}", format=".2f"),
-        alt.Tooltip("drift:Q", title="Drift", format=".3f"),
-        alt.Tooltip("n_ratings:Q", title="Ratings"),
-        alt.Tooltip("raters:N", title="Raters"),
-    ]
+    return panel.properties(title=title, height=PANEL_HEIGHT)
 
 
 def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:

@@ -7,48 +7,29 @@ each figure as SVG and PNG in `figures/`. Nothing is computed here; what the rec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
 
-from annotation.ratings.exclusions import withdrawn_pairs
-from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ratings
-from annotation.records import Verdict
-from annotation.rubric import load_rubric
-from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
-from annotation.verdicts.counted import basis
-from annotation.verdicts.evidence import design_of
 from annotation.verdicts.marks import late_lines
-from annotation.verdicts.preregistration import first_rating, read_rules
-from annotation.verdicts.tables import SIMULATED, count, display
-from annotation.verdicts.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
-from annotation.verdicts.verification import refuse_edited
+from annotation.verdicts.tables import count, display
 from evaluation import tables
-from evaluation.display import points, short_names
-from evaluation.measures.abstention import read_abstention
-from evaluation.measures.accepted_pairs import read_accepted_scores, read_text_drift
+from evaluation.display import points
 from evaluation.measures.rows import COMMAND
-from evaluation.report.contents import Choices, ReportMaterial, all_exhibits, all_figures, sections
-from evaluation.report.folder import write_exhibits
-from evaluation.report.paper_tables import PaperResults
-from evaluation.report.staleness import refuse_outrun
-from evaluation.report.studies_beside import StudyEvaluation, other_generator, other_prompts
-from evaluation.results import read_drift, read_scores
-from evaluation.tables.resampling import resampled_acceptance
+from evaluation.report.contents import Choices, all_exhibits, all_figures, sections
+from evaluation.report.material import failed_models, missing_scores, read_material, warnings
+from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
 from evaluation.units import label
 from plumbline.commands import as_called
-from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.page import Section, write_page
-from plumbline.records import Pair
-from plumbline.store import read_frame
+from plumbline.errors import StudyError, nearest
+from plumbline.exhibits.page import Section, write_exhibits, write_page
 from plumbline.study import Study
-from plumbline.transformations import in_order
+from plumbline.study.judged import VerdictUnit
+from plumbline.transformations import AXES, in_order, total_axes
 
-SIGNIFICANT = 0.05
 _RANKED = 3  # models, from which the order that they keep is told
 _NOTHING = "Nothing that people accepted has a score: there is no change to speak of"
 
@@ -91,12 +72,6 @@ def doubts_of(results: PaperResults, missing: Sequence[str], campaign: Sequence[
         *_chance(results),
         *campaign,
     )
-
-
-def failed_models(scores: pd.DataFrame) -> list[str]:
-    """Models that failed, each with its reason."""
-    failed = scores[scores["status"] == "failed"].drop_duplicates(["model", "reason"])
-    return [f"{row.model} failed: {row.reason}" for row in failed.itertuples()]
 
 
 def _left_out(scores: pd.DataFrame) -> list[str]:
@@ -148,7 +123,6 @@ def _of(change: pd.Series[float], position: int) -> str:
 
 
 FOLDER = "report_evaluation"
-SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
 _DEFAULT = Choices()
 
 
@@ -163,127 +137,52 @@ def write_report(
     StudyError for a choice that the study does not have. What nobody rated yet needs no verdicts where its scores were
     included all the same: no table takes them for accepted.
     """
-    verdicts, scores = _evaluated(study)
-    beside = [(evaluated, *_evaluated(evaluated)) for evaluated in (*([compared] if compared else []), *prompts)]
-    short = short_names(
-        {*scores["model"], *(name for _, _, model_scores in beside for name in model_scores["model"].unique())}
-    )
-    notes = notes_of(study, scores, verdicts)
-    named = scores.assign(model=scores["model"].map(short))
-    material = _material(study, PaperResults(named, verdicts, notes, study.sample.seed), short)
-    evaluations = [
-        StudyEvaluation(
-            evaluated,
-            study_verdicts,
-            model_scores.assign(model=model_scores["model"].map(short)),
-            notes_of(evaluated, model_scores, study_verdicts),
-        )
-        for evaluated, study_verdicts, model_scores in beside
-    ]
-    if compared:
-        material = replace(material, second=other_generator(study, evaluations[0]))
-    if prompts:
-        first = StudyEvaluation(study, verdicts, named, notes)
-        material = replace(material, prompts=other_prompts(first, evaluations[-len(prompts) :]))
-    models = {name: short[name] for name in scores["model"].unique()}
-    exhibits = all_exhibits(study, material, _known(choices, named, models))
-    figures = all_figures(study, material, exhibits)
+    material, models, verdicts = read_material(study, compared, prompts)
+    results = material.results
+    exhibits = all_exhibits(material, _known(choices, results.scores, models))
+    figures = all_figures(material, exhibits)
     folder = study.folder / FOLDER
-    write_exhibits(folder, exhibits, figures)
-    every = [*verdicts, *(verdict for evaluation in evaluations for verdict in evaluation.verdicts)]
+    write_exhibits(folder, exhibits.values(), figures)
     title = f"Robustness of embedding models: study {study.name}"
-    missing = [*missing_scores(study, scores), *failed_models(named)]
-    content = [*_opening(study, material.results, missing), *sections(study, exhibits, figures)]
-    write_page(folder / "index.html", title, " ".join(warnings(every)), content)
+    by_name = results.scores.assign(model=results.scores["model"].map({short: name for name, short in models.items()}))
+    wanted = [label(study, spec) for spec in study.evaluation.models]
+    missing = [*missing_scores(by_name, wanted, study.command(COMMAND)), *failed_models(results.scores)]
+    status = read_status(study, datetime.now(UTC))
+    content = [*_opening(status, results, missing), *sections(about(study), exhibits, figures)]
+    write_page(folder / "index.html", title, " ".join(warnings(verdicts)), content)
     return folder / "index.html"
 
 
-def _opening(study: Study, results: PaperResults, missing: Sequence[str]) -> list[Section]:
+def _opening(status: Status, results: PaperResults, missing: Sequence[str]) -> list[Section]:
     """The answer, and all that is doubtful about it."""
-    status = read_status(study, datetime.now(UTC))
     doubts = doubts_of(results, missing, status.doubts)
     sentences = [*map(as_called, headline(results, status, doubts, missing))]
     doubtful = "\n".join(f"– {as_called(line)}." for line in doubts) if doubts else "Nothing that was looked at."
     return [Section("In short", sentences), Section("What is doubtful", [doubtful])]
 
 
-def warnings(verdicts: Sequence[Verdict]) -> list[str]:
-    """What stands above all that rests on these verdicts: simulated ratings, and rules that were fixed late."""
-    return [*([SIMULATED] if any(verdict.simulated for verdict in verdicts) else []), *late_lines(verdicts)]
+def about(study: Study) -> list[str]:
+    """What the report is of, and what its numbers rest on."""
+    lines = [
+        study.description,
+        f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
+        f" transformations, the total the mean of {axes_of_total(study.kinds)}. Only what people accepted counts. Each"
+        " table is a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
+    ]
+    if study.acceptance.rules:
+        lines.append(
+            "The study has rules of its own (acceptance.rules). What another threshold, or other ratings and raters,"
+            " would make of verdicts is told of one threshold alone, and is left out."
+        )
+    return [line for line in lines if line]
 
 
-def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """What stands below every table: simulated ratings, models without scores, and what was left out and why."""
-    notes = warnings(verdicts)
-    notes += missing_scores(study, scores)
-    if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
-        notes.append(SAME_ITEMS)
-    all_datasets = set(scores["dataset"])
-    for row in tables.left_out(scores).to_dict(orient="records"):
-        where = "all data sets" if set(row["datasets"].split(", ")) == all_datasets else row["datasets"]
-        name, status = display(row["transformation"], pooled=False), row["status"].replace("_", " ")
-        notes.append(f"{name}, {status}: {row['reason']} ({where})")
-    return tuple(notes)
-
-
-def missing_scores(study: Study, scores: pd.DataFrame) -> list[str]:
-    """Which models have no scores, or fewer than others."""
-    absent = [name for spec in study.evaluation.models if (name := label(study, spec)) not in set(scores["model"])]
-    lines = [f"Without scores, as they failed or were not run: {', '.join(absent)}."] if absent else []
-    counts = scores.groupby("model", sort=False).size()
-    fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
-    if fewer:
-        lines.append(f"Scores not made yet: {', '.join(fewer)}; run `{study.command(COMMAND)}` again.")
-    return lines
-
-
-def _evaluated(study: Study) -> tuple[list[Verdict], pd.DataFrame]:
-    """The verdicts and scores of a study, refused where one has outrun the other; what is included needs none."""
-    scores = read_scores(study)
-    unrated = (scores["status"] == "included_rejected").any() and not (study.folder / "verdicts.json").exists()
-    verdicts = [] if unrated else read_verdicts(study)
-    refuse_stale(study, verdicts)
-    refuse_edited(study, verdicts)
-    if scores.empty:
-        raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{study.command(COMMAND)}` again")
-    refuse_outrun(study, scores, verdicts)
-    return verdicts, scores
-
-
-def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> ReportMaterial:
-    """All that the report is made of, models by their short names."""
-    rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
-    none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
-    pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, study.command(SAMPLE))
-    question, rated = next(iter(rubric.rating_names()), ""), read_all_ratings(study)
-
-    def shortened(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
-
-    scale = rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn on it
-    frame = tables.drift_by_quality(
-        pairs, rated, shortened(read_drift(study)), per_pair=study.raters.per_pair, question=question
-    )
-    correlations = tables.drift_correlations(frame, study.sample.seed)
-    counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
-    design = design_of(study, rubric, read_rules(study), first_rating(rated))
-    resampled = pd.DataFrame()
-    good = accepted_pairs(pair_means(counting, design), design.questions)
-    frame["accepted"] = frame["pair_id"].isin(good)
-    if len(counting) and not study.acceptance.rules:
-        rests_on = basis(pairs, counting, design, dealt_with(rated, withdrawn_pairs(study))).ratings
-        resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
-    return ReportMaterial(
-        results,
-        frame,
-        correlations,
-        question,
-        (scale[0], scale[-1]),
-        resampled,
-        shortened(read_accepted_scores(study)),
-        shortened(read_text_drift(study)),
-        shortened(read_abstention(study)),
-    )
+def axes_of_total(kinds: Mapping[str, VerdictUnit]) -> str:
+    """The axes of these transformations whose mean is the total, in words, and those that stand beside it."""
+    axes = total_axes(kinds, (kind.axis for kind in kinds.values()))
+    others = [kind.axis for kind in kinds.values() if kind.axis not in axes]
+    beside = f", beside which stands {' and '.join(dict.fromkeys(others))}" if others else ""
+    return f"{'the three axes' if axes == AXES else ', '.join(axes)}{beside}"
 
 
 def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> Choices:

@@ -14,11 +14,11 @@ from annotation.verdicts.tables import display, number
 from evaluation import tables
 from evaluation.display import axis_notes, decimal, hundred, points, total_notes, worded
 from evaluation.report import boards
-from evaluation.report.charts import p_value
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, in_order
 
 REFUSED = " [not accepted]"
+SIGNIFICANT = 0.05
 _ARROW = " → "
 _OWN_ORIGINALS = (
     "a → b: a is the original's score on the data sets and items that b rests on, where it is not Original, which is"
@@ -230,6 +230,13 @@ def _words(rows: Sequence[Mapping[str, str]], heads: Sequence[str] = ()) -> pd.D
 def _shift(row: Mapping[Any, Any]) -> dict[str, str]:
     p = "–" if math.isnan(row["p_holm"]) else p_value(row["p_holm"]).removeprefix("p ").removeprefix("= ")
     return {"Shift [95%]": interval(row["shift"], row["low"], row["high"]), "p (Holm)": p}
+
+
+def p_value(p: float) -> str:
+    """A p-value in words as papers print it."""
+    if math.isnan(p):
+        return "no p"
+    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
 
 
 def interval(value: float, low: float, high: float) -> str:

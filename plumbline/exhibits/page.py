@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
+from plumbline.exhibits.files import write_files
+from plumbline.exhibits.table import Exhibit, Table
 from plumbline.store import atomic
 
 if TYPE_CHECKING:
@@ -44,18 +44,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A frame as it is printed: cells are words already, or whole numbers; `caption` says what it shows.
-
-    `notes` say what its numbers lack, and why; the page has those of all tables once.
-    """
-
-    frame: pd.DataFrame
-    caption: str
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Section:
     """A heading and what stands below it, in order; a string is a paragraph."""
 
@@ -81,6 +69,60 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
     ]
     with atomic(path) as file:
         file.write(template.render(title=title, warning=warning, sections=shown, notes=notes).encode())
+
+
+@dataclass(frozen=True)
+class PageWords:
+    """What a page says in words: a warning above all else (empty where there is none), the answer, and what it is.
+
+    `doubts` are what is doubtful about the answer, a line each, without its full stop.
+    """
+
+    title: str
+    warning: str
+    headline: Sequence[str]
+    doubts: Sequence[str]
+    about: str
+
+
+def write_outlined(
+    folder: Path,
+    words: PageWords,
+    outline: Mapping[str, Sequence[str]],
+    exhibits: Mapping[str, Exhibit],
+    figures: Mapping[str, Figure],
+) -> Path:
+    """Write a report into a folder, each file atomically; returns its page. Those of the report before go.
+
+    `outline` has headings, and the names of the figures and tables below each; a heading that has none is left out.
+    """
+    write_exhibits(folder, exhibits.values(), figures)
+    doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing that was looked at."
+    sections = [
+        Section("In short", words.headline),
+        Section("What is doubtful", [doubtful]),
+        Section("This report", [words.about]),
+    ]
+    for heading, names in outline.items():
+        parts = [figures[name] for name in names if name in figures]
+        tables = [exhibits[name].table(cut=True) for name in names if name in exhibits]
+        if parts or tables:
+            sections.append(Section(heading, [*parts, *tables]))
+    write_page(folder / "index.html", words.title, words.warning, sections)
+    return folder / "index.html"
+
+
+def write_exhibits(folder: Path, exhibits: Iterable[Exhibit], figures: Mapping[str, Figure]) -> None:
+    """Write each table as CSV (all digits), Markdown and LaTeX in `tables/`, each figure as SVG and PNG in `figures/`.
+
+    Those of the report before go.
+    """
+    files: dict[str, bytes] = {}
+    for exhibit in exhibits:
+        files |= exhibit.files()
+    for name, figure in figures.items():
+        files |= {f"figures/{name}.svg": figure.svg.encode(), f"figures/{name}.png": figure.png()}
+    write_files(folder, files)
 
 
 def svg(chart: alt.TopLevelMixin) -> str:

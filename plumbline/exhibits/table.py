@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plumbline.exhibits.page import Table
+from plumbline.exhibits.files import csv_bytes
 from plumbline.words import printable
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$#])")
@@ -48,6 +48,19 @@ _WIDE = 40  # letters of a cell, from which a column breaks its lines
 _NOTE = 110  # letters in a line of notes
 _MANY = 8  # columns of a long table that need the smallest letters
 _PAGE = 40  # lines that stand on one page
+MOST_ROWS = 120  # of a table on a page of HTML; its file has all
+
+
+@dataclass(frozen=True)
+class Table:
+    """A frame as it is printed: cells are words already, or whole numbers; `caption` says what it shows.
+
+    `notes` say what its numbers lack, and why; the page has those of all tables once.
+    """
+
+    frame: pd.DataFrame
+    caption: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,9 +76,21 @@ class Exhibit:
     printed: pd.DataFrame
     notes: tuple[str, ...] = ()
 
-    def table(self) -> Table:
-        """It as it stands on a page, which names the file."""
-        return Table(with_minus(self.printed), f"{self.caption} ({self.name}.csv)", self.notes)
+    def table(self, *, cut: bool = False) -> Table:
+        """It as it stands on a page, which names the file; a long one is `cut` to `MOST_ROWS`, and says so."""
+        printed, caption = self.printed, self.caption
+        if cut and len(printed) > MOST_ROWS:
+            caption = f"{caption}; the first {MOST_ROWS} of {len(printed):,} rows, the file has all"
+            printed = printed.head(MOST_ROWS)
+        return Table(with_minus(printed), f"{caption} ({self.name}.csv)", self.notes)
+
+    def files(self) -> dict[str, bytes]:
+        """Its files by name, in `tables/`: CSV with all digits, Markdown, LaTeX."""
+        return {
+            f"tables/{self.name}.csv": csv_bytes(self.frame),
+            f"tables/{self.name}.md": self.markdown().encode(),
+            f"tables/{self.name}.tex": self.latex().encode(),
+        }
 
     def markdown(self) -> str:
         """It as a table of Markdown, notes as a list below. What is text stays text."""

@@ -11,7 +11,7 @@ from evaluation.instructions.analysis import Settings, analyse
 from evaluation.instructions.exhibits import all_exhibits
 from evaluation.instructions.page import doubts, headline
 from evaluation.instructions.scores import ITEMS, study_scores
-from evaluation.report.contents import figure
+from plumbline.exhibits.charts import figure
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.table import Exhibit
 from plumbline.study import Study

@@ -15,7 +15,7 @@ from evaluation.human.exhibits import all_exhibits
 from evaluation.human.headline import differing, doubts, headline
 from evaluation.human.material import read_material
 from evaluation.measures.abstention import read_abstention
-from evaluation.report import abstention_exhibits, paper_tables
+from evaluation.report import paper_tables, sensitivity_tables
 from plumbline.errors import DataError
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.table import Exhibit
@@ -99,7 +99,7 @@ def abstaining(study: Study) -> tuple[list[Exhibit], pd.DataFrame]:
     if curves.empty:
         return [], curves
     results = scores.results(study)
-    return [abstention_exhibits.nauc(results, rows), abstention_exhibits.thresholds(results, rows)], curves
+    return [sensitivity_tables.nauc(results, rows), sensitivity_tables.abstention_thresholds(results, rows)], curves
 
 
 @cached(watches=(_QUALITY,))

@@ -11,9 +11,8 @@ from evaluation.display import short_names
 from evaluation.measures.accepted_pairs import DRIFT_FILE as TEXT_DRIFT
 from evaluation.measures.accepted_pairs import read_text_drift
 from evaluation.report import paper_tables, sensitivity_tables
-from evaluation.report.page import notes_of
+from evaluation.report.material import notes_of, refuse_outrun
 from evaluation.report.paper_tables import PaperResults
-from evaluation.report.staleness import refuse_outrun
 from evaluation.results import read_drift, read_scores
 from evaluation.tables import drift_by_quality, drift_correlations, ranking_table
 from evaluation.tables.datasets import ENGLISH, OTHERS
@@ -70,7 +69,7 @@ def outrun(study: Study) -> str:
 
 @cached(*SCORED)
 def notes(study: Study) -> tuple[str, ...]:
-    """What the scores lack, and why (`evaluation.report.page.notes_of`)."""
+    """What the scores lack, and why (`evaluation.report.material.notes_of`)."""
     return notes_of(study, stored(study), verdicts(study))
 
 

@@ -6,7 +6,8 @@ from functools import partial
 
 import streamlit as st
 
-from evaluation.report import abstention_exhibits, boards
+from evaluation.report import boards, charts, sensitivity_tables
+from plumbline.exhibits.charts import first_panel
 from plumbline.study import Study
 from streamlit_app import frames
 from streamlit_app.elements import (
@@ -41,7 +42,7 @@ def _board(study: Study) -> None:
     if "rank_low" in board.frame and board.frame["rank_low"].notna().any():
         few = limits(simulated=False, n=int(board.frame["n_datasets"].max()), what="data sets")
         says = f"Original scores: {boards.CAPTION}.{few}"
-        figure(file_name(study, "rank limits"), boards.rank_limits(board.frame), says)
+        figure(file_name(study, "rank limits"), charts.rank_limits(board.frame), says)
     exhibit(study, board)
     link("rankings", "Whether ranks hold when texts change")
 
@@ -72,10 +73,11 @@ def _abstention(study: Study) -> None:
         "Confidence",
         list(curves["confidence"].unique()),
         "confidence",
-        shown=lambda measure: abstention_exhibits.CALLED[measure],
+        shown=lambda measure: sensitivity_tables.CALLED[measure],
     )
-    panel = abstention_exhibits.panels_of(curves, scores.results(study), name)[model]
-    figure(file_name(study, f"abstention {name}"), panel, abstention_exhibits.curve_caption(name) + ".")
+    drawn = charts.abstention_curves(curves[curves["model"] == model], scores.results(study).axes, name)
+    panel = first_panel(drawn)
+    figure(file_name(study, f"abstention {name}"), panel, sensitivity_tables.curve_caption(name) + ".")
     for table_of in exhibits:
         exhibit(study, table_of)
 

@@ -9,7 +9,9 @@ import streamlit as st
 
 from annotation.rubric import load_rubric
 from annotation.verdicts.tables import display, number
+from evaluation.report.charts import text_drifts
 from evaluation.report.drift_charts import drawn_points, drift_figure, left_undrawn
+from plumbline.exhibits.charts import first_panel
 from plumbline.exhibits.table import with_minus
 from plumbline.languages import language_name
 from plumbline.study import Study
@@ -89,7 +91,7 @@ def _all_texts(study: Study, model: str) -> None:
     if any(verdict.simulated for verdict in ratings.verdicts(study)):
         says += " Which are accepted rests on SIMULATED ratings."
     says += "".join(f" {line}" for line in ratings.late(study))
-    figure(f"{study.name}-text-drift", charts.text_drift_panel(drifts.frame), says)
+    figure(f"{study.name}-text-drift", first_panel(text_drifts(drifts.frame), titled=False), says)
     exhibit(study, drifts)
 
 

@@ -15,6 +15,7 @@ from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import rated, verdict_table
 from evaluation.report.charts import threshold_decisions, threshold_scores
 from evaluation.tables.sensitivity import thresholds_of
+from plumbline.exhibits.charts import first_panel
 from plumbline.study import Study
 from plumbline.transformations import Axes
 from streamlit_app import charts, frames, judges, pair
@@ -187,7 +188,7 @@ def _scores(study: Study, scale: Sequence[int], study_threshold: float) -> None:
         " missing that a threshold would let in, or where it lets nothing in."
     )
     figure(
-        f"{study.name}-scores-by-threshold", threshold_scores(mine, study_threshold).concat[0], says + _limits(study)
+        f"{study.name}-scores-by-threshold", first_panel(threshold_scores(mine, study_threshold)), says + _limits(study)
     )
 
 

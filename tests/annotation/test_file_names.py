@@ -19,7 +19,7 @@ from evaluation.benchmarks.quality.checks import _rows_file
 from evaluation.results import Score, path_of
 from generation.run import generate
 from plumbline.errors import DataError, PlumblineError
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import write_files
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evaluation import tables
 from evaluation.outputs import Outputs, same_items, transformed
-from evaluation.report.page import SAME_ITEMS, notes_of
+from evaluation.report.material import SAME_ITEMS, notes_of
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from evaluation.tables.pairs import EARLIER, whole_data_sets

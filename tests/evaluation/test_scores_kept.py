@@ -13,7 +13,8 @@ import pytest
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation import display, tables
 from evaluation.models.encoder import Encoder
-from evaluation.report.page import FOLDER, notes_of, write_report
+from evaluation.report.material import notes_of
+from evaluation.report.page import FOLDER, write_report
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from plumbline.errors import DataError, ServiceError
@@ -192,8 +193,8 @@ def test_a_report_of_models_that_all_failed_says_why(study: Study, monkeypatch: 
     evaluate(study, load=broken("one", "two"))
     rated(study)
     write_outputs(study)
-    monkeypatch.setattr("evaluation.report.page.refuse_stale", lambda *_: None)
-    monkeypatch.setattr("evaluation.report.page.read_all_ratings", lambda _: rated(study))
+    monkeypatch.setattr("evaluation.report.material.refuse_stale", lambda *_: None)
+    monkeypatch.setattr("evaluation.report.material.read_all_ratings", lambda _: rated(study))
     page = write_report(study)
     assert page == study.folder / FOLDER / "index.html" and WHY.split(":")[1] in page.read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.files import csv_bytes
 from plumbline.words import readable
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import DataError
-from plumbline.exhibits.folder import LIST, write_files
+from plumbline.exhibits.files import LIST, write_files
 from plumbline.store import atomic, write_json
 
 
@@ -37,7 +37,7 @@ def test_a_report_that_was_killed_leaves_nothing_to_the_one_after_the_next(
         return atomic(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("plumbline.exhibits.folder.atomic", killed)
+        patched.setattr("plumbline.exhibits.files.atomic", killed)
         with pytest.raises(KeyboardInterrupt):
             write_files(tmp_path, {"a.csv": b"1", "b.csv": b"2"})
     write_files(tmp_path, {"c.csv": b"3"})

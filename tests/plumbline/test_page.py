@@ -10,7 +10,8 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
-from plumbline.exhibits.page import Figure, Section, Table, write_page
+from plumbline.exhibits.page import Figure, Section, write_page
+from plumbline.exhibits.table import Table
 
 SCRIPT = '<script>alert("1")</script> {{ 7 * 7 }}'
 

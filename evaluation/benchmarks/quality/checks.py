@@ -25,8 +25,7 @@ from evaluation.planner import plan_units
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
-from plumbline.exhibits.csv import csv_bytes
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
 

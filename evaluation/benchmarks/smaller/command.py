@@ -17,8 +17,7 @@ from evaluation.tasks.protocols import METRICS
 from generation.datasets.dataset import Dataset
 from plumbline import cli
 from plumbline.errors import StudyError, nearest
-from plumbline.exhibits.csv import csv_bytes
-from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.identity import identity
 from plumbline.languages import with_script
 from plumbline.study import Study

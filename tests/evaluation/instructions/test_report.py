@@ -24,7 +24,7 @@ from evaluation.instructions.report_command import report
 from evaluation.instructions.scores import no_items
 from evaluation.instructions.tables import published_table
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.files import csv_bytes
 from plumbline.exhibits.page import svg
 from tests.evaluation.instructions import published
 from tests.evaluation.instructions.made import long

@@ -19,7 +19,7 @@ from evaluation.measures import measures as beside
 from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining, read_abstention
 from evaluation.models.encoder import Encoder
 from evaluation.planner import plan_units
-from evaluation.report import abstention_exhibits
+from evaluation.report import sensitivity_tables
 from evaluation.report.paper_tables import PaperResults
 from evaluation.tasks import scoring
 from evaluation.tasks.queries import Queries
@@ -199,10 +199,10 @@ def test_tables_of_it(study: Study) -> None:
     curves = tables.abstention_curves(rows)
     assert set(curves["series"]) == {"original", "lexical_stylistic", "language"} and len(curves) == 3 * 3 * 10
     results = PaperResults(pd.DataFrame(rows), [], (), 1)
-    shown = abstention_exhibits.nauc(results, rows)
+    shown = sensitivity_tables.nauc(results, rows)
     assert f"sts: {NOT_OF_OTHERS}" in shown.notes and any(note.startswith("Few queries (11") for note in shown.notes)
     assert shown.printed["Transformation"].tolist() == ["Original", "Paraphrasing", "Translation"]
-    assert len(abstention_exhibits.thresholds(results, rows).printed) == 3
+    assert len(sensitivity_tables.abstention_thresholds(results, rows).printed) == 3
     assert tables.abstention_table(rows.iloc[:0]).empty and tables.abstention_curves(rows.iloc[:0]).empty
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.report import charts, drift_charts
+from evaluation.report import charts, drift_charts, paper_tables
 from evaluation.tables import axis_table, drift_correlations, shift_table, size_table, transformation_table
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import NEUTRAL
@@ -89,7 +89,7 @@ def test_figure_7_greys_what_is_not_significant(scores: pd.DataFrame) -> None:
     ("p", "words"), [(0.00099, "p < .001"), (0.05, "p = .050"), (1, "p = 1.000"), (math.nan, "no p")]
 )
 def test_p_values_in_words(p: float, words: str) -> None:
-    assert charts.p_value(p) == words
+    assert paper_tables.p_value(p) == words
 
 
 def test_figure_3_has_a_panel_a_transformation_on_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:

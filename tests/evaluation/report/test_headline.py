@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from evaluation.report import paper_tables
-from evaluation.report.page import answer, doubts_of, failed_models
+from evaluation.report.material import failed_models
+from evaluation.report.page import answer, doubts_of
 from evaluation.report.paper_tables import PaperResults
 from tests.evaluation.conftest import verdict, write_study
 from tests.evaluation.made_scores import score_row

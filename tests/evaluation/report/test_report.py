@@ -22,10 +22,10 @@ from annotation.sampling.sample import read_pairs
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.measures.accepted_pairs import AcceptedScore, TextDrift
-from evaluation.report import __main__, page
+from evaluation.report import __main__, material
 from evaluation.report.contents import Choices
+from evaluation.report.material import StudyEvaluation, other_prompts
 from evaluation.report.page import FOLDER, write_report
-from evaluation.report.studies_beside import StudyEvaluation, other_prompts
 from evaluation.tables import axis_table
 from evaluation.tables.drift import QUANTILES
 from plumbline.errors import DataError, StudyError
@@ -159,7 +159,7 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
 def by_hand() -> Iterator[None]:
     """Verdicts that a test makes up are taken as they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "refuse_edited", lambda *_: None)
+        patch.setattr(material, "refuse_edited", lambda *_: None)
         yield
 
 
@@ -192,7 +192,7 @@ def copied(study: Study, folder: Path) -> Study:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of a report's time; `reported` has all figures."""
-    monkeypatch.setattr(page, "all_figures", lambda *_: {})
+    monkeypatch.setattr("evaluation.report.page.all_figures", lambda *_: {})
 
 
 TABLES = {

@@ -1,0 +1,333 @@
+"""What the report is made of: an evaluated study's records, and those of studies that are set beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from annotation.judges.records import JudgedPair
+from annotation.ratings.exclusions import withdrawn_pairs
+from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ratings
+from annotation.records import Verdict
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import COMMAND as SAMPLE
+from annotation.verdicts.counted import basis
+from annotation.verdicts.evidence import design_of
+from annotation.verdicts.marks import late_lines
+from annotation.verdicts.preregistration import first_rating, read_rules
+from annotation.verdicts.tables import SIMULATED, display
+from annotation.verdicts.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_edited
+from evaluation import tables
+from evaluation.display import short_names
+from evaluation.measures.abstention import read_abstention
+from evaluation.measures.accepted_pairs import read_accepted_scores, read_text_drift
+from evaluation.measures.rows import COMMAND
+from evaluation.report.paper_tables import PaperResults
+from evaluation.results import read_drift, read_scores
+from evaluation.tables.resampling import resampled_acceptance
+from evaluation.units import label
+from generation.compare import length_table, lengths_measure
+from generation.jobs import makers_of
+from generation.output_statistics import incomparable, labels, tally
+from plumbline.errors import DataError, StudyError
+from plumbline.records import Pair
+from plumbline.store import read_frame
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.transformations import ORIGINAL
+
+SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
+_DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as the gate takes it
+_SETTINGS = ("protocol", "precision", "failed")
+_OF_JUDGEMENTS = ["pair_id", "judge_hash", "prompt_hash", "order", "question", "score"]
+_OF_PAIRS = ["pair_id", "transformation", "seed", "original", "language", "output_language"]
+
+
+@dataclass(frozen=True)
+class StudyEvaluation:
+    """A study with its verdicts, its scores (models by the report's names) and what stands below its tables."""
+
+    study: Study
+    verdicts: Sequence[Verdict]
+    scores: pd.DataFrame
+    notes: Sequence[str]
+
+    def with_names(self, names: Mapping[str, str]) -> StudyEvaluation:
+        """The same with models by these names."""
+        return replace(self, scores=self.scores.assign(model=self.scores["model"].map(names)))
+
+
+@dataclass(frozen=True)
+class Other:
+    """A study with another generator: its scores, both generators' names, what is left out there, and Table 23."""
+
+    scores: pd.DataFrame
+    labels: tuple[str, str]
+    notes: tuple[str, ...]
+    lengths: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """What `tables.prompt_table` takes of studies under several prompts, the report's first, and its notes."""
+
+    scores: Mapping[str, pd.DataFrame]
+    lengths: pd.DataFrame
+    judgements: Mapping[str, pd.DataFrame]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReportMaterial:
+    """What tables and figures are made of, models by the names that they have there.
+
+    `rule` is what decided. `rated` (with a column accepted) and `correlations` are the drift of rated pairs against
+    `question` (on `scale`), `resampled` what resampled ratings accept (`evaluation.tables.resampling`), `accepted` and
+    `moved` the rows of `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of `abstention.parquet`.
+    Frames are empty where the records have nothing.
+    """
+
+    results: PaperResults
+    rule: AcceptanceSpec
+    rated: pd.DataFrame
+    correlations: pd.DataFrame
+    question: str
+    scale: tuple[int, int]
+    resampled: pd.DataFrame
+    accepted: pd.DataFrame
+    moved: pd.DataFrame
+    abstaining: pd.DataFrame
+    second: Other | None = None
+    prompts: Prompts | None = None
+
+
+def read_evaluation(study: Study) -> StudyEvaluation:
+    """The verdicts and scores of a study, refused where one has outrun the other; what is included needs no verdict."""
+    scores = read_scores(study)
+    unrated = (scores["status"] == "included_rejected").any() and not (study.folder / "verdicts.json").exists()
+    verdicts = [] if unrated else read_verdicts(study)
+    refuse_stale(study, verdicts)
+    refuse_edited(study, verdicts)
+    if scores.empty:
+        raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{study.command(COMMAND)}` again")
+    refuse_outrun(study, scores, verdicts)
+    return StudyEvaluation(study, verdicts, scores, notes_of(study, scores, verdicts))
+
+
+def read_material(
+    study: Study, compared: Study | None = None, prompts: Sequence[Study] = ()
+) -> tuple[ReportMaterial, dict[str, str], list[Verdict]]:
+    """(All that the report is made of, its models' short names by their names, the verdicts of all studies).
+
+    Raises as `evaluation.report.page.write_report`.
+    """
+    evaluation = read_evaluation(study)
+    beside = [read_evaluation(named) for named in (*([compared] if compared else []), *prompts)]
+    every = [evaluation, *beside]
+    short = short_names({name for of_study in every for name in of_study.scores["model"].unique()})
+    evaluation, *beside = (of_study.with_names(short) for of_study in every)
+    verdicts = [verdict for of_study in every for verdict in of_study.verdicts]
+    results = PaperResults(evaluation.scores, evaluation.verdicts, tuple(evaluation.notes), study.sample.seed)
+    material = replace(
+        _material(study, results, short),
+        second=other_generator(evaluation, beside[0]) if compared else None,
+        prompts=other_prompts(evaluation, beside[-len(prompts) :]) if prompts else None,
+    )
+    return material, {name: short[name] for name in every[0].scores["model"].unique()}, verdicts
+
+
+def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> ReportMaterial:
+    """What the study's own records hold."""
+    rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
+    none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
+    pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, study.command(SAMPLE))
+    question, rated = next(iter(rubric.rating_names()), ""), read_all_ratings(study)
+
+    def shortened(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
+
+    scale = rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn on it
+    frame = tables.drift_by_quality(
+        pairs, rated, shortened(read_drift(study)), per_pair=study.raters.per_pair, question=question
+    )
+    correlations = tables.drift_correlations(frame, study.sample.seed)
+    counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
+    design = design_of(study, rubric, read_rules(study), first_rating(rated))
+    resampled = pd.DataFrame()
+    good = accepted_pairs(pair_means(counting, design), design.questions)
+    frame["accepted"] = frame["pair_id"].isin(good)
+    if len(counting) and not study.acceptance.rules:
+        rests_on = basis(pairs, counting, design, dealt_with(rated, withdrawn_pairs(study))).ratings
+        resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
+    return ReportMaterial(
+        results,
+        study.acceptance,
+        frame,
+        correlations,
+        question,
+        (scale[0], scale[-1]),
+        resampled,
+        shortened(read_accepted_scores(study)),
+        shortened(read_text_drift(study)),
+        shortened(read_abstention(study)),
+    )
+
+
+def warnings(verdicts: Sequence[Verdict]) -> list[str]:
+    """What stands above all that rests on these verdicts: simulated ratings, and rules that were fixed late."""
+    return [*([SIMULATED] if any(verdict.simulated for verdict in verdicts) else []), *late_lines(verdicts)]
+
+
+def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """What stands below every table: simulated ratings, models without scores, and what was left out and why."""
+    models = [label(study, spec) for spec in study.evaluation.models]
+    notes = [*warnings(verdicts), *missing_scores(scores, models, study.command(COMMAND))]
+    if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
+        notes.append(SAME_ITEMS)
+    all_datasets = set(scores["dataset"])
+    for row in tables.left_out(scores).to_dict(orient="records"):
+        where = "all data sets" if set(row["datasets"].split(", ")) == all_datasets else row["datasets"]
+        name, status = display(row["transformation"], pooled=False), row["status"].replace("_", " ")
+        notes.append(f"{name}, {status}: {row['reason']} ({where})")
+    return tuple(notes)
+
+
+def missing_scores(scores: pd.DataFrame, models: Iterable[str], command: str) -> list[str]:
+    """Which of these models have no scores, or fewer than others; `command` makes them."""
+    absent = [name for name in models if name not in set(scores["model"])]
+    lines = [f"Without scores, as they failed or were not run: {', '.join(absent)}."] if absent else []
+    counts = scores.groupby("model", sort=False).size()
+    fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
+    if fewer:
+        lines.append(f"Scores not made yet: {', '.join(fewer)}; run `{command}` again.")
+    return lines
+
+
+def failed_models(scores: pd.DataFrame) -> list[str]:
+    """Models that failed, each with its reason."""
+    failed = scores[scores["status"] == "failed"].drop_duplicates(["model", "reason"])
+    return [f"{row.model} failed: {row.reason}" for row in failed.itertuples()]
+
+
+def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> None:
+    """Raise DataError where scores were let through, or left out, by verdicts or settings that are others now."""
+    settings = {"protocol": study.evaluation.protocol, "precision": study.evaluation.precision}
+    makers = {name: maker.hash for name, maker in makers_of(study).items()}
+    if why := _other_settings(scores, settings, makers) or _other_verdicts(scores, verdicts):
+        raise DataError(f"{study.folder / 'scores.parquet'}: {why}; run `{study.command(COMMAND)}` again")
+
+
+def _other_verdicts(scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> str:
+    """What was let through, or left out, by other verdicts than these; empty where nothing was."""
+    keys = ["transformation", "language", "task_type", "status", "reason"]
+    for row in scores[keys].drop_duplicates().to_dict(orient="records"):
+        decisions = [
+            verdict.decision
+            for verdict in verdicts
+            if verdict.transformation == row["transformation"]
+            and verdict.language in row["language"].split(", ")
+            and verdict.task_type in ("", row["task_type"])
+        ]
+        now = min(decisions, key=_DECISIONS.index, default="without a verdict")
+        was = "accepted" if row["status"] == "evaluated" else row["reason"].split(":")[0]
+        if row["transformation"] == ORIGINAL or was not in _DECISIONS or (was == "accepted") == (now == "accepted"):
+            continue
+        return f"{row['transformation']} ({row['language']}) was {was} when it was written and is {now} now"
+    return ""
+
+
+def _other_settings(scores: pd.DataFrame, settings: Mapping[str, str], makers: Mapping[str, str]) -> str:
+    """Which protocol, precision or generator scores were made with that is another now; empty where none is.
+
+    Scores of versions that did not note these pass.
+    """
+    noted: list[tuple[str, pd.Series[str], str]] = [(name, scores[name], value) for name, value in settings.items()]
+    hashes = scores.groupby("transformation", sort=False)["generator_hash"]
+    noted += [("generator", values, makers[str(name)]) for name, values in hashes if name in makers]
+    for name, values, value in noted:
+        if others := sorted(set(values) - {"", value}):
+            return f"made with {name} {others[0][:8]!r}, and the study now has {value[:8]!r}"
+    return ""
+
+
+def other_generator(evaluation: StudyEvaluation, compared: StudyEvaluation) -> Other:
+    """The study to compare with. Raises StudyError for scores of another protocol."""
+    first, second = labels([evaluation.study, compared.study])
+    notes = (*_notes(second, compared), *_different_settings(evaluation, compared, (first, second), "--compare"))
+    lengths, different = _lengths([evaluation, compared])
+    return Other(compared.scores, (first, second), (*notes, *filter(None, [different])), lengths)
+
+
+def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> Prompts:
+    """Studies of one generator under several prompts. Raises StudyError for other generators and protocols."""
+    every = [evaluation, *others]
+    names = _by_prompts([of_study.study for of_study in every])
+    notes: list[str] = []
+    for name, compared in zip(names[1:], others, strict=True):
+        if compared.study.generator.identity() != evaluation.study.generator.identity():
+            raise StudyError(
+                f"--prompts: {compared.study.file} has another generator than {evaluation.study.file}, or other"
+                " settings of it; name studies alike but for `prompts`"
+            )
+        notes += [*_notes(name, compared), *_different_settings(evaluation, compared, (names[0], name), "--prompts")]
+    lengths, different = _lengths(every)
+    if len(lengths):
+        generators = dict(zip(labels([of_study.study for of_study in every]), names, strict=True))
+        lengths = lengths.assign(generator=lengths["generator"].map(generators))
+    scores = {name: of_study.scores for name, of_study in zip(names, every, strict=True)}
+    judged = {name: _judgements(of_study.study) for name, of_study in zip(names, every, strict=True)}
+    return Prompts(scores, lengths, judged, (*notes, *filter(None, [different])))
+
+
+def _by_prompts(studies: Sequence[Study]) -> list[str]:
+    """A name for each study: its prompts', and where two have the same its own too."""
+    names = [study.prompts or "default" for study in studies]
+    return [
+        name if names.count(name) == 1 else f"{name} ({study.name})" for name, study in zip(names, studies, strict=True)
+    ]
+
+
+def _notes(name: str, evaluation: StudyEvaluation) -> list[str]:
+    return [f"{name}: {note}" for note in evaluation.notes]
+
+
+def _different_settings(
+    evaluation: StudyEvaluation, compared: StudyEvaluation, names: tuple[str, str], option: str
+) -> list[str]:
+    """How the two were evaluated otherwise."""
+    first, second = names
+    here, beside = evaluation.study.evaluation, compared.study.evaluation
+    lines = {
+        name: f"{second}: evaluated with `{name}: {getattr(beside, name)}`,"
+        f" {first} with `{name}: {getattr(here, name)}`"
+        for name in _SETTINGS
+        if getattr(here, name) != getattr(beside, name)
+    }
+    if "protocol" in lines:
+        raise StudyError(f"{option}: {lines['protocol']}; scores of two protocols cannot be compared")
+    return list(lines.values())
+
+
+def _lengths(evaluations: Sequence[StudyEvaluation]) -> tuple[pd.DataFrame, str]:
+    """(Table 23, a line if the studies hold other texts); of studies without texts here nothing."""
+    studies = [evaluation.study for evaluation in evaluations]
+    if not all((study.folder / "texts.parquet").exists() for study in studies):
+        return pd.DataFrame(), ""
+    return length_table(tally(studies, lengths_measure())), incomparable(studies)
+
+
+def _judgements(study: Study) -> pd.DataFrame:
+    """What judges said of a study's outputs on the first question that they were asked, with the original of each."""
+    from annotation.judges.pool import COMMAND as JUDGE  # noqa: PLC0415 (few studies have judges)
+    from annotation.judges.pool import judged_file  # noqa: PLC0415
+    from annotation.judges.run import read_judgements  # noqa: PLC0415
+
+    if not study.judges or not judged_file(study).exists():
+        return pd.DataFrame(columns=[*_OF_JUDGEMENTS, *_OF_PAIRS[1:]])
+    judgements = read_judgements(study)
+    first = judgements["question"].iloc[0] if len(judgements) else ""
+    pairs = read_frame(judged_file(study), JudgedPair, study.command(JUDGE))
+    return judgements.loc[judgements["question"] == first, _OF_JUDGEMENTS].merge(pairs[_OF_PAIRS], on="pair_id")

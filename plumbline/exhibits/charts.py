@@ -1,0 +1,185 @@
+"""Forms of charts: frame in, chart out. Reports and the dashboard draw with them, so that all look alike.
+
+Texts go into tooltips and labels as data: Vega escapes them, and no expression is made of them. Backgrounds, grids and
+letters are the page's theme's, light or dark; colours keep a contrast of 3 to 1 on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from plumbline.exhibits.page import Figure
+from plumbline.exhibits.palette import NEUTRAL
+
+ROW = 34  # pixels for a row of a chart with names beside it
+WIDTH = 620  # of such a chart
+PANEL_WIDTH = 280  # of one chart of several
+NAMES = 260  # for the names of models
+_PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
+
+Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What the names in a column look like: a colour each, and a shape; nothing hangs on colours alone.
+
+    `legend` are Vega-Lite's settings of it; None: there is none.
+    """
+
+    column: str
+    colours: Mapping[str, str]
+    shapes: Mapping[str, str]
+    legend: Mapping[str, Any] | None = None
+    hidden: bool = False
+
+    @property
+    def colour(self) -> alt.Color:
+        """The channel of colours."""
+        channel = alt.Color(f"{self.column}:N", title=None)
+        colour: alt.Color = self._with_legend(channel.scale(domain=[*self.colours], range=[*self.colours.values()]))
+        return colour
+
+    @property
+    def shape(self) -> alt.Shape:
+        """The channel of shapes."""
+        channel = alt.Shape(f"{self.column}:N", title=None)
+        shape: alt.Shape = self._with_legend(channel.scale(domain=[*self.shapes], range=[*self.shapes.values()]))
+        return shape
+
+    def with_legend(self, **legend: Any) -> Kinds:
+        """The same with these settings of its legend."""
+        return replace(self, legend=legend)
+
+    def _with_legend(self, channel: Any) -> Any:
+        if self.hidden:
+            return channel.legend(None)
+        return channel.legend(**self.legend) if self.legend else channel
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Columns of a frame that are the ends of an interval, and how thick its line is."""
+
+    low: str = "low"
+    high: str = "high"
+    width: float = 2
+    opacity: float | None = None
+
+
+def tips(*columns: str) -> list[alt.Tooltip]:
+    """What hovering over a mark shows: `name:N`, `score:Q:.2f` (a format), `score:Q:.2f:Score of all` (a title)."""
+    tooltips = []
+    for column in columns:
+        name, kind, *rest = column.split(":", 3)
+        options: dict[str, Any] = {key: value for key, value in zip(("format", "title"), rest, strict=False) if value}
+        tooltips.append(alt.Tooltip(f"{name}:{kind}", **options))
+    return tooltips
+
+
+def rows(column: str, order: Iterable[str], limit: int = NAMES) -> alt.Y:
+    """A row for each name, in this order, with `limit` pixels for names: longer ones are cut, a tooltip has them."""
+    row: alt.Y = alt.Y(f"{column}:N", sort=list(order), title=None).axis(labelLimit=limit)
+    return row
+
+
+def heads(column: str, order: Iterable[str]) -> alt.X:
+    """A column for each name, in this order, with slanted letters above which it stands."""
+    head: alt.X = alt.X(f"{column}:N", sort=list(order), title=None).axis(labelAngle=-40, labelLimit=160)
+    return head
+
+
+def upright(value: float, across: alt.X | None = None) -> alt.Chart:
+    """A broken line from top to bottom: no change, or a threshold."""
+    line = alt.Chart(pd.DataFrame({"value": [value]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4])
+    rule: alt.Chart = line.encode(x=alt.X("value:Q") if across is None else _at("value", across))
+    return rule
+
+
+def _at(column: str, across: alt.X) -> alt.X:
+    """The same axis for another column."""
+    axis: alt.X = across.copy()
+    axis.shorthand = f"{column}:Q"
+    return axis
+
+
+def dots(
+    frame: pd.DataFrame,
+    across: alt.X,
+    row: alt.Y,
+    look: Kinds | str,
+    *intervals: Interval,
+    tooltip: Sequence[alt.Tooltip] = (),
+    size: int = 90,
+) -> list[alt.Chart]:
+    """The layers of a row with a dot for each name, on lines for intervals: those without ends have the dot alone.
+
+    `look` tells dots apart by kinds, or is the one colour of diamonds.
+    """
+    encodings: dict[str, Any] = {"y": row}
+    shape: dict[str, Any] = {}
+    mark: dict[str, Any] = {}
+    form: dict[str, Any] = {}
+    if isinstance(look, Kinds):
+        encodings, shape = {"y": row, "color": look.colour}, {"shape": look.shape}
+    else:
+        mark, form = {"color": look}, {"color": look, "shape": "diamond"}
+    layers = []
+    for interval in intervals:
+        faint: dict[str, Any] = {} if interval.opacity is None else {"opacity": interval.opacity}
+        lines = alt.Chart(frame.dropna(subset=[interval.low, interval.high]))
+        ends = {"x": _at(interval.low, across), "x2": alt.X2(f"{interval.high}:Q")}
+        layers.append(lines.mark_rule(strokeWidth=interval.width, **mark, **faint).encode(**ends, **encodings))
+    points = alt.Chart(frame).mark_point(size=size, filled=True, opacity=1, **form)
+    hover: dict[str, Any] = {"tooltip": list(tooltip)} if tooltip else {}
+    layers.append(points.encode(x=across, **encodings, **shape, **hover))
+    return layers
+
+
+def lines(
+    frame: pd.DataFrame, across: alt.X, up: alt.Y, kinds: Kinds, tooltip: Sequence[alt.Tooltip], **mark: Any
+) -> alt.Chart:
+    """A line with points for each kind."""
+    line = alt.Chart(frame).mark_line(**{"point": {"size": 40, "filled": True}} | mark)
+    chart: alt.Chart = line.encode(x=across, y=up, color=kinds.colour, shape=kinds.shape, tooltip=list(tooltip))
+    return chart
+
+
+def heat_map(grid: alt.Chart, colour: alt.Color, words: str, dark_letters: str = "true") -> alt.LayerChart:
+    """A coloured cell for each row and column of a grid, which has channels x, y and tooltip.
+
+    The column `words` stands in it, black where the expression `dark_letters` holds, else white.
+    """
+    ink = alt.ColorValue(**alt.condition(dark_letters, alt.value("#000000"), alt.value("#FFFFFF")))
+    letters = grid.mark_text(fontSize=12).encode(text=alt.Text(words), color=ink)
+    return alt.LayerChart(layer=[grid.mark_rect().encode(color=colour), letters])
+
+
+def panels(
+    frame: pd.DataFrame, by: str, draw: Callable[[pd.DataFrame], alt.LayerChart], columns: int = 2
+) -> alt.ConcatChart:
+    """A chart for each name in the column `by`, with its name above it."""
+    charts = [draw(part).properties(title=str(name)) for name, part in frame.groupby(by, sort=False)]
+    figure: alt.ConcatChart = alt.concat(*charts, columns=columns)
+    return figure
+
+
+def first_panel(chart: alt.ConcatChart, *, titled: bool = True) -> alt.LayerChart:
+    """The one panel of `panels` where there is one name, which carries its data."""
+    panel: Any = chart.concat[0]
+    if panel.data is alt.Undefined:
+        panel.data = chart.data
+    if not titled:
+        panel.title = alt.Undefined
+    layers: alt.LayerChart = panel
+    return layers
+
+
+def figure(chart: Chart, caption: str) -> Figure:
+    """A chart with room at its sides: a browser's letters may be wider than those that it was laid out with."""
+    return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; the numbers stand in the tables")
