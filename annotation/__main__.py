@@ -44,8 +44,7 @@ from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply, sample_settings
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
-from annotation.status.running import status_now
-from annotation.status.status import read_status
+from annotation.status.status import read_status, status_now
 from annotation.status.text import headline, status_text
 from annotation.user_commands import add_user_commands, target_lines
 from annotation.verdicts.acceptance import accept, answers_lines

@@ -19,9 +19,8 @@ from annotation.judges.decisions import read_judging
 from annotation.judges.effects import LARGE, rounded
 from annotation.judges.people import far_ratings
 from annotation.judges.records import over_orders
-from annotation.names import named
+from annotation.names import account_pseudonym, named
 from annotation.offering import REVIEWS, alone, read_reviews
-from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import Answer, check
 from annotation.ratings.ratings import counting_ratings, read_all_ratings
 from annotation.records import Adjudication, Review

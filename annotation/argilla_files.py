@@ -23,8 +23,8 @@ from annotation import server
 from annotation.argilla.dataset import COMMENT, Words, record_of
 from annotation.argilla.publish import settings_of
 from annotation.export import SAME_SAMPLE, licence_line, questions_text, taken_in
+from annotation.names import named_pseudonym, pseudonym_key
 from annotation.offering import alone, refuse_other_sample
-from annotation.pseudonyms import named_pseudonym, pseudonym_key
 from annotation.questions import QuestionScale
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file
 from annotation.ratings.collected import CampaignData

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from annotation.addressed import addressed_lines
 from annotation.adjudication import DisputedPairs, judged_text, publish_review, read_adjudications
 from annotation.anchoring import suggestions_to_show
 from annotation.argilla import accounts
@@ -34,6 +33,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import read_verdicts
+from annotation.wordings import addressed_lines
 from generation.flag_counts import flagged_lines
 from plumbline import cli
 from plumbline.commands import as_called

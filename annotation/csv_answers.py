@@ -18,9 +18,8 @@ from pathlib import Path
 import pandas as pd
 
 from annotation import server
-from annotation.names import remember_names
+from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
 from annotation.offering import alone, refuse_other_sample
-from annotation.pseudonyms import is_pseudonym, named_pseudonym, pseudonym_key
 from annotation.questions import Question, Value
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.rubric import Rubric

@@ -21,6 +21,7 @@ from annotation.argilla.client import attach
 from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import by_queue
 from annotation.crowd.platform import assumed_hours
+from annotation.questions import ENGLISH
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_shown
@@ -28,7 +29,6 @@ from annotation.server.home import write_private
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status
 from annotation.training import read_items
-from annotation.wordings import ENGLISH
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.crowd import PaySpec

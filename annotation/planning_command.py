@@ -8,8 +8,7 @@ import math
 
 import pandas as pd
 
-from annotation.planned_verdicts import judged_texts, pay_of, verdict_lines
-from annotation.planning import PAIRS, RATERS, RatingVariation, plan, planned_rules
+from annotation.planning import PAIRS, RATERS, RatingVariation, judged_texts, pay_of, plan, planned_rules, verdict_lines
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words

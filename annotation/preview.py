@@ -14,7 +14,6 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.addressed import addressed_lines
 from annotation.argilla.dataset import Words, record_of
 from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
@@ -31,7 +30,7 @@ from annotation.sampling.sample import COMMAND, read_pairs
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
 from annotation.training import read_items
-from annotation.wordings import rubric_file
+from annotation.wordings import addressed_lines, rubric_file
 from plumbline.fields import plain
 from plumbline.records import Pair
 from plumbline.store import as_record, atomic, read_frame

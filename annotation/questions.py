@@ -15,13 +15,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from annotation.wordings import ENGLISH
 from plumbline.fields import PAIR
 from plumbline.fields import Kind as FieldKind
 from plumbline.languages import language_code
 from plumbline.study.base import Later, StudyPart
 from plumbline.words import trim
 
+ENGLISH = "en"  # stands in for languages that a rubric has no words in
 Kind = Literal["rating", "label", "multi_label", "ranking", "text"]
 KINDS: tuple[Kind, ...] = typing.get_args(Kind)
 LABELLED = ("label", "multi_label", "ranking")  # the kinds that have labels

@@ -15,9 +15,26 @@ from pydantic import Field, PrivateAttr, ValidationError, field_validator, model
 
 from annotation.human.records import HumanTask
 from annotation.human.tasks import rubric_of as rubric_of_tasks
-from annotation.questions import FieldTitles, PoolText, Question, QuestionScale, Sense, Value, Words, worded, wordings
-from annotation.subject_words import with_groups, with_own_words, wrong_fields
-from annotation.wordings import ENGLISH, rubric_file, rubric_folders, with_wordings
+from annotation.questions import (
+    ENGLISH,
+    FieldTitles,
+    PoolText,
+    Question,
+    QuestionScale,
+    Sense,
+    Value,
+    Words,
+    worded,
+    wordings,
+)
+from annotation.wordings import (
+    rubric_file,
+    rubric_folders,
+    with_groups,
+    with_own_words,
+    with_wordings,
+    wrong_fields,
+)
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity

@@ -19,10 +19,9 @@ import pandas as pd
 import yaml
 from pydantic import Field
 
-from annotation.questions import QuestionScale, Value, worded
+from annotation.questions import ENGLISH, QuestionScale, Value, worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
-from annotation.wordings import ENGLISH
 from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import expected_of

@@ -30,8 +30,7 @@ from annotation.names import known_names
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_shown
 from annotation.server_commands import add_data_option, home_of, public_address
-from annotation.status.running import by_name, server_line, with_server
-from annotation.status.status import read_status
+from annotation.status.status import by_name, read_status, server_line, with_server
 from annotation.status.text import ago
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count

@@ -1,24 +1,35 @@
-"""Wordings of a rubric in further languages: `prompts/rubrics/<rubric>/<language>.yaml`, and who has checked them.
+"""What a rubric's file says, with what a study adds: wordings in further languages, words for what it judges.
 
-They stand beside the rubric, not in it: a study that does not name a language under `wordings` asks what it has always
-asked, and the identity of its rubric is what it was (docs/decisions/0009-languages.md).
+Wordings in further languages stand beside the rubric (`prompts/rubrics/<rubric>/<language>.yaml`), not in it: a study
+that names none under `wordings` asks what it has always asked, and the identity of its rubric is what it was
+(docs/decisions/0009-languages.md). Of another subject than pairs the texts of a file share one explanation, `texts`,
+whatever their groups: who rates is not told of which a text is. A data set's items have the words of its own name, of
+its task, or of `items`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from plumbline.errors import DataError, StudyError
+from pydantic import ValidationError
+
+from annotation.questions import ENGLISH, FieldTitles, PoolText, QuestionScale
+from plumbline.errors import DataError, StudyError, nearest
 from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
 from plumbline.reading import read_yaml
 from plumbline.study import Study
+from plumbline.study.base import first_complaint
 from plumbline.study.human import HUMAN
+from plumbline.study.subject import TEXT
+from plumbline.study.subjects import Subject
+from plumbline.study.transformations import EIGHT
 
 CHECKED_BY = "checked_by"  #: who of its native speakers has checked a wording; empty for nobody
-ENGLISH = "en"
+CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # a file a language, of the crowd's pages
 HUMAN_GENERAL = "general.yaml"  # what stands for all tasks that people do, whatever their types
 
 
@@ -26,14 +37,14 @@ def rubric_file(study: Study, folder: Path | None = None) -> Path:
     """The file of the study's rubric, which may be missing; it is looked for in `folder` alone, if that is given."""
     if study.judging.does_tasks:
         return human_file(HUMAN_GENERAL)
-    files = [folder_of_rubrics / f"{study.rubric}.yaml" for folder_of_rubrics in rubric_folders(folder)]
-    return next((file for file in files if file.is_file()), files[0])
+    paths = [rubrics / f"{study.rubric}.yaml" for rubrics in rubric_folders(folder)]
+    return next((path for path in paths if path.is_file()), paths[0])
 
 
 def human_file(name: str) -> Path:
     """A file of `prompts/human/`: ours, or else the user's."""
-    files = [folder / HUMAN / name for folder in prompt_folders()]
-    return next((file for file in files if file.is_file()), files[-1])
+    paths = [folder / HUMAN / name for folder in prompt_folders()]
+    return next((path for path in paths if path.is_file()), paths[-1])
 
 
 def rubric_folders(folder: Path | None = None) -> list[Path]:
@@ -140,3 +151,137 @@ def _read(path: Path) -> dict[Any, Any] | None:
     if not isinstance(content, dict) or not isinstance(content.get(CHECKED_BY), str):
         raise StudyError(f"{path}: names who has checked it under {CHECKED_BY}: a name, or '' for nobody")
     return content
+
+
+# What stands with an item in Argilla beside its texts: what was asked, and how to answer.
+ASKED, ANSWERING = BESIDE = ("asked", "answering")
+
+
+class _Rubric(Protocol):
+    @property
+    def fields(self) -> FieldTitles: ...
+    @property
+    def pools(self) -> Mapping[str, Any]: ...
+    def asked(self, pool: str | None = None) -> Sequence[QuestionScale]: ...
+    def language_for(self, language: str, output_language: str) -> str: ...
+
+
+def with_groups(rubric: Any, study: Study) -> Any:
+    """What a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError."""
+    if (
+        study.judging.transforms
+        or study.judging.does_tasks
+        or not isinstance(rubric, dict)
+        or not isinstance(rubric.get("pools"), dict)
+    ):
+        return rubric
+    pools = rubric["pools"]
+    bases = {name: _base(study, name, pools) for name in study.kinds}
+    if lost := next((names[-1] for names, base in bases.values() if base is None), ""):
+        raise StudyError(f"explains no pool {lost!r}, which the study's subject needs; add it under `pools`")
+    used_bases = {name: base for name, (_, base) in bases.items() if base is not None}
+    lists = {name: _widened(rubric[name], used_bases) for name in ("questions", "fields") if name in rubric}
+    return {**rubric, **lists, "pools": {**pools, **{name: pools[base] for name, base in used_bases.items()}}}
+
+
+def _base(study: Study, group: str, pools: Mapping[str, Any]) -> tuple[list[str], str | None]:
+    """The pools whose words may explain a group, and the first of them that the rubric has."""
+    names = study.judging.pools(group, next((data.task for data in study.datasets if data.name == group), None))
+    return names, next((name for name in names if name in pools), None)
+
+
+def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
+    """Questions or fields, where those that name a pool name the groups that have its words."""
+    if not isinstance(entries, list):
+        return entries
+    return [
+        {**entry, "pools": [*entry["pools"], *(name for name, base in bases.items() if base in entry["pools"])]}
+        if isinstance(entry, dict) and isinstance(entry.get("pools"), list)
+        else entry
+        for entry in entries
+    ]
+
+
+def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
+    """Why a rubric cannot show what the study's subject gives."""
+    shown, judging = rubric.fields.shown, study.judging
+    if judging.transforms:
+        if shown:
+            yield "lists another subject's fields, and the study judges pairs: `fields` names original, transformed"
+        return
+    if not shown:
+        yield f"shows pairs of texts, and the study's subject is {judging.kind}: list its fields under `fields`"
+        return
+    if taken := [field.name for field in shown if field.name in BESIDE]:
+        yield f"no field can be called {taken[0]!r}, which Argilla shows beside an item's own; rename it"
+    if any(pool.expected for pool in rubric.pools.values()):
+        yield "has `expected` answers, of controls that are made of pairs alone; the subject's `expected` names others"
+    if judging.fields:
+        yield from _of_texts(rubric, judging, study.kinds)
+
+
+def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
+    names, shown = judging.fields, [field.name for field in rubric.fields.shown]
+    if strange := [name for name in shown if name not in names]:
+        yield f"shows a field {strange[0]!r} that the subject does not have; {nearest(strange[0], names)}"
+    if unseen := [name for name in names if name not in shown]:
+        where = "`subject.context`" if unseen[0] != TEXT else "the subject"
+        yield f"shows no field {unseen[0]!r}, which {where} has; add it to `fields`, or take it out of the study"
+    pools = {field.name: field.pools for field in rubric.fields.shown} | {
+        question.name: question.pools for question in rubric.asked()
+    }
+    if some := [name for name, of_pools in pools.items() if of_pools and not set(groups) <= set(of_pools)]:
+        yield f"{some[0]!r} is for some groups alone, and raters are not told the groups; leave its `pools` out"
+    by_name = {question.name: question for question in rubric.asked()}
+    for name in judging.known_questions:
+        if name not in by_name:
+            yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(by_name))}"
+        elif by_name[name].kind == "text":
+            yield f"asks {name!r} for a text, of which no answer is the right one; take it out of subject.expected"
+
+
+def with_own_words(rubric: Any, study: Study) -> Any:
+    """What a rubric's file says, with the words of the study's own transformations for pools that it does not have."""
+    if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
+        return rubric
+    pools = {}
+    for name, kind in study.kinds.items():
+        if kind.raters and kind.pool == name and name not in EIGHT and name not in rubric["pools"]:
+            title = {"title": {ENGLISH: name.replace("_", " ").capitalize()}}
+            try:
+                PoolText.model_validate({**title, **kind.raters})
+            except ValidationError as error:
+                wrong = f"transformation {name!r}: raters.{first_complaint(error)}"
+                raise DataError(f"{study.file}: {wrong}") from None
+            pools[name] = {**title, **kind.raters}
+    return {**rubric, "pools": {**rubric["pools"], **pools}}
+
+
+def addressed_lines(study: Study, rubric: _Rubric, texts: Iterable[tuple[str, str]]) -> list[str]:
+    """What is to be said of the languages that raters are addressed in; nothing where all is checked, or English.
+
+    `texts` are languages of originals with those of their transformed texts (codes).
+    """
+    judged = {both: rubric.language_for(*both) for both in texts}
+    file = rubric_file(study)
+    pages = [CROWD_WORDS] if study.crowd is not None else []
+    used = sorted(set(judged.values()) - {ENGLISH})
+    wording_files = {code: [wording_file(file, code), *(folder / f"{code}.yaml" for folder in pages)] for code in used}
+    line = unchecked_line([code for code in used if any(map(unchecked, wording_files[code]))])
+    foreign = sorted({output for (_, output), code in judged.items() if code == ENGLISH} - {ENGLISH})
+    return [
+        line
+        for line in (line, _english(study, [code for code in foreign if wording_file(file, code).exists()]))
+        if line
+    ]
+
+
+def _english(study: Study, codes_worded: list[str]) -> str:
+    """That raters are addressed in English although there are words in their language."""
+    if not codes_worded:
+        return ""
+    codes = ", ".join(codes_worded)
+    return (
+        f"Raters of texts in {codes} are addressed in English; `wordings: [{codes}]` in the study, before it is"
+        f" published, addresses them in their language, in the words that rubric {study.rubric!r} has there"
+    )

@@ -16,7 +16,7 @@ from typing import Any
 
 from annotation import server
 from annotation.argilla.client import HEADER, SIMULATED, Argilla, ArgillaUser, DatasetListing
-from annotation.pseudonyms import WORKER, account_pseudonym
+from annotation.names import WORKER, account_pseudonym
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_pairs
 from annotation.server.connection import call, probe

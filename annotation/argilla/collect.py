@@ -14,8 +14,8 @@ from annotation.argilla.accounts import named_raters, published
 from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing
 from annotation.argilla.dataset import COMMENT, Orders
 from annotation.argilla.training import collect_training
+from annotation.names import account_pseudonym
 from annotation.offering import alone, refuse_other_sample
-from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, check, keep, last_snapshot
 from annotation.ratings.ratings import read_again
 from annotation.records import Member

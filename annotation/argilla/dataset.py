@@ -22,12 +22,11 @@ from tqdm import tqdm
 from annotation.argilla.client import Argilla
 from annotation.human.order import OrderDrawing
 from annotation.human.records import UNKNOWN
-from annotation.questions import Kind, Question, Value, worded
+from annotation.questions import ENGLISH, Kind, Question, Value, worded
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
-from annotation.subject_words import ANSWERING, ASKED, BESIDE
 from annotation.verdicts.preregistration import from_to
-from annotation.wordings import ENGLISH
+from annotation.wordings import ANSWERING, ASKED, BESIDE
 from plumbline.errors import ServiceError, StudyError
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of

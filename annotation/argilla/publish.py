@@ -28,8 +28,8 @@ from annotation.argilla.dataset import (
     suggestions_for,
 )
 from annotation.human.order import drawing_of
+from annotation.names import account_pseudonym
 from annotation.offering import alone, begin_offering, refuse_other_sample
-from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import Answer, last_snapshot
 from annotation.ratings.exclusions import read_decisions, withdrawn_pairs
 from annotation.ratings.ratings import excluded_raters, note_again, read_again, read_all_ratings

@@ -14,12 +14,11 @@ from annotation.argilla.accounts import named_raters
 from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing, translated
 from annotation.argilla.dataset import Words, answered, placed, record_of
 from annotation.argilla.publish import settings_of
+from annotation.names import account_pseudonym
 from annotation.offering import alone
-from annotation.pseudonyms import account_pseudonym
 from annotation.questions import worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, workspace_name
-from annotation.subject_words import ASKED
 from annotation.training import (
     FILE,
     POOL,
@@ -31,6 +30,7 @@ from annotation.training import (
     solution,
     training_rubric,
 )
+from annotation.wordings import ASKED
 from plumbline.fields import expected_of
 from plumbline.store import write_json
 from plumbline.study import Study

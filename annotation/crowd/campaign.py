@@ -24,8 +24,8 @@ from annotation.crowd import platform as pay
 from annotation.crowd.batches import make_batches
 from annotation.crowd.ledger import BatchOffer, Kind, Ledger, Operation, Work, refuse_lost_batches
 from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, Submission, crowd_of
+from annotation.names import worker_pseudonym
 from annotation.offering import Mode
-from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.exclusions import read_decisions, withdrawn_pairs
 from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.sampling.controls import read_controls

@@ -20,7 +20,7 @@ from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish
 from annotation.crowd.ledger import Work, refuse_lost_batches, source_of
 from annotation.crowd.mturk.form import read_archive
-from annotation.pseudonyms import worker_pseudonym
+from annotation.names import worker_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, check, keep, source_of_file
 from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.rubric import Rubric

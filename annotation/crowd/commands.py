@@ -19,8 +19,8 @@ from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
 from annotation.crowd.platform import Platform, crowd_of
+from annotation.names import pseudonym_key
 from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, refuse_other_offering, words_changed
-from annotation.pseudonyms import pseudonym_key
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import queues_of

@@ -11,7 +11,6 @@ import functools
 import json
 import re
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import langcodes
@@ -19,17 +18,16 @@ import yaml
 
 from annotation.crowd.platform import Offer
 from annotation.human.order import FIELD, OrderDrawing, drawing_of
-from annotation.questions import worded
+from annotation.questions import ENGLISH, worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.training import TrainingItem, plain, read_items, solution, solved, training_words
-from annotation.wordings import ENGLISH
+from annotation.wordings import CROWD_WORDS
 from plumbline.errors import StudyError
 from plumbline.fields import SECOND, fields_of
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec
 
-FOLDER = Path(str(files("annotation.crowd").joinpath("words")))
 RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
 
 
@@ -67,8 +65,8 @@ def direction(language: str) -> str:
 
 @functools.cache
 def _words(language: str) -> dict[str, Any]:
-    file = FOLDER / f"{language}.yaml"
-    text = (file if file.is_file() else FOLDER / f"{ENGLISH}.yaml").read_text(encoding="utf-8")
+    file = CROWD_WORDS / f"{language}.yaml"
+    text = (file if file.is_file() else CROWD_WORDS / f"{ENGLISH}.yaml").read_text(encoding="utf-8")
     words: dict[str, Any] = yaml.safe_load(text)
     return words
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from annotation.human.asking import NO, NONE, YES, TaskQuestion, apart, clusters_shown, questions_of
 from annotation.human.records import HumanTask, TaskInstructions
-from annotation.wordings import ENGLISH, HUMAN_GENERAL, human_file, with_wordings
+from annotation.questions import ENGLISH
+from annotation.wordings import HUMAN_GENERAL, human_file, with_wordings
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.reading import read_yaml

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.planned_verdicts import price
+from annotation.planning import price
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from plumbline import cli

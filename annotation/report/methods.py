@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.addressed import addressed_lines
 from annotation.ratings.missed import controls_missed
 from annotation.records import Verdict
 from annotation.report.material import CampaignMaterial
@@ -29,6 +28,7 @@ from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, wrong
+from annotation.wordings import addressed_lines
 from plumbline.languages import language_name
 from plumbline.statistics.estimates import RESAMPLES
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from annotation.wordings import ENGLISH
+from annotation.questions import ENGLISH
 from plumbline.records import Pair
 from plumbline.study import Study
 

@@ -14,9 +14,8 @@ from annotation.names import named
 from annotation.offering import LEDGER, ledgers
 from annotation.records import Outcome, Verdict
 from annotation.status.progress import FEW, IDLE
-from annotation.status.running import server_line
 from annotation.status.stages import PEOPLE_REPORT
-from annotation.status.status import Status
+from annotation.status.status import Status, server_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
 from annotation.verdicts.reachable import never_lines

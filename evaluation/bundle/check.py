@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotation.pseudonyms import SIMULATED
+from annotation.names import SIMULATED
 from annotation.ratings.exclusions import kept_hash, withdrawn_hash
 from annotation.ratings.ratings import counting_ratings, marked
 from annotation.sampling.candidates import Supply

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotation.judges.decisions import refuse_other_judgements
-from annotation.pseudonyms import is_pseudonym
+from annotation.names import is_pseudonym
 from annotation.ratings.exclusions import read_decisions
 from annotation.records import PairMean, Verdict
 from annotation.verdicts.evidence import Evidence

@@ -17,7 +17,7 @@ from annotation.argilla.publish import publish
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
-from annotation.subject_words import ASKED
+from annotation.wordings import ASKED
 from generation.run import generate
 from plumbline.records import Pair
 from plumbline.study import Study

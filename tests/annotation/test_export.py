@@ -16,7 +16,7 @@ from annotation import server
 from annotation.argilla_files import collect_files, export_argilla
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import NO_LICENCE, export
-from annotation.pseudonyms import named_pseudonym
+from annotation.names import named_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.sampling.sample import draw_sample, read_pairs

@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.planned_verdicts import Price, price
-from annotation.planning import Outlook, RatingVariation, outlook, plan, simulated
+from annotation.planning import Outlook, Price, RatingVariation, outlook, plan, price, simulated
 from annotation.planning_command import plan_text
 from annotation.questions import QuestionScale
 from annotation.rubric import load_rubric

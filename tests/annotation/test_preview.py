@@ -20,7 +20,7 @@ from annotation.sampling.controls import read_controls
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, read_pairs, read_shown
 from annotation.server.plugin.plumbline_argilla.crowd_pages import entrance
-from annotation.subject_words import ANSWERING, ASKED
+from annotation.wordings import ANSWERING, ASKED
 from generation.run import generate
 from plumbline.errors import DataError
 from plumbline.records import Pair

@@ -14,7 +14,7 @@ import yaml
 
 from annotation.comparison import comparison_text
 from annotation.offering import begin_offering
-from annotation.planned_verdicts import price
+from annotation.planning import price
 from annotation.preview import preview_html
 from annotation.records import Member
 from annotation.rubric import load_rubric

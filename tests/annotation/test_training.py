@@ -12,12 +12,11 @@ import pytest
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.preview import preview_html
-from annotation.questions import QuestionScale
+from annotation.questions import ENGLISH, QuestionScale
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
 from annotation.training import POOL, _words, folded, is_right, read_items, solution, training_rubric
-from annotation.wordings import ENGLISH
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import expected_of
 from plumbline.study import ROOT, load_study

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.addressed import addressed_lines
 from annotation.rubric import load_rubric
 from annotation.verdicts.preregistration import changes, fix_rules, rules_of
+from annotation.wordings import addressed_lines
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import ROOT, Study, load_study

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.planned_verdicts import judged_texts
+from annotation.planning import judged_texts
 from annotation.rubric import load_rubric
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study, load_study

@@ -28,12 +28,11 @@ from annotation.crowd.mturk.form import STATES, Sheet, fields_of_xml, submission
 from annotation.crowd.page import question_xml
 from annotation.crowd.platform import Offer, PlatformOffer, RefusedError, State, Submission, UncertainError, crowd_of
 from annotation.offering import Mode
-from annotation.questions import worded
+from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.wordings import ENGLISH
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name
 from plumbline.study import Study

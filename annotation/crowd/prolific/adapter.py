@@ -23,12 +23,11 @@ from annotation.crowd.page import consent_of
 from annotation.crowd.platform import Offer, PlatformOffer, RefusedError, State, Submission, UncertainError
 from annotation.crowd.prolific.api import Api, plain, shortened, submission_of
 from annotation.crowd.prolific.workspaces import Room, Rooms, crowd_with_address
+from annotation.names import worker_pseudonym
 from annotation.offering import Mode
-from annotation.pseudonyms import worker_pseudonym
-from annotation.questions import worded
+from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.wordings import ENGLISH
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName

@@ -28,8 +28,8 @@ from annotation.argilla.simulate import simulate
 from annotation.judges.decisions import read_judging
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
+from annotation.names import account_pseudonym
 from annotation.offering import read_reviews
-from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.ratings import read_all_ratings, saw_scores
 from annotation.records import Adjudication, Review
 from annotation.report.page import write_report

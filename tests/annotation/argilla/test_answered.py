@@ -18,8 +18,7 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.ratings.collected import CampaignData
-from annotation.status.running import with_server
-from annotation.status.status import Status, read_status
+from annotation.status.status import Status, read_status, with_server
 from annotation.status.text import next_step, status_text
 from plumbline.manifest import stage
 from plumbline.study import Study

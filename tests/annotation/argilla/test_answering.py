@@ -9,7 +9,7 @@ import pytest
 from annotation.argilla.dataset import Words, answering_words
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
-from annotation.subject_words import ANSWERING, ASKED
+from annotation.wordings import ANSWERING, ASKED
 from plumbline.study import ROOT, Study, load_study
 
 LANGUAGES = ("en", "de", "fr", "es", "ar", "ha", "ru", "sw", "tr", "ur")

@@ -23,7 +23,7 @@ from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate, simulated_answer
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
-from annotation.pseudonyms import WORKER
+from annotation.names import WORKER
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample

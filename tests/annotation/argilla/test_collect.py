@@ -23,7 +23,7 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.pseudonyms import WORKER
+from annotation.names import WORKER
 from annotation.ratings.answers import Answer, SourcePart, check, keep
 from annotation.ratings.exclusions import decide, withdraw
 from annotation.ratings.ratings import counting_ratings, read_control_ratings, read_ratings

@@ -22,7 +22,7 @@ from annotation.argilla.simulate import simulate
 from annotation.human.records import ANSWERS, UNKNOWN, HumanAnswer
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
-from annotation.pseudonyms import account_pseudonym
+from annotation.names import account_pseudonym
 from annotation.sampling.sample import draw_sample, read_shown
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.verdicts import read_verdicts

@@ -11,14 +11,13 @@ import pytest
 from annotation.argilla.client import Argilla, ArgillaUser
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.pseudonyms import account_pseudonym
+from annotation.names import account_pseudonym
 from annotation.ratings.answers import last_snapshot
 from annotation.ratings.collected import CampaignData
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_ratings
 from annotation.records import Member
-from annotation.status.running import server_line, with_server
-from annotation.status.status import read_status
+from annotation.status.status import read_status, server_line, with_server
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.verdicts import read_verdicts

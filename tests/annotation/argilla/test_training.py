@@ -16,7 +16,7 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import ENOUGH, publish_training
-from annotation.pseudonyms import account_pseudonym
+from annotation.names import account_pseudonym
 from annotation.ratings.ratings import read_all_ratings
 from annotation.report.material import read_material
 from annotation.report.page import all_tables

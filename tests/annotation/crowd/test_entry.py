@@ -21,7 +21,7 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import ArgillaRooms, Room, rooms_file
-from annotation.pseudonyms import worker_pseudonym
+from annotation.names import worker_pseudonym
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
 from annotation.server.plugin.plumbline_argilla.recent import Recent

@@ -16,8 +16,8 @@ from annotation.crowd.collecting import collect, collect_archive
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from annotation.crowd.summary import plan_text, read_summaries
+from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER, Mode, ledgers
-from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import read_all_ratings, read_ratings
 from plumbline.errors import DataError, StudyError

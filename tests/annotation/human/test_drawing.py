@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from annotation.addressed import addressed_lines
 from annotation.argilla.dataset import record_of
 from annotation.human.drawing import draw
 from annotation.human.simulated import read_items
@@ -22,6 +21,7 @@ from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.status.status import read_status
 from annotation.status.text import next_step
+from annotation.wordings import addressed_lines
 from evaluation.tasks import protocols
 from generation.datasets.scored import ScoredItem
 from plumbline.errors import DataError, PlumblineError, StudyError

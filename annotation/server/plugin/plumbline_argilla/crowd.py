@@ -71,7 +71,7 @@ class RefusedError(Exception):
 
 
 def pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
-    """The same as the platform's `annotation.pseudonyms.worker_pseudonym`."""
+    """The same as the platform's `annotation.names.worker_pseudonym`."""
     digest = hmac.new(key, "\0".join((study, platform, worker)).encode(), hashlib.sha256)
     return f"worker-{digest.hexdigest()[:12]}"
 

@@ -11,8 +11,8 @@ import pytest
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import Offer, RefusedError, UncertainError
 from annotation.crowd.prolific.adapter import Prolific
+from annotation.names import worker_pseudonym
 from annotation.offering import Mode
-from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.answers import Answer
 from plumbline.errors import PlumblineError, ServiceError, StudyError
 from plumbline.records import Pair

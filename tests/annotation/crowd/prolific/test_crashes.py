@@ -9,8 +9,8 @@ import pytest
 
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.prolific.adapter import Prolific
+from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER
-from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.answers import Answer
 from annotation.rubric import load_rubric
 from plumbline.study import Study

@@ -15,7 +15,7 @@ from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms
 from annotation.crowd.summary import read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
-from annotation.pseudonyms import worker_pseudonym
+from annotation.names import worker_pseudonym
 from annotation.ratings.answers import Answer
 from annotation.ratings.collected import CampaignData
 from annotation.ratings.exclusions import decide

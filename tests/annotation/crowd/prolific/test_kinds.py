@@ -14,7 +14,7 @@ from annotation.crowd import judging
 from annotation.crowd.collecting import collect
 from annotation.crowd.judging import sheet_text
 from annotation.crowd.prolific.workspaces import ArgillaRooms
-from annotation.pseudonyms import worker_pseudonym
+from annotation.names import worker_pseudonym
 from annotation.ratings.ratings import read_ratings
 from annotation.verdicts.acceptance import accept
 from tests.annotation.campaigns import ALONE, Make, answer
