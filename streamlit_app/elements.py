@@ -68,8 +68,9 @@ def heading(title: str) -> None:
 
 
 def link(page: str, label: str, **address: str) -> None:
-    """The way to another page (the name of its module in `views`), which looks like a link; `label` is ours."""
-    st.page_link(f"views/{page}.py", label=f":blue[{label}]", icon=":material/arrow_forward:", query_params=address)
+    """The way to another page (by its address), which looks like a link; `label` is ours."""
+    target = st.Page(lambda: None, title=label, url_path=page)
+    st.page_link(target, label=f":blue[{label}]", icon=":material/arrow_forward:", query_params=address)
 
 
 def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be shown") -> None:
@@ -145,7 +146,7 @@ def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = 
     download_csv(name, frame)
 
 
-def exhibit(study: Study, table_of: Exhibit, group: str = "", *, captioned: bool = True) -> None:
+def exhibit(study_name: str, table_of: Exhibit, group: str = "", *, captioned: bool = True) -> None:
     """A table of a report, unless it is empty: its caption, cells as printed, what it lacks; its CSV has all digits.
 
     `group` is that of its data sets, if not of all. Without its caption (`captioned`) where the heading says the same.
@@ -154,14 +155,14 @@ def exhibit(study: Study, table_of: Exhibit, group: str = "", *, captioned: bool
         return
     if captioned:
         st.text(table_of.caption)
-    table(file_name(study, table_of.name, group), table_of.frame, with_minus(table_of.printed))
+    table(file_name(study_name, table_of.name, group), table_of.frame, with_minus(table_of.printed))
     lines(table_of.notes)
 
 
-def file_name(study: Study, what: str, group: str = "") -> str:
+def file_name(study_name: str, what: str, group: str = "") -> str:
     """What a table or a figure is called on disk; `group` is that of its data sets, if not of all."""
     name = "-".join(filter(None, (what, group.lower()))).replace("_", "-").replace(" ", "-")
-    return f"{study.name}-{name}"
+    return f"{study_name}-{name}"
 
 
 def lines(notes: Sequence[str]) -> None:

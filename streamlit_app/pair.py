@@ -18,13 +18,10 @@ from annotation.verdicts.tables import display
 from plumbline.errors import PlumblineError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
-from plumbline.study import Study
 from plumbline.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR
 from streamlit_app import charts
 from streamlit_app.elements import complain, download_csv
-from streamlit_app.readers import scores
-from streamlit_app.readers.ratings import answers_to
-from streamlit_app.readers.verdicts import adjudicated, said_of
+from streamlit_app.readers.campaign import CampaignReader
 
 LONGEST = 3000  # words of both texts, up to which their differences are looked for: the time grows with the square
 # Where a script is written without spaces its characters stand for words, as in `generation.compare`.
@@ -95,14 +92,14 @@ def closed() -> int:
     return int(st.session_state.get(CLOSED, 0))
 
 
-def open_chosen(study: Study) -> None:
+def open_chosen(reader: CampaignReader) -> None:
     """Open the pair that was chosen, or that the page's address names, until it is closed."""
     pair_id, before = st.session_state.pop(CHOSEN, (None, 0))
     # A run that was cut short by closing the pair has its choice reported once more, which must not open it again.
     if pair_id is not None and before == closed():
         st.query_params[ADDRESS] = pair_id
     if ADDRESS in st.query_params:
-        _show(study, st.query_params[ADDRESS])
+        _show(reader, st.query_params[ADDRESS])
 
 
 def _close() -> None:
@@ -111,10 +108,10 @@ def _close() -> None:
 
 
 @st.dialog("One pair and its ratings", width="large", on_dismiss=_close)
-def _show(study: Study, pair_id: str) -> None:
+def _show(reader: CampaignReader, pair_id: str) -> None:
     try:
-        pair, ratings = scores.pair(study, pair_id), answers_to(study, pair_id)
-        judgements, decided = said_of(study, pair_id), adjudicated(study, pair_id)
+        pair, ratings = reader.pair(pair_id), reader.answers_to(pair_id)
+        judgements, decided = reader.judgements_of(pair_id), reader.adjudicated(pair_id)
     except (PlumblineError, OSError) as error:
         complain(str(error))
         return
@@ -122,7 +119,7 @@ def _show(study: Study, pair_id: str) -> None:
         st.text("The sample no longer holds this pair.")
         return
     _draw(pair, ratings)
-    download_csv(f"{study.name}-pair-{pair_id[:8]}", ratings)
+    download_csv(f"{reader.study.name}-pair-{pair_id[:8]}", ratings)
     if len(judgements):
         st.caption("What judges said of it, which decides nothing; recorded ones were not asked.")
         heads = {name: name.capitalize() for name in judgements.columns} | {"text": "Answer"}

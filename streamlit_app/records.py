@@ -1,7 +1,7 @@
 """What is made of a study's records for pages: made once, until a file changes that it rests on.
 
-`cached` and `shared` make a reader (`streamlit_app.readers`) of a function. A result is kept for as long as the files
-keep their times, size and inode.
+`cached` and `shared` are for the methods of readers (`streamlit_app.readers`). A result is kept for as long as the
+files keep their times, size and inode.
 """
 
 from __future__ import annotations
@@ -23,7 +23,25 @@ from plumbline.study import Study
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound="Reader")
 Stamp = tuple[str, int, int, int, int]
+#: Files of a study's folder that several methods rest on.
+CONTROLS = ("controls.parquet", "control_ratings.parquet")
+RATED = ("pairs.parquet", "ratings.parquet")
+COLLECTED = (*RATED, *CONTROLS)
+JUDGED = (*RATED, "control_ratings.parquet", "agreement.json", "verdicts.json")
+SCORED = ("scores.parquet", "verdicts.json")
+# A ledger that is being written has its last entries beside it.
+RULES = ("rules.json", "decisions.json", "looks.json", *CONTROLS, "crowd.sqlite", "crowd.sqlite-wal")
+PROMPTED = ("instructions/scores.parquet",)
+OF_PEOPLE = (
+    "human/scores.parquet",
+    "human/agreement.parquet",
+    "human/differences.parquet",
+    "human/item_scores.parquet",
+    "human/annotators.parquet",
+    "human/difficulty.parquet",
+)
 _LISTED = 2.0  # seconds until a far folder is listed again
 
 
@@ -39,43 +57,57 @@ class _Keep(Protocol):
     ) -> R: ...
 
 
-class _Decorator(Protocol):
-    """Makes a reader of a function of a study."""
+class Reader:
+    """Reads the records of a study for pages."""
 
-    def __call__(self, make: Callable[Concatenate[Study, P], R], /) -> Callable[Concatenate[Study, P], R]: ...
+    def __init__(self, study: Study) -> None:
+        self.study = study
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the study's folder has this file."""
+        return (self.study.folder / name).exists()
+
+
+class _Decorator(Protocol):
+    """Makes a method of a reader that remembers what it returned."""
+
+    def __call__(self, make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]: ...
 
 
 def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
-    """A reader whose callers get a copy each, to do with as they like.
+    """A method whose callers get a copy each, to do with as they like.
 
     It rests on these files of the study's folder: without those that it `needs` it raises NotYetError, those that it
     `watches` may be missing. `*` stands for all that the state of a study rests on; a name that ends in / for all below
-    that folder. A reader raises DataError for damaged files, and StudyError where the study cannot say what is needed.
+    that folder. It raises DataError for damaged files, and StudyError where the study cannot say what is needed.
     """
-    return _reader(_copies, needs, watches)
+    return _remembering(_copies, needs, watches)
 
 
 def shared(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
     """The same for what is large or asked for often: all callers get one object, which nobody may change."""
-    return _reader(_originals, needs, watches)
+    return _remembering(_originals, needs, watches)
 
 
-def _reader(keep: Callable[[], _Keep], needs: Sequence[str], watches: Sequence[str]) -> _Decorator:
-    def decorate(make: Callable[Concatenate[Study, P], R], /) -> Callable[Concatenate[Study, P], R]:
+def _remembering(keep: Callable[[], _Keep], needs: Sequence[str], watches: Sequence[str]) -> _Decorator:
+    def decorate(make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]:
         name, signature = f"{make.__module__}.{make.__qualname__}", inspect.signature(make)
 
         @functools.wraps(make)
-        def read(study: Study, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            bound = signature.bind(study, *args, **kwargs)
+        def read(reader: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            bound = signature.bind(reader, *args, **kwargs)
             bound.apply_defaults()
-            options = dict(list(bound.arguments.items())[1:])
-            stamps = _stamps(study, (*needs, *watches))
+            options = {
+                option: value.__qualname__ if callable(value) else value
+                for option, value in list(bound.arguments.items())[1:]
+            }
+            stamps = _stamps(reader.study, (*needs, *watches))
             try:
-                return keep()(name, stamps, options, lambda: make(study, *args, **kwargs))
+                return keep()(name, stamps, options, lambda: make(reader, *args, **kwargs))
             except NotYetError:
                 raise
             except DataError as error:
-                if all((study.folder / name).exists() for name in needs):
+                if all(name in reader for name in needs):
                     raise
                 raise NotYetError(str(error)) from None
 

@@ -26,12 +26,9 @@ from plumbline.study import load_study
 MODULES = (
     "streamlit_app.views.drift",
     "streamlit_app.views.verdicts",
-    "streamlit_app.views.preview",
     "streamlit_app.views.campaign",
-    "streamlit_app.views.robustness",
-    "streamlit_app.views.model",
-    "streamlit_app.views.rankings",
-    "streamlit_app.views.benchmark",
+    "streamlit_app.views.scores",
+    "streamlit_app.views.reports",
     "streamlit_app.views.texts",
     "scipy.special",
 )
@@ -55,12 +52,12 @@ def read_ahead(study: str, exports: str | None) -> Thread:
 
 
 def _read(study: str, exports: str | None) -> None:
-    from streamlit_app.readers import overview  # noqa: PLC0415 (who only asks for help goes without)
+    from streamlit_app.readers.overview import OverviewReader  # noqa: PLC0415 (who only asks for help goes without)
 
     while not runtime.exists():
         time.sleep(_POLL)
     with contextlib.suppress(PlumblineError, OSError):  # the page says it
-        overview.read_ahead(load_study(study, exports))
+        OverviewReader(load_study(study, exports)).read_ahead()
     inspect.stack()  # Streamlit asks who called it once: the files of all modules, which Python remembers
 
 

@@ -22,7 +22,7 @@ from tests.annotation.kinds import ask
 from tests.annotation.subjects import ask as ask_of_texts
 from tests.annotation.subjects import rubric, texts
 from tests.annotation.test_questions import SHARE, labels_alone
-from tests.streamlit_app.conftest import APP
+from tests.streamlit_app.conftest import APP, go_to
 from tests.test_own_transformations import DEMO, own_study, run
 
 COLUMNS = "time=time,rater=rater,pair=pair,naturalness=naturalness,order=order"
@@ -66,7 +66,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     assert read_scores(study)["status"].eq("evaluated").all()
     monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(tmp_path / "exports")])
     for view in ("drift", "verdicts", "campaign"):
-        shown = AppTest.from_file(str(APP), default_timeout=60).switch_page(f"views/{view}.py").run()
+        shown = go_to(AppTest.from_file(str(APP), default_timeout=60), view).run()
         assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
 
 
@@ -126,6 +126,6 @@ def dashboard(study: Study, patch: pytest.MonkeyPatch) -> dict[str, AppTest]:
     patch.setattr(st, "navigation", lambda pages: (titles.extend(one.title for one in pages), usual(pages))[1])
     found = {"Overview": AppTest.from_file(str(APP), default_timeout=60).run()}
     for title in tuple(titles[1:]):
-        found[title] = AppTest.from_file(str(APP), default_timeout=60).switch_page(f"views/{PAGES[title]}.py").run()
+        found[title] = go_to(AppTest.from_file(str(APP), default_timeout=60), PAGES[title]).run()
     assert not any(one.exception or one.error for one in found.values())
     return found

@@ -109,8 +109,8 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     originals = _own_originals(table, axes)
     ticks = alt.Chart(originals).mark_tick(thickness=3, size=18)
     hover = tips("model:N", "series:N", "original:Q:.2f:Original, same items")
-    own = ticks.encode(x=alt.X("original:Q"), y=row, color=kinds.colour, tooltip=hover)
-    layer = [spans, *([own] if len(originals) else []), marks]
+    ticks_of_axes = ticks.encode(x=alt.X("original:Q"), y=row, color=kinds.colour, tooltip=hover)
+    layer = [spans, *([ticks_of_axes] if len(originals) else []), marks]
     return alt.LayerChart(layer=layer, width=WIDTH, height=ROW * len(table))
 
 

@@ -95,17 +95,11 @@ def heads(column: str, order: Iterable[str]) -> alt.X:
 
 
 def upright(value: float, across: alt.X | None = None) -> alt.Chart:
-    """A broken line from top to bottom: no change, or a threshold."""
-    line = alt.Chart(pd.DataFrame({"value": [value]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4])
-    rule: alt.Chart = line.encode(x=alt.X("value:Q") if across is None else _at("value", across))
+    """A broken line from top to bottom: no change, or a threshold on the axis `across`."""
+    across = alt.X("value:Q") if across is None else across
+    line = alt.Chart(pd.DataFrame({str(across.shorthand).split(":")[0]: [value]}))
+    rule: alt.Chart = line.mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x=across)
     return rule
-
-
-def _at(column: str, across: alt.X) -> alt.X:
-    """The same axis for another column."""
-    axis: alt.X = across.copy()
-    axis.shorthand = f"{column}:Q"
-    return axis
 
 
 def dots(
@@ -133,7 +127,7 @@ def dots(
     for interval in intervals:
         faint: dict[str, Any] = {} if interval.opacity is None else {"opacity": interval.opacity}
         lines = alt.Chart(frame.dropna(subset=[interval.low, interval.high]))
-        ends = {"x": _at(interval.low, across), "x2": alt.X2(f"{interval.high}:Q")}
+        ends = {"x": alt.X(f"{interval.low}:Q"), "x2": alt.X2(f"{interval.high}:Q")}
         layers.append(lines.mark_rule(strokeWidth=interval.width, **mark, **faint).encode(**ends, **encodings))
     points = alt.Chart(frame).mark_point(size=size, filled=True, opacity=1, **form)
     hover: dict[str, Any] = {"tooltip": list(tooltip)} if tooltip else {}

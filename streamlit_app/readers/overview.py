@@ -1,60 +1,127 @@
-"""What the first page shows: where the study stands, its rules, and what was evaluated."""
+"""What the first page shows, and what most pages rest on: where the study stands, its answers, verdicts and rules."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
 
-from annotation.records import Look, RuleSet
+from annotation.ratings.collected import CampaignData
+from annotation.ratings.ratings import read_ratings
+from annotation.ratings.review import signs_of
+from annotation.records import Look, RuleSet, Sign, Verdict
+from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status
 from annotation.verdicts import preregistration
-from annotation.verdicts.verdicts import read_looks
+from annotation.verdicts.marks import late_lines
+from annotation.verdicts.verdicts import read_looks, read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_other_file
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, read_manifest
-from plumbline.records import Score
-from plumbline.study import Study
-from streamlit_app.readers.files import COLLECTED, RULES
-from streamlit_app.readers.ratings import collected, signs, simulated
-from streamlit_app.records import cached
+from plumbline.records import Pair, Score
+from plumbline.store import read_frame
+from streamlit_app.records import COLLECTED, RATED, RULES, Reader, cached, shared
 
 
-@cached(watches=("*",))
-def status(study: Study) -> Status:
-    """Where the study stands, as `python -m annotation status` says it."""
-    noted = read_manifest(study).get("stages", {})
-    if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
-        path = study.folder / "manifest.json"
-        raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
-    return read_status(study, datetime.now(UTC), collected(study), lambda: signs(study))
+class OverviewReader(Reader):
+    """Reads where a study stands, and the records that most pages rest on; imports nothing that takes long."""
+
+    @cached(watches=("*",))
+    def status(self) -> Status:
+        """Where the study stands, as `python -m annotation status` says it."""
+        noted = read_manifest(self.study).get("stages", {})
+        if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
+            path = self.study.folder / "manifest.json"
+            raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
+        return read_status(self.study, datetime.now(UTC), self.collected(), self.signs)
+
+    def read_ahead(self) -> None:
+        """Read what the page shows, so that it is there when the page is asked for."""
+        self.simulated()
+        self.status()
+        self.amendments()
+        self.looks()
+
+    @shared("verdicts.json")
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts reached last."""
+        return tuple(read_verdicts(self.study))
+
+    @cached("verdicts.json", watches=(*RATED, "manifest.json"))
+    def verdicts_hold(self) -> str:
+        """Empty where the verdicts follow from what is on disk, else why not."""
+        try:
+            refuse_stale(self.study, self.verdicts())
+            refuse_other_file(self.study)
+        except DataError as error:
+            return str(error)
+        return ""
+
+    @shared("ratings.parquet")
+    def answers(self) -> pd.DataFrame:
+        """Every answer (`plumbline.records.Rating`)."""
+        return read_ratings(self.study)
+
+    @shared(watches=COLLECTED)
+    def collected(self) -> CampaignData:
+        """What raters saw and answered, controls and repeats too."""
+        return CampaignData.read(self.study)
+
+    @shared(*RATED, watches=RULES)
+    def signs(self) -> Sequence[Sign]:
+        """What is odd in raters' answers."""
+        return signs_of(self.study, self.collected())
+
+    @cached(watches=("verdicts.json", *COLLECTED))
+    def simulated(self) -> bool:
+        """Whether any rating, or any verdict, rests on simulated raters; records that cannot be read say nothing."""
+        any_simulated = False
+        with contextlib.suppress(DataError, OSError):
+            any_simulated = bool(self.collected().ratings["simulated"].any())
+        with contextlib.suppress(DataError, OSError):
+            any_simulated = any_simulated or self.simulates()
+        return any_simulated
+
+    def simulates(self) -> bool:
+        """Whether any verdict rests on simulated ratings."""
+        return any(verdict.simulated for verdict in self.verdicts())
+
+    @cached(watches=("verdicts.json", *COLLECTED))
+    def late(self) -> Sequence[str]:
+        """A line where the verdicts' rules were fixed after the first rating; verdicts that are not there say none."""
+        with contextlib.suppress(DataError, OSError):
+            return late_lines(self.verdicts())
+        return ()
+
+    @cached(watches=RULES)
+    def looks(self) -> list[Look]:
+        """When verdicts were reached."""
+        return read_looks(self.study)
+
+    @cached(watches=(*RULES, *COLLECTED))
+    def amendments(self) -> list[tuple[RuleSet, list[str]]]:
+        """The rules that replaced others after the first rating, each with what it changed."""
+        first = preregistration.first_rating(self.collected().ratings)
+        return preregistration.amendments(preregistration.read_rules(self.study), first)
+
+    @cached("scores.parquet")
+    def coverage(self) -> pd.DataFrame:
+        """How many scores there are; columns: transformation, status, n (of all models, data sets and seeds)."""
+        # What `evaluation.results` would import to read the same table takes longer than the page.
+        scores = read_kept_frame(self.study, "scores.parquet", Score, self.study.command("evaluation.run"))
+        counts = scores.groupby(["transformation", "status"], sort=False).size()
+        table: pd.DataFrame = counts.rename("n").reset_index()
+        return table
+
+    @shared("pairs.parquet")
+    def pairs(self) -> pd.DataFrame:
+        """The sample's pairs."""
+        return words_as_objects(read_frame(self.study.folder / "pairs.parquet", Pair, self.study.command(SAMPLE)))
 
 
-def read_ahead(study: Study) -> None:
-    """Read what the page shows, so that it is there when the page is asked for."""
-    simulated(study)
-    status(study)
-    amendments(study)
-    looks(study)
-
-
-@cached(watches=RULES)
-def looks(study: Study) -> list[Look]:
-    """When verdicts were reached."""
-    return read_looks(study)
-
-
-@cached(watches=(*RULES, *COLLECTED))
-def amendments(study: Study) -> list[tuple[RuleSet, list[str]]]:
-    """The rules that replaced others after the first rating, each with what it changed."""
-    first = preregistration.first_rating(collected(study).ratings)
-    return preregistration.amendments(preregistration.read_rules(study), first)
-
-
-@cached("scores.parquet")
-def coverage(study: Study) -> pd.DataFrame:
-    """How many scores there are; columns: transformation, status, n (of all models, data sets and seeds)."""
-    # What `evaluation.results` would import to read the same table takes longer than the page.
-    scores = read_kept_frame(study, "scores.parquet", Score, study.command("evaluation.run"))
-    counts = scores.groupby(["transformation", "status"], sort=False).size()
-    table: pd.DataFrame = counts.rename("n").reset_index()
-    return table
+def words_as_objects(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its words as Python's strings: tables go through them often, and Arrow's take long."""
+    words = {name: object for name, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)}
+    return frame.astype(words)

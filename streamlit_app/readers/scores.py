@@ -1,12 +1,13 @@
-"""Scores, and the evaluation's tables of them: for the pages on robustness, on one model and on rankings."""
+"""Scores, drift and the evaluation's tables of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
-from annotation.sampling.sample import COMMAND as SAMPLE
 from evaluation.display import short_names
 from evaluation.measures.accepted_pairs import DRIFT_FILE as TEXT_DRIFT
 from evaluation.measures.accepted_pairs import read_text_drift
@@ -14,17 +15,15 @@ from evaluation.report import paper_tables, sensitivity_tables
 from evaluation.report.material import notes_of, refuse_outrun
 from evaluation.report.paper_tables import PaperResults
 from evaluation.results import read_drift, read_scores
-from evaluation.tables import drift_by_quality, drift_correlations, ranking_table
+from evaluation.tables import drift_by_quality, drift_correlations, ranking_table, sensitivity
 from evaluation.tables.datasets import ENGLISH, OTHERS
 from evaluation.units import label
 from plumbline.errors import DataError
 from plumbline.exhibits.table import Exhibit
-from plumbline.records import Pair
-from plumbline.store import as_record, read_frame
-from plumbline.study import Study
-from streamlit_app.readers.files import RATED, SCORED
-from streamlit_app.readers.ratings import answers, verdicts
-from streamlit_app.records import cached, shared
+from streamlit_app.readers.overview import OverviewReader, words_as_objects
+from streamlit_app.records import RATED, SCORED, cached, shared
+
+_MEASURED = (*RATED, "drift.parquet")
 
 
 @dataclass(frozen=True)
@@ -36,124 +35,6 @@ class ScoreChoices:
     refused: bool  #: whether there are scores of what no verdict accepts
 
 
-@shared("scores.parquet")
-def stored(study: Study) -> pd.DataFrame:
-    """The scores as they stand in their file."""
-    return words_as_objects(read_scores(study))
-
-
-@shared("scores.parquet")
-def scores(study: Study) -> pd.DataFrame:
-    """The scores, with models by their short names."""
-    return with_short_names(study, stored(study))
-
-
-@cached("scores.parquet")
-def choices(study: Study) -> ScoreChoices:
-    """What the scores can be filtered by."""
-    rows = scores(study)
-    english = rows["language"] == "en"
-    groups = tuple(name for name, some in ((ENGLISH, english), (OTHERS, ~english)) if some.any())
-    return ScoreChoices(tuple(rows["model"].unique()), groups, bool((rows["status"] == "included_rejected").any()))
-
-
-@cached(*SCORED)
-def outrun(study: Study) -> str:
-    """Empty where the scores are those that the verdicts let through, else why not."""
-    try:
-        refuse_outrun(study, scores(study), verdicts(study))
-    except DataError as error:
-        return str(error)
-    return ""
-
-
-@cached(*SCORED)
-def notes(study: Study) -> tuple[str, ...]:
-    """What the scores lack, and why (`evaluation.report.material.notes_of`)."""
-    return notes_of(study, stored(study), verdicts(study))
-
-
-@cached(*SCORED)
-def ranks(study: Study, group: str = "") -> pd.DataFrame:
-    """Models' ranks by transformed scores beside those by the same items' originals."""
-    rows = results(study, group).scores
-    before, after = (ranking_table(rows, transformed=which, same_items=not which) for which in (False, True))
-    both: pd.DataFrame = before.merge(after, on="model", suffixes=("_original", "_transformed"))
-    return both
-
-
-@cached(*SCORED)
-def axes(study: Study, *, group: str = "", model: str = "", refused: bool = False) -> Exhibit:
-    """`paper_tables.axes`, of a group of data sets or of one model; `refused`: with what no verdict accepts."""
-    return paper_tables.axes(results(study, group, model), include_rejected=refused)
-
-
-@cached(*SCORED)
-def transformations(study: Study, *, group: str = "", model: str = "", refused: bool = False) -> Exhibit:
-    """`paper_tables.transformations`, likewise."""
-    return paper_tables.transformations(results(study, group, model), include_rejected=refused)
-
-
-@cached(*SCORED)
-def shifts(study: Study, group: str = "") -> Exhibit:
-    """`paper_tables.shifts`."""
-    return paper_tables.shifts(results(study, group))
-
-
-@cached(*SCORED)
-def datasets(study: Study, *, group: str = "", model: str = "") -> list[Exhibit]:
-    """`dataset_tables.datasets`, in its parts."""
-    return paper_tables.datasets(results(study, group, model))
-
-
-@cached(*SCORED)
-def left_out(study: Study) -> Exhibit:
-    """`paper_tables.left_out`."""
-    return paper_tables.left_out(results(study))
-
-
-@cached(*SCORED)
-def kendall(study: Study, group: str = "") -> Exhibit:
-    """`paper_tables.kendall`."""
-    return paper_tables.kendall(results(study, group))
-
-
-@cached(*SCORED)
-def split_half(study: Study, group: str = "") -> Exhibit:
-    """`paper_tables.split_half`."""
-    return paper_tables.split_half(results(study, group))
-
-
-@cached(*SCORED)
-def rankings(study: Study, group: str = "") -> list[Exhibit]:
-    """`paper_tables.ranking` by original and by transformed scores."""
-    return [paper_tables.ranking(results(study, group), transformed=transformed) for transformed in (False, True)]
-
-
-def results(study: Study, group: str = "", model: str = "") -> PaperResults:
-    """What tables are made of: the scores of a group of data sets (as in HTEB's Tables 14 and 15) and of one model."""
-    rows = scores(study)
-    rows = rows[(rows["language"] == "en") == (group == ENGLISH)] if group else rows
-    rows = rows[rows["model"] == model] if model else rows
-    return PaperResults(rows, verdicts(study), (), study.sample.seed)
-
-
-def with_short_names(study: Study, frame: pd.DataFrame) -> pd.DataFrame:
-    """Models by their short names, the same in all records."""
-    short = short_names({label(study, spec) for spec in study.evaluation.models})
-    names = [short.get(name, name) for name in frame["model"].to_numpy(object)]
-    return frame.assign(model=pd.Series(names, index=frame.index, dtype=object))
-
-
-def words_as_objects(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with its words as Python's strings: tables go through them often, and Arrow's take long."""
-    words = {name: object for name, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)}
-    return frame.astype(words)
-
-
-_MEASURED = (*RATED, "drift.parquet")
-
-
 @dataclass(frozen=True)
 class DriftChoices:
     """What rated pairs with a drift can be filtered by."""
@@ -163,62 +44,120 @@ class DriftChoices:
     tasks: tuple[str, ...]
 
 
-@shared("pairs.parquet")
-def pairs(study: Study) -> pd.DataFrame:
-    """The sample's pairs."""
-    return words_as_objects(read_frame(study.folder / "pairs.parquet", Pair, study.command(SAMPLE)))
+class ScoreReader(OverviewReader):
+    """Reads what models scored, and how far texts move in their spaces."""
 
+    @shared("scores.parquet")
+    def stored(self) -> pd.DataFrame:
+        """The scores as they stand in their file."""
+        return words_as_objects(read_scores(self.study))
 
-def pair(study: Study, pair_id: str) -> Pair | None:
-    """One pair, or None where the sample does not hold it (any more)."""
-    sample = pairs(study)
-    rows = sample[sample["pair_id"] == pair_id].to_dict(orient="records")
-    return as_record({str(name): value for name, value in rows[0].items()}, Pair) if rows else None
+    @shared("scores.parquet")
+    def scores(self) -> pd.DataFrame:
+        """The scores, with models by their short names."""
+        return self.with_short_names(self.stored())
 
+    @cached("scores.parquet")
+    def choices(self) -> ScoreChoices:
+        """What the scores can be filtered by."""
+        rows = self.scores()
+        english = rows["language"] == "en"
+        groups = tuple(name for name, some in ((ENGLISH, english), (OTHERS, ~english)) if some.any())
+        return ScoreChoices(tuple(rows["model"].unique()), groups, bool((rows["status"] == "included_rejected").any()))
 
-@shared("drift.parquet")
-def measured(study: Study) -> pd.DataFrame:
-    """The drift of rated pairs, with models by their short names."""
-    return with_short_names(study, words_as_objects(read_drift(study)))
+    @cached(*SCORED)
+    def outrun(self) -> str:
+        """Empty where the scores are those that the verdicts let through, else why not."""
+        try:
+            refuse_outrun(self.study, self.scores(), self.verdicts())
+        except DataError as error:
+            return str(error)
+        return ""
 
+    @cached(*SCORED)
+    def notes(self) -> tuple[str, ...]:
+        """What the scores lack, and why (`evaluation.report.material.notes_of`)."""
+        return notes_of(self.study, self.stored(), self.verdicts())
 
-@cached(*_MEASURED)
-def drift_choices(study: Study) -> DriftChoices:
-    """The models, languages and tasks of rated pairs that have a drift."""
-    sampled = pairs(study)
-    rated = sampled[sampled["pair_id"].isin(answers(study)["pair_id"])]
-    models = tuple(measured(study)["model"].unique())
-    return DriftChoices(models, tuple(sorted(set(rated["language"]))), tuple(sorted(set(rated["task_type"]))))
+    @cached(*SCORED)
+    def ranks(self, group: str = "") -> pd.DataFrame:
+        """Models' ranks by transformed scores beside those by the same items' originals."""
+        rows = self.results(group).scores
+        before, after = (ranking_table(rows, transformed=which, same_items=not which) for which in (False, True))
+        both: pd.DataFrame = before.merge(after, on="model", suffixes=("_original", "_transformed"))
+        return both
 
+    @cached(*SCORED)
+    def table(self, make: Callable[..., Exhibit], /, group: str = "", model: str = "", **options: Any) -> Exhibit:
+        """A table of `evaluation.report.paper_tables`, of a group of data sets or of one model."""
+        return make(self.results(group, model), **options)
 
-@shared(*_MEASURED)
-def of_all_models(study: Study, question: str, language: str, task: str) -> pd.DataFrame:
-    """`evaluation.tables.drift_by_quality` of all models; an empty language or task stands for all."""
-    chosen = pairs(study)
-    for column, value in (("language", language), ("task_type", task)):
-        chosen = chosen[chosen[column] == value] if value else chosen
-    drift, per_pair = measured(study), study.raters.per_pair
-    return drift_by_quality(chosen, answers(study), drift, per_pair=per_pair, question=question)
+    @cached(*SCORED)
+    def datasets(self, group: str = "", model: str = "") -> list[Exhibit]:
+        """Likewise `paper_tables.datasets`, in its parts."""
+        return paper_tables.datasets(self.results(group, model))
 
+    def results(self, group: str = "", model: str = "") -> PaperResults:
+        """What tables are made of: scores of a group of data sets (as in HTEB's Tables 14 and 15) and of one model."""
+        rows = self.scores()
+        rows = rows[(rows["language"] == "en") == (group == ENGLISH)] if group else rows
+        rows = rows[rows["model"] == model] if model else rows
+        return PaperResults(rows, self.verdicts(), (), self.study.sample.seed)
 
-@cached(*_MEASURED)
-def against_ratings(
-    study: Study, question: str, model: str, *, language: str = "", task: str = ""
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`evaluation.tables.drift_by_quality` and `drift_correlations` of one model."""
-    whole = of_all_models(study, question, language, task)
-    of_model = whole[whole["model"] == model].reset_index(drop=True)
-    return of_model, drift_correlations(of_model, study.sample.seed)
+    @cached("verdicts.json")
+    def decisions_at(self, *thresholds: float) -> pd.DataFrame:
+        """What would be decided at thresholds (`evaluation.tables.sensitivity.threshold_decisions`)."""
+        return sensitivity.threshold_decisions(self.verdicts(), self.study.acceptance, thresholds)
 
+    @cached(*SCORED)
+    def scores_at(self, *thresholds: float) -> pd.DataFrame:
+        """Scores as they would be at thresholds (`evaluation.tables.sensitivity.threshold_table`)."""
+        return sensitivity.threshold_table(self.scores(), self.verdicts(), self.study.acceptance, thresholds)
 
-@shared(watches=(TEXT_DRIFT,))
-def of_texts(study: Study) -> pd.DataFrame:
-    """The drift of all texts (`evaluation.measures.accepted_pairs.TextDrift`), with models by their short names."""
-    return with_short_names(study, read_text_drift(study))
+    @shared("drift.parquet")
+    def measured(self) -> pd.DataFrame:
+        """The drift of rated pairs, with models by their short names."""
+        return self.with_short_names(words_as_objects(read_drift(self.study)))
 
+    @cached(*_MEASURED)
+    def drift_choices(self) -> DriftChoices:
+        """The models, languages and tasks of rated pairs that have a drift."""
+        sampled = self.pairs()
+        rated = sampled[sampled["pair_id"].isin(self.answers()["pair_id"])]
+        models = tuple(self.measured()["model"].unique())
+        return DriftChoices(models, tuple(sorted(set(rated["language"]))), tuple(sorted(set(rated["task_type"]))))
 
-@cached(*SCORED, watches=(TEXT_DRIFT,))
-def table_of_texts(study: Study, model: str) -> Exhibit:
-    """The drift of all texts, rated or not, in one model's space; empty where it was not measured."""
-    rows = of_texts(study)
-    return sensitivity_tables.text_drift(results(study), rows[rows["model"] == model])
+    @shared(*_MEASURED)
+    def of_all_models(self, question: str, language: str, task: str) -> pd.DataFrame:
+        """`evaluation.tables.drift_by_quality` of all models; an empty language or task stands for all."""
+        chosen = self.pairs()
+        for column, value in (("language", language), ("task_type", task)):
+            chosen = chosen[chosen[column] == value] if value else chosen
+        drift, per_pair = self.measured(), self.study.raters.per_pair
+        return drift_by_quality(chosen, self.answers(), drift, per_pair=per_pair, question=question)
+
+    @cached(*_MEASURED)
+    def against_ratings(
+        self, question: str, model: str, *, language: str = "", task: str = ""
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """`evaluation.tables.drift_by_quality` and `drift_correlations` of one model."""
+        whole = self.of_all_models(question, language, task)
+        of_model = whole[whole["model"] == model].reset_index(drop=True)
+        return of_model, drift_correlations(of_model, self.study.sample.seed)
+
+    @shared(watches=(TEXT_DRIFT,))
+    def of_texts(self) -> pd.DataFrame:
+        """The drift of all texts (`evaluation.measures.accepted_pairs.TextDrift`), with models by their short names."""
+        return self.with_short_names(read_text_drift(self.study))
+
+    @cached(*SCORED, watches=(TEXT_DRIFT,))
+    def table_of_texts(self, model: str) -> Exhibit:
+        """The drift of all texts, rated or not, in one model's space; empty where it was not measured."""
+        rows = self.of_texts()
+        return sensitivity_tables.text_drift(self.results(), rows[rows["model"] == model])
+
+    def with_short_names(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Models by their short names, the same in all records."""
+        short = short_names({label(self.study, spec) for spec in self.study.evaluation.models})
+        names = [short.get(name, name) for name in frame["model"].to_numpy(object)]
+        return frame.assign(model=pd.Series(names, index=frame.index, dtype=object))

@@ -1,60 +1,67 @@
-"""How the campaign goes: progress against plan, pairs to read, raters by pseudonym, their time, signs, decisions."""
+"""How the campaign goes, what raters see of it, and who they are where a coordinator asks."""
 
 from __future__ import annotations
 
 from functools import partial
+from html import escape
 
 import pandas as pd
 import streamlit as st
 
+from annotation.letters import AnnotatorProgress, standings
+from annotation.names import known_names
 from annotation.sampling.sample import COMMAND as SAMPLE
+from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.transformations import EIGHT
 from streamlit_app import charts, frames, pair
-from streamlit_app.elements import download_csv, exhibit, figure, filtered, heading, lines, link, sections, show, table
-from streamlit_app.readers import campaign, overview
+from streamlit_app.elements import download_csv, exhibit, figure, filtered, heading, lines, link, sections, table
+from streamlit_app.readers.campaign import CampaignReader
+from streamlit_app.readers.overview import OverviewReader
 from streamlit_app.records import NotYetError
+from streamlit_app.start import names_home
 
 
-def draw(study: Study) -> None:
+def draw_campaign(study: Study) -> None:
     """The page."""
-    sections(*(partial(part, study) for part in (_progress, _to_read, _raters, _time, _quality, _crowd)))
-    pair.open_chosen(study)
+    reader = CampaignReader(study)
+    sections(*(partial(part, reader) for part in (_progress, _to_read, _raters, _time, _quality, _crowd)))
+    pair.open_chosen(reader)
 
 
-def _axis(study: Study, transformation: str) -> str:
+def _axis(reader: CampaignReader, transformation: str) -> str:
     """Its axis, as the study has it now."""
-    kind = study.kinds.get(transformation) or EIGHT.get(transformation)
+    kind = reader.study.kinds.get(transformation) or EIGHT.get(transformation)
     return kind.axis if kind else "none of the study's"
 
 
-def _progress(study: Study) -> None:
-    status = overview.status(study)
+def _progress(reader: CampaignReader) -> None:
+    status = reader.status()
     progress = status.progress
     if progress.empty:
-        raise NotYetError(f"no pairs are drawn yet; run `{study.command(SAMPLE)}`")
+        raise NotYetError(f"no pairs are drawn yet; run `{reader.study.command(SAMPLE)}`")
     heading("Progress")
     language = filtered("Language", list(progress["language"].drop_duplicates()), "language")
     progress = progress[progress["language"] == language] if language else progress
-    simulated, item = " of SIMULATED raters" if status.simulated else "", study.called.item
+    simulated, item = " of SIMULATED raters" if status.simulated else "", reader.study.called.item
     says = (
         f"Answers{simulated} that count, against {status.study.raters.per_pair} for each {item}; an answer is one"
         f" rater's to one {item}. What was collected last is known, and nothing that came later."
     )
     figure(
-        f"{study.name}-progress",
-        charts.progress_bars(progress.assign(axis=[_axis(study, name) for name in progress["transformation"]])),
+        f"{reader.study.name}-progress",
+        charts.progress_bars(progress.assign(axis=[_axis(reader, name) for name in progress["transformation"]])),
         says,
     )
-    table(f"{study.name}-progress", progress, frames.progress_frame(progress, study.called))
+    table(f"{reader.study.name}-progress", progress, frames.progress_frame(progress, reader.study.called))
 
 
-def _to_read(study: Study) -> None:
+def _to_read(reader: CampaignReader) -> None:
     """The pairs that a coordinator reads first; a tick opens one with all its ratings."""
-    rows = campaign.to_read(study)
+    rows = reader.to_read()
     if rows.empty:
         return
-    judged, item = study.called
+    judged, item = reader.study.called
     heading(f"{item}s to read".capitalize())
     st.caption(
         f"{item.capitalize()}s that raters commented on, whose ratings lie far apart, or whose mean is low: what is"
@@ -63,43 +70,43 @@ def _to_read(study: Study) -> None:
     )
     ids, key = list(rows["pair_id"]), pair.fresh("pairs-to-read")
     st.dataframe(
-        frames.to_read_frame(rows, study.called),
+        frames.to_read_frame(rows, reader.study.called),
         hide_index=True,
         key=key,
         on_select=partial(pair.choose_row, key, ids, pair.closed()),
         selection_mode="single-row",
         alt=f"{item}s to read".capitalize(),
     )
-    download_csv(f"{study.name}-pairs-to-read", rows)
-    if study.evaluation.models and (study.folder / "drift.parquet").exists():
+    download_csv(f"{reader.study.name}-pairs-to-read", rows)
+    if reader.study.evaluation.models and (reader.study.folder / "drift.parquet").exists():
         link("drift", "Every pair, by its drift and its mean rating")
 
 
-def _raters(study: Study) -> None:
-    status = overview.status(study)
+def _raters(reader: CampaignReader) -> None:
+    status = reader.status()
     if status.raters.empty:
         return
     heading("Raters")
-    item, known_items = study.called.item, study.called.known
+    item, known_items = reader.study.called.item, reader.study.called.known
     says = (
         f"Answers of each rater, by pseudonym. Among them are {known_items} ({item}s whose right answer is known) and"
         f" repeats ({item}s that a rater sees twice), which tell how carefully a rater answers."
         + _made_up(status.raters)
     )
-    figure(f"{study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
-    table(f"{study.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
+    figure(f"{reader.study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
+    table(f"{reader.study.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
 
 
-def _time(study: Study) -> None:
-    raters = campaign.tables(study).raters
+def _time(reader: CampaignReader) -> None:
+    raters = reader.tables().raters
     if raters.frame["median_seconds"].isna().all():
         return
     heading("Time on task")
     says = "Median seconds from a rater's answer before to this one; a pause counts, and unknown times do not."
     says += _made_up(raters.frame)
-    title = "Median seconds" if study.subject else "Median seconds for a pair"
+    title = "Median seconds" if reader.study.subject else "Median seconds for a pair"
     chart = charts.rater_bars(raters.frame, "median_seconds", title)
-    figure(f"{study.name}-seconds", chart, says)
+    figure(f"{reader.study.name}-seconds", chart, says)
 
 
 def _made_up(raters: pd.DataFrame) -> str:
@@ -109,22 +116,21 @@ def _made_up(raters: pd.DataFrame) -> str:
     return " They are SIMULATED." if raters["simulated"].all() else " Some of them are SIMULATED."
 
 
-def _quality(study: Study) -> None:
-    tables = campaign.tables(study)
+def _quality(reader: CampaignReader) -> None:
+    tables = reader.tables()
     heading("Signs and decisions")
     st.caption(
-        f"A sign is something odd in a rater's answers (missed {study.called.known}, haste, one answer for all). It"
-        " decides nothing:"
-        " people decide whose ratings count, and why is kept."
+        f"A sign is something odd in a rater's answers (missed {reader.study.called.known}, haste, one answer for all)."
+        " It decides nothing: people decide whose ratings count, and why is kept."
     )
-    lines([f"To be decided: {name}" for name in overview.status(study).unreviewed])
+    lines([f"To be decided: {name}" for name in reader.status().unreviewed])
     for table_of in (tables.raters, tables.signs, tables.decisions, tables.exclusions):
-        exhibit(study, table_of)
+        exhibit(reader.study.name, table_of)
 
 
-def _crowd(study: Study) -> None:
+def _crowd(reader: CampaignReader) -> None:
     """Cost against plan, and decisions about submissions; workers have pseudonyms here too."""
-    crowd = campaign.tables(study).crowd
+    crowd = reader.tables().crowd
     if not crowd:
         return
     heading("Crowd work")
@@ -133,8 +139,48 @@ def _crowd(study: Study) -> None:
         " cost nothing. It is what the ledger knew last, and no worker's id is in it."
     )
     for crowd_table in crowd:
-        exhibit(study, crowd_table)
+        exhibit(reader.study.name, crowd_table)
 
 
-if __name__ == "__main__":
-    show(draw)
+_HEIGHT = 1200  # pixels; the page scrolls in it
+
+
+def draw_preview(study: Study) -> None:
+    """The same page as `annotation preview` writes, shut off from this one."""
+    reader = CampaignReader(study)
+    html = escape(reader.preview())
+    frame = f'<iframe sandbox="allow-scripts" title="The preview" srcdoc="{html}"'
+    inner = f'{frame} style="border: 0; width: 100%; height: {_HEIGHT - 20}px"></iframe>'
+    st.iframe(f'<!doctype html><html lang="en"><title>What raters will see</title>{inner}</html>', height=_HEIGHT)
+
+
+def draw_people(study: Study) -> None:
+    """The table of people, those with most left to do first."""
+    reader = OverviewReader(study)
+    home = names_home()
+    if home is None:
+        raise StudyError("names are shown where the dashboard was started with --names; add it")
+    people = standings(reader.status(), reader.signs(), known_names(home, study))
+    st.caption("Names stand here and on your terminal, and in no record, report or export.")
+    if not people:
+        raise StudyError(
+            f"nobody is known by name on this machine; `{study.command('annotation collect')}` brings the names, of"
+            " answers in Argilla and in files"
+        )
+    st.dataframe(_people_frame(people), hide_index=True, alt="People")
+    st.code(study.command("annotation users remind"), language=None)
+
+
+def _people_frame(people: list[AnnotatorProgress]) -> pd.DataFrame:
+    rows = [
+        {
+            "Name": annotator.name,
+            "Rater": annotator.rater_id,
+            "Answers": annotator.answers,
+            "Open": annotator.open,
+            "Last answer (UTC)": f"{annotator.last:%Y-%m-%d %H:%M}" if annotator.last else "",
+            "Remarks": annotator.said,
+        }
+        for annotator in people
+    ]
+    return pd.DataFrame(rows).astype({"Open": "Int64"})

@@ -26,22 +26,23 @@ from streamlit_app.elements import (
     heading,
     limits,
     sections,
-    show,
     table,
     unchecked,
 )
-from streamlit_app.readers import ratings, scores
+from streamlit_app.readers.campaign import CampaignReader
+from streamlit_app.readers.scores import ScoreReader
 
 PANELS = 3  # beside one another, as many as the longest axis has transformations
 
 
-def draw(study: Study) -> None:
+def draw_drift(study: Study) -> None:
     """The page."""
-    options = scores.drift_choices(study)
+    reader = ScoreReader(study)
+    options = reader.drift_choices()
     if not options.models:
         st.caption("No pair has a drift.")
         return
-    rubric = load_rubric(study)
+    rubric = load_rubric(reader.study)
     names = rubric.rating_names()
     if not names:
         st.caption("No question of the rubric is answered on a scale, so that there is no mean to set beside drift.")
@@ -50,7 +51,7 @@ def draw(study: Study) -> None:
     model = choose("Model", options.models, "model")
     language = filtered("Language", options.languages, "language", shown=language_name)
     task = filtered("Task", options.tasks, "task", shown=lambda name: name.replace("_", " "))
-    frame, correlations = scores.against_ratings(study, question, model, language=language, task=task)
+    frame, correlations = reader.against_ratings(question, model, language=language, task=task)
     if frame.empty:
         st.caption("No pair has both a rating that counts and a drift.")
         return
@@ -67,17 +68,17 @@ def draw(study: Study) -> None:
         st.caption(f"{says}.")
     scale = rubric.scale_of(question)[0], rubric.scale_of(question)[-1]
     _panels(drawn, correlations, question, scale)
-    name = f"{study.name}-drift-{question}"
+    name = f"{reader.study.name}-drift-{question}"
     download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=scale))
-    pair.open_chosen(study)
+    pair.open_chosen(CampaignReader(study))
     with st.expander("The same as tables"):
-        _tables(study, frame, correlations, question)
-    sections(partial(_all_texts, study, model))
+        _tables(reader, frame, correlations, question)
+    sections(partial(_all_texts, reader, model))
 
 
-def _all_texts(study: Study, model: str) -> None:
+def _all_texts(reader: ScoreReader, model: str) -> None:
     """The drift of all texts of the data sets, which no filter of pairs touches."""
-    drifts = scores.table_of_texts(study, model)
+    drifts = reader.table_of_texts(model)
     if drifts.frame.empty:
         return
     heading("All texts, rated or not")
@@ -88,11 +89,11 @@ def _all_texts(study: Study, model: str) -> None:
         " moves far in a model that knows one language."
         + limits(simulated=False, n=int(drifts.frame["n"].min()), what="texts")
     )
-    if any(verdict.simulated for verdict in ratings.verdicts(study)):
+    if reader.simulates():
         says += " Which are accepted rests on SIMULATED ratings."
-    says += "".join(f" {line}" for line in ratings.late(study))
-    figure(f"{study.name}-text-drift", first_panel(text_drifts(drifts.frame), titled=False), says)
-    exhibit(study, drifts)
+    says += "".join(f" {line}" for line in reader.late())
+    figure(f"{reader.study.name}-text-drift", first_panel(text_drifts(drifts.frame), titled=False), says)
+    exhibit(reader.study.name, drifts)
 
 
 def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[int, int]) -> None:
@@ -113,10 +114,10 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(transformation=[display(name, pooled=False) for name in frame["transformation"]])
 
 
-def _tables(study: Study, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
+def _tables(reader: ScoreReader, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
     shown = _named(correlations)
     cells = {name: shown[name].map(number) for name in shown.select_dtypes("float").columns}
-    table(f"{study.name}-drift-correlations-{question}", correlations, with_minus(shown.assign(**cells)))
+    table(f"{reader.study.name}-drift-correlations-{question}", correlations, with_minus(shown.assign(**cells)))
     st.caption("Tick a row (or press Shift and Space) to see the pair's ratings.")
     mean = f"mean_{question}"
     named = frame.rename(columns={"mean_quality": mean})
@@ -130,8 +131,4 @@ def _tables(study: Study, frame: pd.DataFrame, correlations: pd.DataFrame, quest
         selection_mode="single-row",
         alt="Pairs with their drift and mean rating",
     )
-    download_csv(f"{study.name}-drift-{question}", named)
-
-
-if __name__ == "__main__":
-    show(draw)
+    download_csv(f"{reader.study.name}-drift-{question}", named)

@@ -17,8 +17,8 @@ from plumbline.commands import as_called
 from plumbline.study import Study
 from plumbline.transformations import in_order
 from streamlit_app import frames
-from streamlit_app.elements import complain, heading, link, sections, show, table
-from streamlit_app.readers import overview, ratings
+from streamlit_app.elements import complain, heading, link, sections, table
+from streamlit_app.readers.overview import OverviewReader
 
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
@@ -42,8 +42,9 @@ ITEM_WORDS = {
 }
 
 
-def draw(study: Study) -> None:
+def draw_overview(study: Study) -> None:
     """The page."""
+    reader = OverviewReader(study)
     st.caption(
         f"People judge {study.called.item}s one by one, and a verdict says of each group whether they accept it."
         if study.subject
@@ -56,13 +57,13 @@ def draw(study: Study) -> None:
     # What is not there yet stands in the table of stages, with the next step.
     scored = (_people,) if study.judging.does_tasks else (_coverage,) if study.evaluation.models else ()
     parts = (_short, _stages, _doubts, _tiles, *scored, _rules)
-    sections(*(partial(part, study) for part in parts), not_yet=False)
+    sections(*(partial(part, reader) for part in parts), not_yet=False)
 
 
-def _short(study: Study) -> None:
+def _short(reader: OverviewReader) -> None:
     """As `accept` and the campaign's report open."""
-    status = overview.status(study)
-    holding = () if status.stages["verdicts"].state != "done" else ratings.verdicts(study)
+    status = reader.status()
+    holding = () if status.stages["verdicts"].state != "done" else reader.verdicts()
     sentences = [*map(as_called, headline(status, holding))]
     heading("In short")
     st.text("\n".join(sentences))
@@ -70,31 +71,31 @@ def _short(study: Study) -> None:
         st.code(command.strip().removesuffix("."), language=None, wrap_lines=True)
 
 
-def _stages(study: Study) -> None:
-    status = overview.status(study)
+def _stages(reader: OverviewReader) -> None:
+    status = reader.status()
     heading("How it stands")
-    table(f"{study.name}-stages", frames.stage_frame(status.stages, items=study.subject is not None))
+    table(f"{reader.study.name}-stages", frames.stage_frame(status.stages, items=reader.study.subject is not None))
     for line in status.warnings:
         complain(line, what="This needs care")
 
 
-def _doubts(study: Study) -> None:
-    status = overview.status(study)
+def _doubts(reader: OverviewReader) -> None:
+    status = reader.status()
     if not status.sources:
         return
     heading("What is doubtful")
     if status.doubts:
         complain("\n".join(status.doubts), what="This needs care")
     else:
-        st.text(doubts_text((), study, judged=status.judged))
+        st.text(doubts_text((), reader.study, judged=status.judged))
 
 
-def _tiles(study: Study) -> None:
-    verdicts = ratings.verdicts(study)
+def _tiles(reader: OverviewReader) -> None:
+    verdicts = reader.verdicts()
     if not verdicts:
         return
     heading("Verdicts")
-    if stale := ratings.verdicts_hold(study):
+    if stale := reader.verdicts_hold():
         complain(stale, what="These verdicts no longer hold")
     by_name: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
@@ -107,8 +108,8 @@ def _tiles(study: Study) -> None:
         with columns[position % _BESIDE].container(border=True):
             _tile(name, by_name[name])
     raters = " of SIMULATED ratings" if any(verdict.simulated for verdict in verdicts) else ""
-    if study.subject:
-        by_rules = bool(study.acceptance.rules)
+    if reader.study.subject:
+        by_rules = bool(reader.study.acceptance.rules)
         reached = "what people say of it keeps to the study's rules" if by_rules else "its means reach the threshold"
         st.caption(f"A group is accepted where {reached}." + (" The answers are SIMULATED." if raters else ""))
     else:
@@ -132,29 +133,29 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
     st.text("\n".join(f"{word}: {counts[decision]}" for decision, word in frames.DECISIONS.items() if counts[decision]))
 
 
-def _coverage(study: Study) -> None:
-    counts = overview.coverage(study)
+def _coverage(reader: OverviewReader) -> None:
+    counts = reader.coverage()
     heading("What was evaluated")
     st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
-    table(f"{study.name}-coverage", counts, frames.coverage_frame(counts))
+    table(f"{reader.study.name}-coverage", counts, frames.coverage_frame(counts))
     link("robustness", "What was left out, and why")
 
 
-def _people(study: Study) -> None:
+def _people(reader: OverviewReader) -> None:
     """Of a study whose people do tasks: where they stand among models."""
-    from streamlit_app.readers import models as human  # noqa: PLC0415 (other studies' first page goes without)
+    from streamlit_app.readers.reports import ReportReader  # noqa: PLC0415 (other studies' first page goes without)
 
-    report = human.people(study)
+    report = ReportReader(reader.study).people()
     heading("People and models")
-    if report.simulated and not ratings.simulated(study):  # else it stands above
+    if report.simulated and not reader.simulated():  # else it stands above
         st.warning(SIMULATED, icon=":material/science:")
     st.text("\n\n".join(report.sentences))
     link("human", "People and models, task by task")
 
 
-def _rules(study: Study) -> None:
-    rules, amended = overview.status(study).rules, overview.amendments(study)
-    looks = frames.look_frame(overview.looks(study))
+def _rules(reader: OverviewReader) -> None:
+    rules, amended = reader.status().rules, reader.amendments()
+    looks = frames.look_frame(reader.looks())
     if not rules and looks.empty:
         return
     heading("Rules and looks at results")
@@ -166,8 +167,4 @@ def _rules(study: Study) -> None:
     if looks.empty:
         return
     st.caption("Each time that verdicts were reached on other ratings or by other rules is a look at results.")
-    table(f"{study.name}-looks", looks)
-
-
-if __name__ == "__main__":
-    show(draw)
+    table(f"{reader.study.name}-looks", looks)

@@ -13,10 +13,10 @@ from generation.unit import COMMAND
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
 from streamlit_app import charts
-from streamlit_app.elements import download_csv, figure, heading, sections, show, table
+from streamlit_app.elements import download_csv, figure, heading, sections, table
 from streamlit_app.frames import error_frame, length_frame
 from streamlit_app.pair import side_by_side
-from streamlit_app.readers import campaign
+from streamlit_app.readers.campaign import CampaignReader
 from streamlit_app.records import NotYetError
 
 BY = {"generator": "", "transformation": "transformation", "data set": "dataset", "language": "language"}
@@ -33,15 +33,16 @@ _FOUND = {
 LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only when asked for
 
 
-def draw(study: Study) -> None:
+def draw_texts(study: Study) -> None:
     """The page."""
-    if not campaign.units(study):
-        raise NotYetError(f"there are no outputs yet; run `{study.command(COMMAND)}`")
-    sections(*(partial(part, study) for part in (_search, _errors, _lengths)))
+    reader = CampaignReader(study)
+    if not reader.units():
+        raise NotYetError(f"there are no outputs yet; run `{reader.study.command(COMMAND)}`")
+    sections(*(partial(part, reader) for part in (_search, _errors, _lengths)))
 
 
-def _search(study: Study) -> None:
-    units = campaign.units(study)
+def _search(reader: CampaignReader) -> None:
+    units = reader.units()
     heading("Search")
     names = [ORIGINAL, *dict.fromkeys(name for name, _ in units)]
     wide, right = st.columns([2, 1])
@@ -54,7 +55,7 @@ def _search(study: Study) -> None:
         )
         return
     with st.spinner("searching"):
-        frame, more = campaign.found(study, query, "" if where == "all outputs" else str(where))
+        frame, more = reader.find(query, "" if where == "all outputs" else str(where))
     if frame.empty:
         st.text("Nothing is found.")
         return
@@ -70,7 +71,7 @@ def _search(study: Study) -> None:
         selection_mode="single-row",
         alt="What was found",
     )
-    download_csv(f"{study.name}-found", frame)
+    download_csv(f"{reader.study.name}-found", frame)
     if chosen.selection.rows:
         _whole(frame.iloc[chosen.selection.rows[0]])
 
@@ -97,14 +98,14 @@ def _whole(row: pd.Series[Any]) -> None:
     side_by_side(row["text"], row["output"], (f"Original ({row['source_language']})", f"Output ({language})"))
 
 
-def _errors(study: Study) -> None:
-    if not _wanted(study, "Error types by generator (HTEB, Table 5)"):
+def _errors(reader: CampaignReader) -> None:
+    if not _wanted(reader, "Error types by generator (HTEB, Table 5)"):
         return
     wide, right = st.columns([2, 1])
     by = BY[str(wide.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
     after = right.toggle("After retries", key="after", bind="query-params")
     with st.spinner("counting errors"):
-        frame = campaign.errors(study, by, after_retries=after)
+        frame = reader.errors(by, after_retries=after)
     attempts = "last" if after else "first"
     says = (
         f"Share of outputs, in %, of the {attempts} attempts that have each error type; a text counts once for each of"
@@ -112,29 +113,29 @@ def _errors(study: Study) -> None:
     )
     unanswered = int(frame["unanswered"].sum())
     says += f" {unanswered:,} are unanswered and in no rate." if unanswered else ""
-    name = f"{study.name}-errors"
+    name = f"{reader.study.name}-errors"
     figure(name, charts.error_map(frame, by or "generator"), says)
     table(name, frame, error_frame(frame, by))
 
 
-def _lengths(study: Study) -> None:
-    if not _wanted(study, "Lengths and edits (HTEB, Table 23)"):
+def _lengths(reader: CampaignReader) -> None:
+    if not _wanted(reader, "Lengths and edits (HTEB, Table 23)"):
         return
     with st.spinner("counting words"):
-        frame = campaign.lengths(study)
+        frame = reader.lengths()
     st.caption(
         "Mean numbers of words over texts, seeds and data sets; ratio: words after to words before; edit distance:"
         " words that were put in, taken out or changed, from 0 (equal) to 1. It says how much was changed, and not"
         " whether the meaning was."
     )
-    table(f"{study.name}-lengths", frame, length_frame(frame))
+    table(f"{reader.study.name}-lengths", frame, length_frame(frame))
 
 
-def _wanted(study: Study, title: str) -> bool:
+def _wanted(reader: CampaignReader, title: str) -> bool:
     """The section's heading, and whether all outputs are to be read: many only when asked for."""
-    size = sum(study.transformation_file(*unit).stat().st_size for unit in campaign.units(study))
+    size = sum(reader.study.transformation_file(*unit).stat().st_size for unit in reader.units())
     heading(title)
-    if size < LARGE or st.session_state.get("count") or campaign.counted(study):
+    if size < LARGE or st.session_state.get("count") or reader.counted():
         return True
     st.caption(f"{size / 1e6:,.0f} MB of outputs are read for this, which takes minutes.")
     st.button("Count", key=f"count {st.session_state.get('count')}", on_click=_count)
@@ -147,7 +148,3 @@ def _count() -> None:
 
 def _place(name: str) -> str:
     return name if name == "all outputs" else ("original texts" if name == ORIGINAL else display(name, pooled=False))
-
-
-if __name__ == "__main__":
-    show(draw)

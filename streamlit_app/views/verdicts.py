@@ -1,77 +1,94 @@
-"""Verdicts and what they rest on (HTEB, Table 2), and what another threshold would make of them."""
+"""Verdicts and what they rest on (HTEB, Table 2), judges beside them, and what another threshold would make of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 
 from annotation.records import P_IS, Verdict
+from annotation.report import exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.rubric import load_rubric
 from annotation.verdicts.by_task import does_tasks, verdicts_by_task
 from annotation.verdicts.judged import deciders
-from annotation.verdicts.tables import rated, verdict_table
+from annotation.verdicts.tables import display, rated, verdict_table
 from evaluation.report.charts import threshold_decisions, threshold_scores
 from evaluation.tables.sensitivity import thresholds_of
 from plumbline.exhibits.charts import first_panel
 from plumbline.study import Study
 from plumbline.transformations import Axes
-from streamlit_app import charts, frames, judges, pair
-from streamlit_app.elements import choose, complain, exhibit, figure, filtered, heading, limits, sections, show, table
-from streamlit_app.readers import ratings
-from streamlit_app.readers import verdicts as read
+from streamlit_app import charts, frames, pair
+from streamlit_app.elements import (
+    choose,
+    complain,
+    download_csv,
+    exhibit,
+    figure,
+    filtered,
+    heading,
+    limits,
+    lines,
+    sections,
+    table,
+)
+from streamlit_app.readers.campaign import CampaignReader
+from streamlit_app.readers.overview import OverviewReader
+from streamlit_app.readers.scores import ScoreReader
 
 
-def draw(study: Study) -> None:
+def draw_verdicts(study: Study) -> None:
     """The page."""
-    if not ratings.verdicts(study):
+    reader = CampaignReader(study)
+    if not reader.verdicts():
         st.caption("There are no verdicts: the sample holds no pairs.")
         return
-    if stale := ratings.verdicts_hold(study):
+    if stale := reader.verdicts_hold():
         complain(stale, what="These verdicts no longer hold")
-    rubric = load_rubric(study)
+    rubric = load_rubric(reader.study)
     names = rubric.rating_names()
     question = choose("Question", names, "question") if names else ""
-    languages = sorted({verdict.language for verdict in ratings.verdicts(study)})
+    languages = sorted({verdict.language for verdict in reader.verdicts()})
     language = filtered("Language", languages, "language")
-    parts = [partial(_verdicts, study, language)]
+    parts = [partial(_verdicts, reader, language)]
     if question:
         scale = rubric.scale_of(question)
-        parts += [partial(_means, study, scale, question, language), partial(_shares, study, scale, question)]
-    parts += [partial(_labels, study), *([partial(_agreement, study)] if names else [])]
-    parts.append(partial(judges.draw, study))
-    if question and not study.acceptance.rules:  # which have no one threshold that could be another
-        parts.append(partial(_another, study, rubric.scale))
+        parts += [partial(_means, reader, scale, question, language), partial(_shares, reader, scale, question)]
+    parts += [partial(_labels, reader), *([partial(_agreement, reader)] if names else [])]
+    parts.append(partial(_judges, reader))
+    if question and not reader.study.acceptance.rules:  # which have no one threshold that could be another
+        parts.append(partial(_another, ScoreReader(study), rubric.scale))
     sections(*parts)
-    pair.open_chosen(study)
+    pair.open_chosen(reader)
 
 
-def _limits(study: Study) -> str:
-    verdicts = ratings.verdicts(study)
+def _limits(reader: OverviewReader) -> str:
+    verdicts = reader.verdicts()
     least = min(verdict.n_pairs for verdict in verdicts)
     undecided = sum(verdict.decision == "undecided" for verdict in verdicts)
-    simulated = any(verdict.simulated for verdict in verdicts)
     return limits(
-        simulated=simulated,
+        simulated=reader.simulates(),
         n=least,
-        what=f"{study.called.item}s for a verdict",
+        what=f"{reader.study.called.item}s for a verdict",
         undecided=undecided,
-        late=ratings.late(study),
+        late=reader.late(),
     )
 
 
-def _verdicts(study: Study, language: str) -> None:
-    verdicts = [verdict for verdict in ratings.verdicts(study) if language in ("", verdict.language)]
+def _verdicts(reader: CampaignReader, language: str) -> None:
+    verdicts = [verdict for verdict in reader.verdicts() if language in ("", verdict.language)]
     pooled = any(verdict.pool != verdict.transformation for verdict in verdicts)
-    whole = verdict_table(verdicts_by_task(study, ratings.verdicts(study)))
+    whole = verdict_table(verdicts_by_task(reader.study, reader.verdicts()))
     whole = whole[whole["language"] == language] if language else whole
     heading("Decisions")
-    item = study.called.item
+    item = reader.study.called.item
     who, note = deciders(verdicts)
     used = (
-        f"Verdicts are what {who} decide" if study.subject else f"A transformation is used only where {who} accept it"
+        f"Verdicts are what {who} decide"
+        if reader.study.subject
+        else f"A transformation is used only where {who} accept it"
     )
     means = (
         f" Means are over single ratings, their 95% intervals over {item}s. AC2 (Gwet's, with ordinal weights) says how"
@@ -83,11 +100,11 @@ def _verdicts(study: Study, language: str) -> None:
         + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
         + (f" {note}" if note else "")
         + f" {P_IS}"
-        + _limits(study)
+        + _limits(reader)
     )
     config = {"Reasons": st.column_config.TextColumn(width="large")}
-    shown = frames.verdict_frame(whole, verdicts, study.called)
-    table(f"{study.name}-verdicts", whole, shown, column_config=config)
+    shown = frames.verdict_frame(whole, verdicts, reader.study.called)
+    table(f"{reader.study.name}-verdicts", whole, shown, column_config=config)
     for line in frames.refusals(whole):
         st.text(line)
 
@@ -98,48 +115,48 @@ def _rule(verdict: Verdict) -> str:
     return f"a mean of at least {verdict.threshold:g} on each question"
 
 
-def _means(study: Study, scale: Sequence[int], question: str, language: str) -> None:
-    means = read.means(study)
+def _means(reader: CampaignReader, scale: Sequence[int], question: str, language: str) -> None:
+    means = reader.means()
     means = means[means["question"] == question]
     means = means[means["language"] == language] if language else means
     heading("Means against the threshold")
-    note = deciders(ratings.verdicts(study))[1]
+    note = deciders(reader.verdicts())[1]
     says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
     says += f" {note}" if note else ""
     alt_text = means_in_words(means)
     chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
-    name, paper = f"{study.name}-means-{question}", partial(mean_intervals, means, scale)
-    figure(name, chart, says + _limits(study), alt_text=alt_text, columns=1, paper=paper)
+    name, paper = f"{reader.study.name}-means-{question}", partial(mean_intervals, means, scale)
+    figure(name, chart, says + _limits(reader), alt_text=alt_text, columns=1, paper=paper)
 
 
-def _shares(study: Study, scale: Sequence[int], question: str) -> None:
-    shares = read.shares(study)
+def _shares(reader: CampaignReader, scale: Sequence[int], question: str) -> None:
+    shares = reader.shares()
     shares = shares[shares["question"] == question]
     heading("Ratings given")
     says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     chart = rating_shares(shares, scale)
     alt_text = shares_in_words(shares)
-    figure(f"{study.name}-shares-{question}", chart, says + _limits(study), alt_text=alt_text, columns=3)
+    figure(f"{reader.study.name}-shares-{question}", chart, says + _limits(reader), alt_text=alt_text, columns=3)
 
 
-def _agreement(study: Study) -> None:
-    table = read.table_two(study)
+def _agreement(reader: CampaignReader) -> None:
+    table = reader.table(exhibits.table_two_exhibit)
     heading("Ratings and agreement (HTEB, Table 2)")
     st.caption("n counts single ratings.")
-    exhibit(study, table, captioned=False)
+    exhibit(reader.study.name, table, captioned=False)
     with st.expander("Every coefficient of agreement, with its interval"):
-        exhibit(study, read.agreement(study))
+        exhibit(reader.study.name, reader.table(exhibits.agreement_exhibit))
 
 
-def _labels(study: Study) -> None:
-    table = read.labels(study)
+def _labels(reader: CampaignReader) -> None:
+    table = reader.table(exhibits.labels_exhibit)
     if not table.frame.empty:
-        heading("What people answered" if does_tasks(study) else "Labels, rankings and texts")
-        exhibit(study, table)
+        heading("What people answered" if does_tasks(reader.study) else "Labels, rankings and texts")
+        exhibit(reader.study.name, table)
 
 
-def _another(study: Study, scale: Sequence[int]) -> None:
-    steps, study_threshold = thresholds_of(scale), study.acceptance.threshold
+def _another(reader: ScoreReader, scale: Sequence[int]) -> None:
+    steps, study_threshold = thresholds_of(scale), reader.study.acceptance.threshold
     heading("Another threshold")
     threshold = st.slider(
         "Threshold",
@@ -150,35 +167,35 @@ def _another(study: Study, scale: Sequence[int]) -> None:
         key="threshold",
         bind="query-params",
     )
-    now, then = read.decisions_at(study, study_threshold), read.decisions_at(study, threshold)
+    now, then = reader.decisions_at(study_threshold), reader.decisions_at(threshold)
     turned = int((now["decision"] != then["decision"]).sum())
     st.caption(
         f"By the study's rule, at a threshold of {threshold:g} in place of {study_threshold:g}, {turned} of"
         f" {len(now)} verdicts would turn. This is to see how much hangs on the threshold: the rule was fixed"
-        " before the first rating, and choosing one by its results would make it worthless." + _limits(study)
+        " before the first rating, and choosing one by its results would make it worthless." + _limits(reader)
     )
-    table(f"{study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, study.called))
+    table(f"{reader.study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, reader.study.called))
     says = f"What would be decided at each threshold; the broken line is the study's own, {study_threshold:g}."
-    chart = threshold_decisions(read.decisions_at(study, *steps), study_threshold)
-    figure(f"{study.name}-decisions-by-threshold", chart, says + _limits(study), columns=1)
-    if study.folder.joinpath("scores.parquet").exists():
-        _scores_at(study, scale, study_threshold, threshold)
+    chart = threshold_decisions(reader.decisions_at(*steps), study_threshold)
+    figure(f"{reader.study.name}-decisions-by-threshold", chart, says + _limits(reader), columns=1)
+    if reader.study.folder.joinpath("scores.parquet").exists():
+        _scores_at(reader, scale, study_threshold, threshold)
 
 
-def _scores_at(study: Study, scale: Sequence[int], study_threshold: float, threshold: float) -> None:
+def _scores_at(reader: ScoreReader, scale: Sequence[int], study_threshold: float, threshold: float) -> None:
     """What scores there would be at another threshold, and one model's at each."""
-    scores = read.scores_at(study, *dict.fromkeys((study_threshold, threshold)))
+    scores = reader.scores_at(*dict.fromkeys((study_threshold, threshold)))
     if scores.empty:
         return
     st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
     shown = frames.rescored_frame(scores, Axes.of_columns(scores).names)
-    table(f"{study.name}-scores-at-{threshold:g}", scores, shown)
-    _scores(study, scale, study_threshold)
+    table(f"{reader.study.name}-scores-at-{threshold:g}", scores, shown)
+    _scores(reader, scale, study_threshold)
 
 
-def _scores(study: Study, scale: Sequence[int], study_threshold: float) -> None:
+def _scores(reader: ScoreReader, scale: Sequence[int], study_threshold: float) -> None:
     """One model's scores at each threshold."""
-    grid = read.scores_at(study, *thresholds_of(scale))
+    grid = reader.scores_at(*thresholds_of(scale))
     model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")
     mine = grid[grid["model"] == model]
     if mine[[*Axes.of_columns(mine).names]].isna().all(axis=None):
@@ -188,9 +205,78 @@ def _scores(study: Study, scale: Sequence[int], study_threshold: float) -> None:
         " missing that a threshold would let in, or where it lets nothing in."
     )
     figure(
-        f"{study.name}-scores-by-threshold", first_panel(threshold_scores(mine, study_threshold)), says + _limits(study)
+        f"{reader.study.name}-scores-by-threshold",
+        first_panel(threshold_scores(mine, study_threshold)),
+        says + _limits(reader),
     )
 
 
-if __name__ == "__main__":
-    show(draw)
+def _judges(reader: CampaignReader) -> None:
+    """The section."""
+    judges = reader.judges()
+    if judges is None:
+        return
+    heading("Judges beside people")
+    if judges.left_out:
+        complain(judges.left_out, what="Judges are left out")
+        return
+    st.caption(
+        "Beside what people's ratings alone decide stands what the same rule says of people and judges, and how far"
+        " each judge agrees with people. Gap: judge minus people."
+    )
+    lines(judges.lines)
+    for judge_table in judges.exhibits:
+        exhibit(reader.study.name, judge_table)
+    _itself(reader, judges.itself)
+    _far(reader, judges.far)
+
+
+def _itself(reader: CampaignReader, preferences: pd.DataFrame) -> None:
+    """Self-preference, where the study's candidates were judged too."""
+    if preferences.empty:
+        return
+    st.caption(
+        "How much better models rate their own outputs than what others say lets expect (`judge select`); a part may be"
+        " deserved."
+    )
+    columns = {"model": "Model", "self_preference": "Self-preference", "low": "From", "high": "To"}
+    shown = preferences[list(columns)].rename(columns=columns).round(2)
+    st.dataframe(shown, hide_index=True, alt="Self-preference of models that judge themselves")
+    download_csv(f"{reader.study.name}-self-preference", preferences)
+
+
+def _far(reader: CampaignReader, far: pd.DataFrame) -> None:
+    """Ratings to read; a tick opens the pair with all its ratings, and what judges said."""
+    if far.empty:
+        st.caption("No rating is more than 2 points from any judge.")
+        return
+    item = reader.study.called.item
+    st.caption(
+        f"Ratings that lie more than 2 points from a judge, the farthest first: to be read, since either may be wrong."
+        f" They decide nothing. Tick a row (or press Shift and Space) to see the {item}."
+    )
+    ids, key = list(far["pair_id"]), pair.fresh("far-from-judges")
+    st.dataframe(
+        _far_frame(far, reader),
+        hide_index=True,
+        key=key,
+        on_select=partial(pair.choose_row, key, ids, pair.closed()),
+        selection_mode="single-row",
+        alt="Ratings far from judges",
+    )
+    download_csv(f"{reader.study.name}-far-from-judges", far)
+
+
+def _far_frame(far: pd.DataFrame, reader: CampaignReader) -> pd.DataFrame:
+    judged, item = reader.study.called
+    return pd.DataFrame(
+        {
+            judged.capitalize(): [display(name, pooled=False) for name in far["transformation"]],
+            item.capitalize(): far["pair_id"].str[:8],
+            "Rater": far["rater_id"],
+            "Question": far["question"],
+            "Rating": far["value"].astype(int),
+            "Nearest judge": (far["value"] + far["nearest"]).round(2),
+            "Farthest judge": (far["value"] + far["farthest"]).round(2),
+        }
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from streamlit_app.readers.ratings import verdicts_hold
 
 from annotation import rubric
 from annotation.__main__ import main
@@ -33,7 +34,6 @@ from plumbline.prompts import PROMPTS
 from plumbline.records import Pair, Rating, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
-from streamlit_app.readers.ratings import verdicts_hold
 from tests.annotation.ratings.test_review import rate
 from tests.conftest import make_variant
 

@@ -32,7 +32,7 @@ from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
-from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open
+from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open, go_to
 
 HOSTILE = (
     "<script>document.title='taken'</script><img src=x onerror=alert(1)>",
@@ -412,7 +412,7 @@ def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study
     write_json(study.folder / "verdicts.json", verdicts)
     shown = page("--study", DEMO, "--exports", exports)
     for view in VIEWS:
-        shown.switch_page(f"views/{view}.py").run()
+        go_to(shown, view).run()
         assert_calm(shown)
         assert len(shown.warning) == 0
         assert "simulated" not in captions(shown).lower().replace("simulated raters come", "")

@@ -16,7 +16,7 @@ from annotation.ratings.ratings import read_ratings
 from annotation.records import Adjudication
 from plumbline.manifest import write_kept
 from plumbline.study import Study
-from streamlit_app.readers import verdicts
+from streamlit_app.readers.campaign import CampaignReader
 from tests.streamlit_app.conftest import DEMO, Open
 from tests.streamlit_app.test_app import assert_calm, captions, table_with, texts
 
@@ -28,9 +28,11 @@ def nothing_kept() -> None:
 
 
 def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(page: Open, study: Study) -> None:
-    assert verdicts.judges(study) is None  # so that the section is left out, as every other test of the page holds
+    assert (
+        CampaignReader(study).judges() is None
+    )  # so that the section is left out, as every other test of the page holds
     judge(study)
-    far = verdicts.judges(study)
+    far = CampaignReader(study).judges()
     assert far is not None and not far.left_out
     pair_id, at = str(far.far["pair_id"].iloc[0]), datetime(2026, 3, 1, tzinfo=UTC)
     of_pair: dict[str, Any] = {"pair_id": pair_id, "adjudicator": "rater-0a1b2c3d", "rated": False, "comment": ""}

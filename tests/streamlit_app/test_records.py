@@ -23,9 +23,10 @@ from plumbline.records import DriftRecord, Pair
 from plumbline.store import read_frame, write_table
 from plumbline.study import ROOT, Study
 from streamlit_app import __main__ as starting
-from streamlit_app import frames, search
-from streamlit_app.readers import campaign, scores
-from streamlit_app.records import NotYetError, cached
+from streamlit_app import frames
+from streamlit_app.readers.campaign import SHOWN, CampaignReader
+from streamlit_app.readers.scores import ScoreReader
+from streamlit_app.records import NotYetError, Reader, cached
 from tests.conftest import DEMO
 from tests.streamlit_app.conftest import MODELS
 
@@ -39,10 +40,10 @@ def nothing_kept() -> None:
 def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> None:
     (study.folder / "drift.parquet").unlink()
     with pytest.raises(NotYetError, match=r"drift\.parquet is not there yet"):
-        scores.against_ratings(study, "quality", MODELS[0])
+        ScoreReader(study).against_ratings("quality", MODELS[0])
     (study.folder / "drift.parquet").write_bytes(b"")
     with pytest.raises(DataError, match=r"drift\.parquet is damaged") as caught:
-        scores.against_ratings(study, "quality", MODELS[0])
+        ScoreReader(study).against_ratings("quality", MODELS[0])
     assert not isinstance(caught.value, NotYetError)
 
 
@@ -50,18 +51,20 @@ def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
     rows = read_frame(study.folder / "drift.parquet", DriftRecord, "").assign(transformation="no_such")
     write_table(study.folder / "drift.parquet", rows, DriftRecord)
     with pytest.raises(DataError, match=r"drift\.parquet, column 'transformation': holds 'no_such', which is no"):
-        scores.against_ratings(study, "quality", MODELS[0])
+        ScoreReader(study).against_ratings("quality", MODELS[0])
 
 
 def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(study: Study) -> None:
     ran = []
 
-    @cached("drift.parquet")
-    def reader(study: Study, model: str = "first") -> str:
-        ran.append(model)
-        return model
+    class ModelReader(Reader):
+        @cached("drift.parquet")
+        def read(self, model: str = "first") -> str:
+            ran.append(model)
+            return model
 
-    assert [reader(study), reader(study, "first"), reader(study, model="first"), reader(study, "second")] == [
+    reader = ModelReader(study)
+    assert [reader.read(), ModelReader(study).read("first"), reader.read(model="first"), reader.read("second")] == [
         "first",
         "first",
         "first",
@@ -72,16 +75,16 @@ def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(s
     status, content = file.stat(), file.read_bytes()
     file.write_bytes(content[::-1])
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))  # of equal size, with the time of writing put back
-    reader(study)
+    reader.read()
     file.write_bytes(b"")
-    reader(study)
+    reader.read()
     assert ran == ["first", "second", "first", "first"]
 
 
 def test_frames_are_copies(study: Study) -> None:
-    frame, _ = scores.against_ratings(study, "quality", MODELS[0])
+    frame, _ = ScoreReader(study).against_ratings("quality", MODELS[0])
     frame["drift"] = 0.0
-    assert (scores.against_ratings(study, "quality", MODELS[0])[0]["drift"] != 0.0).any()
+    assert (ScoreReader(study).against_ratings("quality", MODELS[0])[0]["drift"] != 0.0).any()
 
 
 def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
@@ -91,7 +94,7 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     reported = drift_correlations(whole, study.sample.seed)
     for model in MODELS:
         of_model = reported[reported["model"] == model].reset_index(drop=True)
-        pd.testing.assert_frame_equal(scores.against_ratings(study, "quality", model)[1], of_model)
+        pd.testing.assert_frame_equal(ScoreReader(study).against_ratings("quality", model)[1], of_model)
 
 
 def test_several_languages_of_a_transformation_are_counted(study: Study) -> None:
@@ -111,21 +114,20 @@ def turn(verdicts: list[Verdict], decision: str) -> pd.DataFrame:
 
 
 def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
-    units = campaign.units(study)
-    hits, more = search.find(study, "TRAIN", "", units)
+    hits, more = CampaignReader(study).find("TRAIN", "")
     assert len(hits) and not more
-    expansions, _ = search.find(study, "train", "expansion", units)
+    expansions, _ = CampaignReader(study).find("train", "expansion")
     assert set(expansions["transformation"]) == {"expansion"}
-    assert search.find(study, "t.*n", "", units)[0].empty
-    everything, more = search.find(study, "e", "", units)
-    assert len(everything) == search.SHOWN and more
+    assert CampaignReader(study).find("t.*n", "")[0].empty
+    everything, more = CampaignReader(study).find("e", "")
+    assert len(everything) == SHOWN and more
 
 
 def test_what_was_searched_for_is_not_searched_for_again(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = search.find(study, "train", "expansion", campaign.units(study))
-    assert campaign.found(study, "train", "expansion")[0].equals(expected[0])
-    monkeypatch.setattr(search, "find", None)
-    assert campaign.found(study, "train", "expansion")[0].equals(expected[0])
+    expected = CampaignReader(study).find("train", "expansion")
+    assert CampaignReader(study).find("train", "expansion")[0].equals(expected[0])
+    monkeypatch.setattr(CampaignReader, "_batches", None)
+    assert CampaignReader(study).find("train", "expansion")[0].equals(expected[0])
 
 
 def test_the_first_page_waits_for_no_others_modules() -> None:

@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 
 from streamlit_app import warm
-from streamlit_app.readers import overview
+from streamlit_app.readers.overview import OverviewReader
 from tests.streamlit_app.conftest import DEMO, Open
 
 
@@ -81,7 +81,7 @@ def test_the_first_page_is_read_ahead_once_the_server_stands(finished: Path, mon
     stands, calls = iter([False, True]), list[str]()
     monkeypatch.setattr(warm.runtime, "exists", lambda: next(stands))
     for name in ("simulated", "status", "amendments", "looks"):
-        monkeypatch.setattr(overview, name, lambda study, name=name: calls.append(f"{name} {study.name}"))
+        monkeypatch.setattr(OverviewReader, name, lambda reader, name=name: calls.append(f"{name} {reader.study.name}"))
     warm.read_ahead(str(DEMO), str(finished)).join()
     assert calls == ["simulated demo", "status demo", "amendments demo", "looks demo"]
 

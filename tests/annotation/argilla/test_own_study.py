@@ -27,7 +27,7 @@ from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.judgements import pair
 from tests.annotation.kinds import EFFORT, NATURAL, ask, rubric
 from tests.commands import here
-from tests.streamlit_app.conftest import APP, VIEWS
+from tests.streamlit_app.conftest import APP, VIEWS, go_to
 
 TYPOS = {
     "name": "typing_errors",
@@ -123,7 +123,7 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(study.folder.parent)])
     for view in VIEWS:
         shown = AppTest.from_file(str(APP), default_timeout=60)
-        shown = shown.switch_page(f"views/{view}.py").run() if view != "overview" else shown.run()
+        go_to(shown, view).run()
         assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
 
 

@@ -33,6 +33,7 @@ from plumbline.study import ROOT, Study, load_study
 from streamlit_app.readers import verdicts as page
 from tests.annotation.campaigns import answer, rater
 from tests.annotation.subjects import CHAT, ask, rubric, texts
+from tests.streamlit_app.conftest import go_to
 
 
 def test_texts_of_a_file_from_the_draw_to_verdicts(
@@ -104,8 +105,7 @@ def dashboard(study: Study, pair_id: str, patch: pytest.MonkeyPatch) -> list[str
     patch.setattr("sys.argv", ["app.py", "--study", str(study.file), "--exports", str(study.folder.parent)])
     for view in ("overview", "verdicts", "campaign"):
         shown = AppTest.from_file(str(ROOT / "streamlit_app" / "app.py"), default_timeout=60)
-        if view != "overview":
-            shown.switch_page(f"views/{view}.py")
+        go_to(shown, view)
         shown.query_params["pair"] = pair_id
         assert not shown.run().exception, view
     return [one.value for one in shown.text]

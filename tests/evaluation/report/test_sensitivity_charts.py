@@ -28,7 +28,7 @@ def test_decisions_have_a_row_a_scope_and_the_studys_threshold() -> None:
     words = words_of(chart)
     assert words.index("Expansion (de, pair classification)") < words.index("Translation (de)")
     rule = chart.to_dict()["layer"][0]
-    assert chart.to_dict()["datasets"][rule["data"]["name"]] == [{"value": 3.0}]
+    assert chart.to_dict()["datasets"][rule["data"]["name"]] == [{"threshold": 3.0}]
     assert rule["encoding"]["x"]["scale"]["domain"] == [1 - 4 / 50, 5 + 4 / 50]  # room for points at the ends
     assert rule["encoding"]["x"]["axis"]["values"] == [1, 3, 5]  # a tick for each threshold
     from_0 = pd.DataFrame([{**rows[0], "threshold": 0.0}, *rows])  # PTEB's scale

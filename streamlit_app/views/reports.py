@@ -1,0 +1,167 @@
+"""What other commands report, as pages: the tasks as a benchmark, wordings of instructions, people among models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from annotation.verdicts.tables import SIMULATED
+from evaluation.human import page as people_page
+from evaluation.instructions import analysis
+from evaluation.instructions import page as wording_page
+from evaluation.report import boards, charts, paper_tables, sensitivity_tables
+from plumbline.exhibits.charts import first_panel
+from plumbline.study import Study
+from streamlit_app import frames
+from streamlit_app.elements import (
+    choose,
+    complain,
+    download_csv,
+    exhibit,
+    figure,
+    file_name,
+    heading,
+    limits,
+    lines,
+    link,
+    sections,
+    table,
+)
+from streamlit_app.readers.reports import ReportParts, ReportReader
+
+VERDICTS = ("fail", "look", "pass")
+_COLUMNS = {
+    "item": "Item",
+    "text": "Text",
+    "right": "Right",
+    "said": "People said",
+    "people": "People",
+    "model": "Best model",
+    "apart": "Apart",
+}
+
+
+def draw_benchmark(study: Study) -> None:
+    """The page."""
+    reader = ReportReader(study)
+    sections(*(partial(part, reader) for part in (_board, _agreement, _abstention, _quality)))
+
+
+def _board(reader: ReportReader) -> None:
+    board = reader.table(paper_tables.ranking, transformed=False)
+    if why := reader.outrun():
+        complain(why, what="These scores no longer hold")
+    heading("Board")
+    if "rank_low" in board.frame and board.frame["rank_low"].notna().any():
+        few = limits(simulated=False, n=int(board.frame["n_datasets"].max()), what="data sets")
+        says = f"Original scores: {boards.CAPTION}.{few}"
+        figure(file_name(reader.study.name, "rank limits"), charts.rank_limits(board.frame), says)
+    exhibit(reader.study.name, board)
+    link("rankings", "Whether ranks hold when texts change")
+
+
+def _agreement(reader: ReportReader) -> None:
+    selection = reader.agreement()
+    if selection is None:
+        return
+    heading("How few tasks would do")
+    st.text(selection.answer)
+    figure(
+        file_name(reader.study.name, "size agreement"),
+        selection.figure.chart,
+        selection.figure.caption,
+        alt_text=selection.figure.alt,
+        columns=1,
+    )
+    download_csv(file_name(reader.study.name, "size agreement"), selection.table)
+
+
+def _abstention(reader: ReportReader) -> None:
+    exhibits, curves = reader.abstaining()
+    if not exhibits:
+        return
+    heading("When models should not answer")
+    model = choose("Model", list(curves["model"].unique()), "model")
+    name = choose(
+        "Confidence",
+        list(curves["confidence"].unique()),
+        "confidence",
+        shown=lambda measure: sensitivity_tables.CALLED[measure],
+    )
+    drawn = charts.abstention_curves(curves[curves["model"] == model], reader.results().axes, name)
+    panel = first_panel(drawn)
+    figure(file_name(reader.study.name, f"abstention {name}"), panel, sensitivity_tables.curve_caption(name) + ".")
+    for table_of in exhibits:
+        exhibit(reader.study.name, table_of)
+
+
+def _quality(reader: ReportReader) -> None:
+    checks = reader.quality()
+    if checks.empty:
+        return
+    heading("Task quality")
+    counts = checks["verdict"].value_counts()
+    words = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if name in counts)
+    st.text(f"{checks['task'].nunique()} tasks checked: {words}. A check that does not pass is a question to a person.")
+    table(file_name(reader.study.name, "task quality"), checks, frames.quality_frame(checks))
+
+
+def draw_instructions(study: Study) -> None:
+    """What other wordings of the instruction make of scores, defaults and ranks."""
+    reader = ReportReader(study)
+    answer = partial(_answer, reader.wordings, analysis.SIMULATED)
+    parts = (partial(_section, study.name, reader.wordings, *part) for part in wording_page.OUTLINE.items())
+    sections(answer, *parts)
+
+
+def draw_human(study: Study) -> None:
+    """People and models on the same items: scores, differences, agreement, and items that they see differently."""
+    reader = ReportReader(study)
+    # Else it stands above.
+    answer = partial(_answer, reader.people, "" if reader.simulated() else SIMULATED)
+    parts = (partial(_section, study.name, reader.people, *part) for part in people_page.OUTLINE.items())
+    sections(answer, *parts)
+
+
+def _answer(read: Callable[[], ReportParts], simulated: str) -> None:
+    """A report's sentences, below a warning where it rests on simulated answers."""
+    report = read()
+    if report.simulated and simulated:
+        st.warning(simulated, icon=":material/science:")
+    heading("In short")
+    st.text("\n\n".join(report.sentences))
+    lines(report.doubtful)
+
+
+def _section(study_name: str, read: Callable[[], ReportParts], title: str, names: tuple[str, ...]) -> None:
+    """The figures and tables below a heading of the report."""
+    report = read()
+    figures = {name: report.figures[name] for name in names if name in report.figures}
+    exhibits = [report.exhibits[name] for name in names if name in report.exhibits]
+    apart = report.apart if "items" in names else {}
+    if not (figures or exhibits or apart):
+        return
+    heading(title)
+    if apart:
+        _items(study_name, apart)
+    if "distribution" in names:
+        model = choose("Model", list(report.panels), "model")
+        says = "Scores times 100 under each wording (ticks) with the default (diamond: above the median, square: not)."
+        figure(file_name(study_name, f"wordings of {model}"), report.panels[model], says, columns=1)
+    for name, drawn in figures.items():
+        figure(file_name(study_name, name), drawn.chart, f"{drawn.caption}.", alt_text=drawn.alt, columns=1)
+    for table_of in exhibits:
+        exhibit(study_name, table_of)
+
+
+def _items(study_name: str, apart: dict[str, pd.DataFrame]) -> None:
+    """All items of one task that people and its best model see differently."""
+    task = choose("Task", list(apart), "task")
+    frame = apart[task]
+    best = frame["best_model"].iloc[0]
+    st.text(f"Items of {task} by how far people are above its best model, {best}; 0 is wrong, 1 right.")
+    shown = frame[list(_COLUMNS)].rename(columns=_COLUMNS).round({"People": 2, "Best model": 2, "Apart": 2})
+    table(file_name(study_name, f"items of {task}"), frame, shown)

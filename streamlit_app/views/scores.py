@@ -1,0 +1,303 @@
+"""What transformations do to scores (HTEB, Figures 4, 6 and 7), one model's profile, and whether rankings hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+import streamlit as st
+
+from evaluation.display import hundred, points, worded
+from evaluation.report import charts, paper_tables
+from plumbline.exhibits.table import Exhibit
+from plumbline.study import Study
+from plumbline.transformations import Axes
+from streamlit_app.charts import rank_slopes
+from streamlit_app.elements import (
+    choose,
+    complain,
+    exhibit,
+    figure,
+    file_name,
+    filtered,
+    heading,
+    limits,
+    lines,
+    link,
+    sections,
+    with_refused,
+)
+from streamlit_app.readers.scores import ScoreReader
+
+FEW = 8  # models, whose data sets are shown without being asked for
+NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, has to hold eight numbers beside them
+
+
+def draw_robustness(study: Study) -> None:
+    """The page."""
+    reader = ScoreReader(study)
+    choices = reader.choices()
+    if not choices.models:
+        st.caption("No model has a score.")
+        return
+    if why := reader.outrun():
+        complain(why, what="These scores no longer hold")
+    refused = with_refused(choices.refused)
+    chosen = filtered("Data sets", choices.groups, "group")
+    groups = [chosen] if chosen or len(choices.groups) < 2 else list(choices.groups)
+    link("model", "One model's profile")
+    axes = partial(reader.table, paper_tables.axes, include_rejected=refused)
+    transformations = partial(reader.table, paper_tables.transformations, include_rejected=refused)
+    beside = partial(partial, _beside, reader, groups)
+    sections(
+        beside("By axis (Figure 4)", axes, partial(_axis_figure, reader, refused)),
+        beside("By transformation (Figure 6)", transformations, partial(_transformation_figure, reader, refused)),
+        beside("Shifts (Figure 7)", partial(reader.table, paper_tables.shifts), partial(_shift_figure, reader)),
+        partial(_dataset_tables, reader, groups),
+        partial(_left_out, reader),
+    )
+
+
+class _Read(Protocol):
+    """Reads the table of a group of data sets."""
+
+    def __call__(self, *, group: str) -> Exhibit: ...
+
+
+def _beside(
+    reader: ScoreReader, groups: list[str], title: str, read: _Read, draw_group: Callable[[str, Exhibit], None]
+) -> None:
+    """A figure and its table for each group of data sets that has something to show, in columns."""
+    tables = {group: exhibit_of for group in groups if not (exhibit_of := read(group=group)).frame.empty}
+    if not tables:
+        return
+    heading(title)
+    for (group, exhibit_of), column in zip(tables.items(), st.columns(len(tables)), strict=True):
+        with column:
+            if len(groups) > 1:
+                st.text(f"{group} data sets".capitalize())
+            draw_group(group, exhibit_of)
+            exhibit(reader.study.name, exhibit_of, group)
+
+
+def _limits(reader: ScoreReader, n: int, what: str, *, refused: bool) -> str:
+    undecided = sum(verdict.decision == "undecided" for verdict in reader.verdicts())
+    caption = limits(simulated=reader.simulates(), n=n, what=what, late=reader.late(), undecided=undecided)
+    return f"{caption} With what NO VERDICT ACCEPTS." if refused else caption
+
+
+def _axis_figure(reader: ScoreReader, refused: bool, group: str, table: Exhibit) -> None:
+    frame = table.frame
+    says = (
+        "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
+        " axes. A tick is the original of the data sets and items that an axis rests on, where these are not all."
+        + _limits(reader, int(frame["n_datasets"].max()), "data sets", refused=refused)
+    )
+    figure(
+        file_name(reader.study.name, "axes", group),
+        charts.axis_shifts(frame, NAMES),
+        says,
+        paper=partial(charts.axis_shifts, frame),
+    )
+
+
+def _transformation_figure(reader: ScoreReader, refused: bool, group: str, table: Exhibit) -> None:
+    frame = table.frame
+    says = (
+        "Mean difference from the original of the same items in points; a star marks what no verdict accepts."
+        + _limits(reader, int(frame["n_datasets"].max()), "data sets", refused=refused)
+    )
+    figure(
+        file_name(reader.study.name, "transformations", group),
+        charts.delta_map(frame, NAMES),
+        says,
+        paper=partial(charts.delta_map, frame),
+    )
+
+
+def _shift_figure(reader: ScoreReader, group: str, table: Exhibit) -> None:
+    """Of what counts alone, as the papers have it; where there is no shift the table says why."""
+    frame = table.frame
+    if frame["shift"].isna().all():
+        return
+    says = (
+        "How far each transformation moves scores over data sets (means over models): Hodges-Lehmann shifts with"
+        " 95% intervals (the typical change of a data set's score); grey where the change may be chance (Wilcoxon's"
+        " p, corrected by Holm for many tests, is at least .05)."
+        + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
+    )
+    figure(file_name(reader.study.name, "shifts", group), charts.shift_intervals(frame), says, columns=1)
+
+
+def _dataset_tables(reader: ScoreReader, groups: list[str]) -> None:
+    # Many models' tables are long and take a while: they are made when they are asked for.
+    few, title = len(reader.choices().models) <= FEW, "Data sets (Tables 17 to 21)"
+    if not few:
+        heading(title)
+        if not st.toggle("Show them", key="sets", bind="query-params"):
+            return
+    parts_of = {group: parts for group in groups if (parts := reader.datasets(group=group))}
+    if few and parts_of:
+        heading(title)
+    for group, parts in parts_of.items():
+        number = 0
+        if len(parts) > 1:
+            heads = [_part(number, part) for number, part in enumerate(parts, start=1)]
+            chosen = st.selectbox("Part", heads, key=f"part{group}", bind="query-params")
+            number = heads.index(chosen)
+        exhibit(reader.study.name, parts[number], group)
+
+
+def _part(number: int, part: Exhibit) -> str:
+    return f"{number}: {', '.join(part.frame['model'].drop_duplicates())}"
+
+
+def _left_out(reader: ScoreReader) -> None:
+    omissions, notes = reader.table(paper_tables.left_out), reader.notes()
+    if omissions.frame.empty and not notes:
+        return
+    heading("Left out, failed, or included against the verdict, and why")
+    exhibit(reader.study.name, omissions, captioned=False)
+    lines(notes)
+
+
+def draw_model(study: Study) -> None:
+    """The page."""
+    reader = ScoreReader(study)
+    choices = reader.choices()
+    if not choices.models:
+        st.caption("No model has a score.")
+        return
+    model = choose("Model", choices.models, "model")
+    refused = with_refused(choices.refused)
+    st.text(model)
+    if why := reader.outrun():
+        complain(why, what="These scores no longer hold")
+    sections(
+        partial(_tiles, reader, model, refused),
+        partial(_profile, reader, model, refused),
+        partial(_datasets, reader, model),
+        partial(_own_ranks, reader, model),
+    )
+    if (reader.study.folder / "drift.parquet").exists():
+        link("drift", "Its drift against ratings", model=model)
+
+
+def _tiles(reader: ScoreReader, model: str, refused: bool) -> None:
+    frame = reader.table(paper_tables.axes, model=model, include_rejected=refused).frame
+    row, axes = frame.iloc[0], Axes.of_columns(frame)
+    heading("Scores")
+    columns = st.columns(1 + len(axes.names))
+    columns[0].metric("Original", hundred(row["original"]), border=True)
+    for name, column in zip(axes.names, columns[1:], strict=True):
+        difference = row[f"{name}_difference"]
+        if math.isnan(difference):
+            column.metric(charts.series_name(name), hundred(row[name]), border=True)
+            continue
+        down = difference < 0  # said to Streamlit, which reads it from a hyphen alone
+        column.metric(
+            charts.series_name(name),
+            hundred(row[name]),
+            f"{points(difference)} points".replace("-", "−"),
+            delta_color="red" if down else "normal",
+            delta_arrow="down" if down else "auto",
+            border=True,
+        )
+    says = (
+        "Scores times 100; below them the difference from the original of the same data sets and items. An axis is the"
+        f" mean of its transformations, the {charts.series_name(axes.total)} the mean of"
+        f" {'the three axes' if axes.are_htebs else ', '.join(map(charts.series_name, axes.of_total))}."
+    )
+    st.caption(
+        says + limits(simulated=bool(row["simulated"]), n=int(row["n_datasets"]), what="data sets", late=reader.late())
+    )
+    reasons = {charts.series_name(name): worded(row[f"{name}_reason"]) for name in axes.names}
+    lines([f"{head}: {reason}" for head, reason in reasons.items() if reason])
+
+
+def _profile(reader: ScoreReader, model: str, refused: bool) -> None:
+    frame = reader.table(paper_tables.transformations, model=model, include_rejected=refused).frame
+    if frame.empty:
+        return
+    heading("What each transformation does")
+    says = "Original (grey bar) and transformed score of the same items; hollow is what no verdict accepts."
+    caption = says + limits(
+        simulated=reader.simulates(), n=int(frame["n_datasets"].max()), what="data sets", late=reader.late()
+    )
+    figure(f"{reader.study.name}-profile", charts.score_shifts(frame), caption)
+
+
+def _datasets(reader: ScoreReader, model: str) -> None:
+    if parts := reader.datasets(model=model):
+        heading("Data sets")
+        for part in parts:
+            exhibit(reader.study.name, part)
+
+
+def _own_ranks(reader: ScoreReader, model: str) -> None:
+    frame = reader.ranks()
+    if model not in set(frame["model"]) or len(frame) < 2:
+        return
+    row = frame[frame["model"] == model].iloc[0]
+    before, after = int(row["rank_original"]), int(row["rank_transformed"])
+    heading("Ranks")
+    st.text(
+        f"Of {len(frame)} models: rank {before} on the original texts, rank {after} on the transformed ones (Borda)."
+    )
+    link("rankings", "All ranks")
+
+
+def draw_rankings(study: Study) -> None:
+    """The page."""
+    reader = ScoreReader(study)
+    choices = reader.choices()
+    if len(choices.models) < 2:
+        st.caption(f"Ranks need two models with scores; there is {'one' if choices.models else 'none'}.")
+        return
+    if why := reader.outrun():
+        complain(why, what="These scores no longer hold")
+    group = filtered("Data sets", choices.groups, "group")
+    sections(*(partial(part, reader, group) for part in (_slopes, _kendall, _split_half, _borda)))
+
+
+def _slopes(reader: ScoreReader, group: str) -> None:
+    ranks = reader.ranks(group)
+    scored = ranks[ranks["n_datasets_transformed"] > 0]
+    if len(scored) < 2:
+        return
+    heading("Original against transformed ranks")
+    says = (
+        "Borda ranks of models by their original and by their axis-balanced transformed scores, of the same data sets"
+        " and items; a line that falls is a model that loses when texts change."
+    )
+    caption = says + limits(simulated=reader.simulates(), n=len(scored), what="models", late=reader.late())
+    chart = rank_slopes(scored, dark=st.context.theme.type == "dark")
+    figure(f"{reader.study.name}-ranks", chart, caption, paper=partial(rank_slopes, scored, dark=False))
+
+
+def _kendall(reader: ScoreReader, group: str) -> None:
+    table = reader.table(paper_tables.kendall, group)
+    if table.frame["tau"].isna().all():
+        return
+    heading("Kendall's tau (Table 4)")
+    st.caption("Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse.")
+    exhibit(reader.study.name, table, group)
+
+
+def _split_half(reader: ScoreReader, group: str) -> None:
+    table = reader.table(paper_tables.split_half, group)
+    if table.frame["rho"].isna().all():
+        return
+    heading("Split-half reliability (Table 3)")
+    st.caption("Whether one half of the data sets ranks models as the other half does, from 0 (not at all) to 1.")
+    exhibit(reader.study.name, table, group)
+
+
+def _borda(reader: ScoreReader, group: str) -> None:
+    tables = [reader.table(paper_tables.ranking, group, transformed=transformed) for transformed in (False, True)]
+    heading("Borda ranks")
+    st.caption("Each data set gives a model a point for each model that it beats, half for a tie; ranks are by points.")
+    for ranking in tables:
+        exhibit(reader.study.name, ranking, group)
