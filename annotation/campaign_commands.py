@@ -1,37 +1,60 @@
-"""The command `review`: signs of careless answers, decisions about raters, and pairs to adjudicate."""
+"""The commands of a campaign, from the sample to the report."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from annotation.adjudication import DisputedPairs, judged_text, publish_review, read_adjudications
-from annotation.anchoring import suggestions_to_show
+from annotation.adjudication import FILE as ADJUDICATIONS
+from annotation.adjudication import (
+    DisputedPairs,
+    collect_adjudications,
+    judged_text,
+    publish_review,
+    read_adjudications,
+)
+from annotation.anchoring import ABOUT, anchoring_lines, read_anchoring, suggestions_to_show
 from annotation.argilla import accounts
+from annotation.argilla.accounts import names_at
 from annotation.argilla.client import connect
+from annotation.argilla.collect import collect
 from annotation.argilla.publish import Publication, publish, rubric_to_ask
+from annotation.argilla.simulate import simulate
 from annotation.argilla.training import publish_training, training_lines
-from annotation.argilla_files import FOLDER as IN_ARGILLAS
-from annotation.argilla_files import export_argilla
+from annotation.argilla_files import collect_files, export_argilla
 from annotation.comparison import comparison_text
-from annotation.export import FOLDER, export
-from annotation.human.tasks import reworded_lines
-from annotation.names import known_names, named, pseudonym_of
+from annotation.csv_answers import collect_csv, columns_of
+from annotation.export import export
+from annotation.human.records import ANSWERS
+from annotation.human.tasks import reworded_lines, task_lines
+from annotation.judges.check import beside_text
+from annotation.judges.decisions import FILE as WITH_JUDGES
+from annotation.judges.decisions import different, judged_means, read_beside, write_beside
+from annotation.names import known_names, named, pseudonym_of, remember_names
 from annotation.offering import alone
+from annotation.options import home_of
+from annotation.preview import write_preview
 from annotation.ratings.exclusions import decide, withdraw
 from annotation.ratings.review import review_text, waiting_text
-from annotation.records import Verdict
+from annotation.records import Adjudication, Verdict
 from annotation.sampling.candidates import flagged_supply
+from annotation.sampling.controls import read_controls
+from annotation.sampling.extension import extend_sample
 from annotation.sampling.queues import queues_of
-from annotation.sampling.sample import read_pairs, read_shown, read_supply
-from annotation.server_commands import home_of
+from annotation.sampling.sample import draw_sample, read_pairs, read_shown, read_supply, sample_settings
+from annotation.status.status import read_status, status_now
+from annotation.status.text import headline, status_text
 from annotation.training import read_items
 from annotation.user_commands import unread_lines
+from annotation.verdicts.acceptance import accept, answers_lines
+from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_line
-from annotation.verdicts.tables import count
+from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from annotation.verdicts.verdicts import read_verdicts
 from annotation.wordings import addressed_lines
 from generation.flag_counts import flagged_lines
@@ -40,7 +63,8 @@ from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.reading import read_text
-from plumbline.records import Pair
+from plumbline.records import SUGGESTED, Pair
+from plumbline.resources import installing
 from plumbline.study import Study, load_study
 
 
@@ -70,6 +94,57 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
 def shown_files(study: Study) -> list[Path]:
     """The files of all that raters see."""
     return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
+
+
+def sample(options: argparse.Namespace) -> int:
+    """Draw the sample; say what it is of, and what verdicts can come of it."""
+    study = cli.study_of(options)
+    judging = study.judging
+    transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
+    transformed = transformed if judging.transforms else study.data_files()
+    outputs = [*shown_files(study), study.folder / "sample.json"]
+    with stage(study, "sample", transformed, outputs, sample_settings(study)):
+        wave = extend_sample(study, options.extend) if options.extend is not None else None
+        pairs = draw_sample(study)
+    item = study.called.item
+    if wave is not None:
+        print(
+            f"{study.name}: wave {wave.number} adds {wave.pairs} {item}s to the sample; publish it to have them rated"
+        )
+    controls = read_controls(study)
+    kinds = Counter[str](pair.control for pair in controls)
+    more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {count(kinds['repeat'], 'repeat')}"
+    if not judging.transforms:
+        more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
+    if kinds[SUGGESTED]:
+        more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
+    print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
+    for line in task_lines(study) if judging.does_tasks else ():
+        print(f"  {line}")
+    for name in study.kinds if not judging.does_tasks else ():
+        drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
+        if drawn < study.sample.pairs and not judging.takes_all:
+            print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs};"
+                  f" there are no more {judging.sources}")  # fmt: skip
+    for supply in read_supply(study):
+        if supply.failed:
+            lost = judging.failed.replace(" that", "")
+            print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the {lost}"
+                  " and are rated by nobody")  # fmt: skip
+        if supply.known:
+            too = "is a known item too, and is" if supply.known == 1 else "are known items too, and are"
+            print(f"  {supply.transformation}, {supply.language}: {count(supply.known, item)} {too} not in the sample")
+    say_verdicts(study, pairs)
+    say_flagged(study)
+    say_unread(study, accounts.languages_unasked(home_of(options)))
+    return 0
+
+
+def preview(options: argparse.Namespace) -> int:
+    """Write the page of what raters will see."""
+    study = cli.study_of(options)
+    print(f"{study.name}: what raters will see -> {write_preview(study, options.pairs)}; open it in a browser")
+    return 0
 
 
 def publish_pairs(options: argparse.Namespace) -> int:
@@ -122,6 +197,59 @@ def warn_of_readers(study: Study, done: Publication) -> None:
     if done.admission.unknown and (study.raters.people is None or len(done.admission.readers) > 1):
         print(f"  let in everywhere: {count(done.admission.unknown, 'annotator')} whose languages are not known"
               f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip
+
+
+def simulate_raters(options: argparse.Namespace) -> int:
+    """Let simulated raters answer."""
+    study = cli.study_of(options)
+    read_pairs(study)  # no server is started to say that there are none
+    with connect(home_of(options), existing=True) as argilla:
+        answered = simulate(study, argilla)
+    drawn = "" if study.judging.transforms else "; what they think of an item was drawn by the seed"
+    if study.judging.does_tasks:
+        drawn = "; they know the gold, and err as the study says"
+    print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn if answered else ''}")
+    return 0
+
+
+def collect_answers(options: argparse.Namespace) -> int:
+    """Take in the answers that Argilla, or a file, has."""
+    study, home = cli.study_of(options), home_of(options)
+    if bool(options.csv) != bool(options.columns):
+        raise StudyError("--csv and --columns go together: the file, and which column holds what")
+    if options.csv and options.argilla:
+        raise StudyError("--csv and --argilla are two kinds of files; collect them one after the other")
+    outputs, adjudicated = ("ratings.parquet", "control_ratings.parquet", "members.json"), list[Adjudication]()
+    with stage(study, "collect", shown_files(study), [study.folder / name for name in outputs]):
+        if options.csv:
+            columns = columns_of(study, options.columns)
+            ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
+        elif options.argilla:
+            ratings = collect_files(study, home, options.argilla, replace=options.replace)
+        else:
+            read_pairs(study)  # no server is started to say that there are none
+            with connect(home, existing=True) as argilla:
+                ratings = collect(study, argilla, replace=options.replace)
+                remember_names(home, study, names_at(study, argilla))
+                adjudicated = collect_adjudications(study, argilla, replace=options.replace)
+    answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
+    counts = answers["status"].value_counts()
+    parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
+    simulated = f", {int(answers['simulated'].sum())} of them simulated" if answers["simulated"].any() else ""
+    number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
+    print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
+    if adjudicated:
+        read = len({(adjudication.pair_id, adjudication.adjudicator) for adjudication in adjudicated})
+        print(f"  {count(read, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")
+    return 0
+
+
+def show_status(options: argparse.Namespace) -> int:
+    """Show where the study stands."""
+    study = cli.study_of(options)
+    names = known_names(home_of(options), study)
+    print(as_called(status_text(status_now(study, home_of(options)), study.arguments, names)))
+    return 0
 
 
 def review(options: argparse.Namespace) -> int:
@@ -192,72 +320,44 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
     return 0
 
 
-def add_review_options(parser: argparse.ArgumentParser) -> None:
-    """What `review` takes."""
-    deciding = parser.add_mutually_exclusive_group()
-    deciding.add_argument(
-        "--exclude",
-        metavar="RATER",
-        nargs="+",
-        help="exclude raters (pseudonyms or names): the answers stay in the data and no longer count",
+def reach_verdicts(options: argparse.Namespace) -> int:
+    """Decide; show agreement, verdicts, doubts, and what stands beside them."""
+    study = cli.study_of(options)
+    inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
+    outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet", WITH_JUDGES)]
+    people = study.judging.does_tasks
+    outputs += [study.folder / ANSWERS] if people else []
+    answered: list[str] = []
+    with alone(study), stage(study, "accept", inputs, outputs):
+        done = accept(study, options.amend, judged_means)
+        if people:
+            answered = answers_lines(study, done)
+        judges, why_not = read_beside(done.evidence, done.verdicts)
+        write_beside(study, done.verdicts, judges)
+    status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
+    lines = headline(status, done.verdicts)
+    print(as_called("\n".join([*lines, *([SIMULATED] if status.simulated else [])])), end="\n\n")
+    table = "Ratings and agreement (HTEB, Table 2)" if study.judging.transforms else "Answers and agreement"
+    if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
+        print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
+    if answered:
+        print("\n".join([f"Answers that count, study {study.name}\n", *answered]), end="\n\n")
+    rules = [verdict_text(done.verdicts, study.called), *done.amendments]
+    print(
+        f"Verdicts, study {study.name}\n\n"
+        + "\n".join(rules)
+        + f"\n\n{doubts_text([*done.doubts, *different(judges)], study, judged=True)}"
     )
-    deciding.add_argument(
-        "--keep",
-        metavar="RATER",
-        nargs="+",
-        help="keep raters: the answers count, whatever was decided before, and no verdict waits for a look at these"
-        " raters until their answers are others, or more",
-    )
-    parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
-    deciding.add_argument(
-        "--judged", action="store_true", help="show the pairs on which people and judges differ most, after `accept`"
-    )
-    deciding.add_argument(
-        "--adjudicate",
-        type=cli.count,
-        metavar="N",
-        help="put so many of these before adjudicators in Argilla, with judges' scores as suggestions; no rating",
-    )
-    parser.add_argument("--by", metavar="NAMES", default="", help="user names of the adjudicators, such as eva,tom")
+    if judges or why_not:
+        print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
+    if study.raters.suggestions == "half":
+        effects = anchoring_lines(read_anchoring(study, done.evidence.collected))
+        print("\n".join([f"\nAnchoring, study {study.name}\n", ABOUT, "", *effects]))
+    return 0
 
 
-Add = Callable[..., argparse.ArgumentParser]
-
-
-def add_outcome_commands(add: Add) -> None:
-    """Add them to the command line; `add` takes a name, what runs it, and its help."""
-    _add_withdrawing(add("withdraw", _withdraw, "withdraw pairs from the sample, or take them back", argilla=False))
-    comparing = add("compare", _compare, "hold waves side by side, or two campaigns on the same pairs", argilla=False)
-    comparing.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
-    comparing.add_argument("--other-exports", metavar="DIR", help="where that study's records are, if elsewhere")
-    exporting = add(
-        "export",
-        _export,
-        f"write the ratings as CSV (or in Argilla's own files) with a codebook, to {FOLDER}/",
-        argilla=False,
-    )
-    exporting.add_argument("--licence", metavar="TEXT", default="", help="the codebook's line on the licence")
-    exporting.add_argument(
-        "--words", action="store_true", help="also write what raters wrote in their own words, which may hold names"
-    )
-    exporting.add_argument(
-        "--argilla",
-        action="store_true",
-        help=f"write Argilla's own files instead, to {IN_ARGILLAS}/: a folder a queue, for rg.Dataset.from_disk",
-    )
-
-
-def _add_withdrawing(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--pair", metavar="ID", nargs="+", help="ids of pairs, or at least their first 8 characters, as `review` prints"
-    )
-    which.add_argument("--pairs-from", metavar="FILE", type=cli.local, help="a file with an id on each line")
-    parser.add_argument("--take-back", action="store_true", help="let pairs that were withdrawn count again")
-    parser.add_argument("--reason", metavar="TEXT", default="", help="your reason; it is kept, and every report has it")
-
-
-def _withdraw(options: argparse.Namespace) -> int:
+def withdraw_pairs(options: argparse.Namespace) -> int:
+    """Withdraw pairs, or take them back."""
     study = cli.study_of(options)
     named = options.pair
     if options.pairs_from is not None:
@@ -289,15 +389,32 @@ def _withdraw(options: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(options: argparse.Namespace) -> int:
+def compare(options: argparse.Namespace) -> int:
+    """Hold waves, or campaigns, side by side."""
     second = load_study(options.other, options.other_exports or options.exports) if options.other else None
     print(comparison_text(cli.study_of(options), second))
     return 0
 
 
-def _export(options: argparse.Namespace) -> int:
+def export_ratings(options: argparse.Namespace) -> int:
+    """Write the ratings as files."""
     study = cli.study_of(options)
     write = export_argilla if options.argilla else export
     folder = write(study, licence=options.licence, words=options.words)
     print(f"{study.name}: ratings -> {folder}; codebook.md says what is in it")
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the report."""
+    study = cli.study_of(options)
+    names = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
+    with stage(study, "report", [study.folder / name for name in names], [study.folder / "report"]):
+        try:
+            from annotation.report.page import write_report  # noqa: PLC0415 (extra `report`)
+
+            page = write_report(study)
+        except ModuleNotFoundError as error:
+            raise StudyError(f"reports need {error.name}: {installing('report')}") from None
+    print(f"{study.name}: report -> {page}, and its tables as CSV beside it")
     return 0

@@ -1,22 +1,36 @@
-"""`python -m annotation plan`: its options, and the text that it prints of `annotation.planning.plan`."""
+"""`python -m annotation plan`: the text that it prints of `annotation.planning.plan`."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import math
 
 import pandas as pd
 
+from annotation.argilla import accounts
+from annotation.judges.savings import savings_text
+from annotation.options import home_of
 from annotation.planning import PAIRS, RATERS, RatingVariation, judged_texts, pay_of, plan, planned_rules, verdict_lines
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
+from annotation.user_commands import target_lines
 from annotation.verdicts.rules import in_words
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.reach import counted
+
+
+def plan_study(options: argparse.Namespace) -> int:
+    """Print the plan, what judges would save, and which languages nobody reads."""
+    study = cli.study_of(options)
+    print(plan_text(study, options))
+    if options.judge_correlation is not None:
+        print(f"\n{savings_text(study, options.judge_correlation, sizes_asked(study, options))}")
+    for line in target_lines(study, accounts.languages_unasked(home_of(options))):
+        print(line)
+    return 0
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
@@ -142,68 +156,6 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study) -> list[st
         f"{', ' + longer if longer else ''},",
         "a bonus where people need longer, and a platform's fees on top.",
     ]
-
-
-def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `python -m annotation plan`."""
-    usual = RatingVariation()
-    parser.add_argument(
-        "--pairs",
-        type=cli.count,
-        nargs="+",
-        metavar="N",
-        help="pairs of a transformation (default: the study's, first)",
-    )
-    parser.add_argument("--raters", type=cli.count, nargs="+", metavar="N", help="raters of each pair (likewise)")
-    parser.add_argument(
-        "--means",
-        type=_mean,
-        nargs="+",
-        metavar="M",
-        help="true means to try, or shares of labels (default: around the threshold, or the rules' limits)",
-    )
-    for name, what in (("spread", "the pairs' quality"), ("bias", "the raters' habits"), ("noise", "single ratings")):
-        parser.add_argument(
-            f"--{name}",
-            type=_deviation,
-            default=getattr(usual, name),
-            metavar="SD",
-            help=f"standard deviation of {what} in points (default: {getattr(usual, name):g})",
-        )
-    parser.add_argument(
-        "--campaigns", type=cli.count, default=1000, metavar="N", help="simulated for each number (1000)"
-    )
-    parser.add_argument(
-        "--judge-correlation",
-        type=_correlation,
-        metavar="RHO",
-        help="also say what a language model would save whose scores correlate so with a pair's mean rating (-1 to 1)",
-    )
-    parser.add_argument("--seed", type=_seed, metavar="N", help="of the simulation (default: the sample's)")
-
-
-def _seed(value: str) -> int:
-    if value.isascii() and value.isdecimal() and len(value) <= 18:
-        return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 on, of at most 18 digits")
-
-
-def _mean(value: str) -> float:
-    with contextlib.suppress(ValueError):
-        if math.isfinite(number := float(value)):
-            return number
-    raise argparse.ArgumentTypeError(f"{value!r} is no number")
-
-
-def _correlation(value: str) -> float:
-    number = _mean(value)
-    if -1 <= number <= 1:
-        return number
-    raise argparse.ArgumentTypeError(f"{value!r} is no correlation, which lies between -1 and 1")
-
-
-def _deviation(value: str) -> float:
-    return 0.0 if value in ("0", "0.0") else cli.positive(value)
 
 
 def _table(planned: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: str) -> str:

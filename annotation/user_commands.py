@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from annotation import server
@@ -27,9 +26,9 @@ from annotation.letters import (
     write_letters,
 )
 from annotation.names import known_names
+from annotation.options import home_of
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_shown
-from annotation.server_commands import add_data_option, home_of, public_address
 from annotation.status.status import by_name, read_status, server_line, with_server
 from annotation.status.text import ago
 from annotation.verdicts.evidence import Evidence
@@ -38,9 +37,6 @@ from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.languages import language_name
 from plumbline.study import Study, load_study
-
-if TYPE_CHECKING:
-    from annotation.server_commands import Subparsers
 
 
 def unread_lines(study: Study, queues: Mapping[Queue, int], reads: Mapping[str, Sequence[str]]) -> list[str]:
@@ -92,60 +88,8 @@ def _names(codes: Iterable[str]) -> str:
     return " and ".join(map(language_name, sorted(codes)))
 
 
-def add_user_commands(commands: Subparsers) -> None:
-    """`users` with its actions."""
-    text = "add, list, reset and remove annotators, here or on the Argilla that ARGILLA_API_URL names"
-    examples = as_called("examples:\n  python -m annotation users add ada grace --languages en,de\n"
-                "  python -m annotation users invite --study studies/mine.yaml --to invitations\n"
-                "  python -m annotation users remind --study studies/mine.yaml\n"
-                "  python -m annotation users list\n  python -m annotation users reset ada\n"
-                "  python -m annotation users remove ada\n"
-                "  python -m annotation users remove ada --force    (with the answers that ada has given)")  # fmt: skip
-    users = commands.add_parser("users", help=text, description=text, epilog=examples,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    actions = users.add_subparsers(metavar="ACTION", required=True)
-
-    def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        example = next(line.strip() for line in examples.splitlines() if f"users {name}" in line)
-        added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
-        added.set_defaults(run=run)
-        add_data_option(added)
-        return added
-
-    adding = action("add", _add, "make annotators; their drawn passwords are shown once")
-    adding.add_argument("names", metavar="NAME", nargs="+")
-    adding.add_argument("--languages", metavar="CODES", default="", help="languages that they read, for example en,de")
-    adding.add_argument("--study", metavar="FILE", help="give them access to this study now (otherwise `publish` does)")
-    adding.add_argument("--exports", help=argparse.SUPPRESS)
-    inviting = action("invite", _invite, "make the accounts of a study's people, and word an invitation for each")
-    inviting.add_argument(
-        "names", metavar="NAME", nargs="*", help="whom to invite (default: the study's raters.people)"
-    )
-    inviting.add_argument("--study", metavar="FILE", required=True, help="the study, for example studies/demo.yaml")
-    inviting.add_argument("--exports", help=argparse.SUPPRESS)
-    inviting.add_argument("--to", metavar="DIR", type=cli.local, help="a file for each person instead of printing")
-    inviting.add_argument("--address", metavar="URL", type=public_address,
-                          help="the address that people open (default: the server's own)")  # fmt: skip
-    reminding = action(
-        "remind", _remind, "show who is behind, fast, far from the others or done, and word a letter to each"
-    )
-    reminding.add_argument("--study", metavar="FILE", required=True, help="the study, for example studies/demo.yaml")
-    reminding.add_argument("--exports", help=argparse.SUPPRESS)
-    reminding.add_argument("--to", metavar="DIR", type=cli.local, help="a file for each person instead of printing")
-    reminding.add_argument("--address", metavar="URL", type=public_address,
-                           help="the address that people open (default: none is named)")  # fmt: skip
-    listing = action("list", _list, "show all accounts with languages and number of answers")
-    listing.add_argument(
-        "--study", metavar="FILE", help="show also what each is called in this study's records, and who is in it"
-    )
-    listing.add_argument("--exports", help=argparse.SUPPRESS)
-    action("reset", _reset, "draw a new password for an account").add_argument("name", metavar="NAME")
-    removing = action("remove", _remove, "delete an annotator's account")
-    removing.add_argument("name", metavar="NAME")
-    removing.add_argument("--force", action="store_true", help="remove even if answers are deleted with the account")
-
-
-def _add(options: argparse.Namespace) -> int:
+def add_users(options: argparse.Namespace) -> int:
+    """Make annotators' accounts."""
     home = home_of(options)
     codes = [code.strip() for code in options.languages.split(",") if code.strip()]
     study = load_study(options.study, options.exports) if options.study else None
@@ -171,7 +115,8 @@ def _say_idle(study: Study, reads: Mapping[str, Sequence[str]], names: Sequence[
             print(line, file=sys.stderr)
 
 
-def _invite(options: argparse.Namespace) -> int:
+def invite_users(options: argparse.Namespace) -> int:
+    """Make the accounts of a study's people, and word invitations."""
     study, home = cli.study_of(options), home_of(options)
     with reach(home) as connection:
         invitations = invite(study, connection, home, options.names, options.address or "")
@@ -183,7 +128,8 @@ def _invite(options: argparse.Namespace) -> int:
     return 0
 
 
-def _remind(options: argparse.Namespace) -> int:
+def remind_users(options: argparse.Namespace) -> int:
+    """Show who is behind, and word letters."""
     study, home = cli.study_of(options), home_of(options)
     evidence, now = Evidence.read(study), datetime.now(UTC)
     status, names = read_status(study, now, evidence=evidence), known_names(home, study)
@@ -219,7 +165,8 @@ def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
         print(f"{path}: to {letter.name}; only you can read it")
 
 
-def _list(options: argparse.Namespace) -> int:
+def list_users(options: argparse.Namespace) -> int:
+    """Show all accounts."""
     home, study = home_of(options), load_study(options.study, options.exports) if options.study else None
     with reach(home, existing=True) as connection:
         rows = [[account.username, account.role, ",".join(account.languages) or "-", str(account.answers)]
@@ -239,14 +186,16 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _reset(options: argparse.Namespace) -> int:
+def reset_users(options: argparse.Namespace) -> int:
+    """Draw a new password."""
     with reach(home_of(options), existing=True) as connection:
         password = accounts.reset(connection, options.name)
     print(f"User {options.name}, password {password}   (shown this once)")
     return 0
 
 
-def _remove(options: argparse.Namespace) -> int:
+def remove_users(options: argparse.Namespace) -> int:
+    """Delete an account."""
     home = home_of(options)
     with reach(home, existing=True) as connection:
         answers = accounts.remove(connection, home, options.name, force=options.force)

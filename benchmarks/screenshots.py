@@ -12,7 +12,7 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach, reach
-from annotation.server_commands import add_data_option, home_of
+from annotation.options import add_data_option, home_of
 from benchmarks.browser import browser, dashboard, settle
 from plumbline import cli
 from plumbline.study import ROOT, Study

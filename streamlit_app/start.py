@@ -39,8 +39,8 @@ def names_home() -> Home | None:
     options = _options()
     if not options.names:
         return None
+    from annotation.options import HOME_VARIABLE, home_of  # noqa: PLC0415
     from annotation.server import is_loopback  # noqa: PLC0415 (most of the time at the start is imports)
-    from annotation.server_commands import HOME_VARIABLE, home_of  # noqa: PLC0415
 
     address = str(st.get_option("server.address") or "")
     if not is_loopback(address):

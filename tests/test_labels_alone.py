@@ -11,9 +11,9 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from annotation.options import HOME_VARIABLE
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import read_pairs
-from annotation.server_commands import HOME_VARIABLE
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.results import read_scores
 from plumbline.study import Study, load_study

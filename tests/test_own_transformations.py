@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from annotation.argilla.simulate import _truths
+from annotation.options import HOME_VARIABLE
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import read_pairs
-from annotation.server_commands import HOME_VARIABLE
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.report.charts import axis_shifts
 from evaluation.report.page import axes_of_total

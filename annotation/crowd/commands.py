@@ -21,11 +21,11 @@ from annotation.crowd.ledger import Ledger, refuse_lost_campaign
 from annotation.crowd.platform import Platform, crowd_of
 from annotation.names import pseudonym_key
 from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, refuse_other_offering, words_changed
+from annotation.options import add_data_option, home_of
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import read_pairs
-from annotation.server_commands import add_data_option, home_of
 from annotation.verdicts.preregistration import asked_rubric, fix_rules
 from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.tables import count
@@ -187,12 +187,9 @@ def where_of(campaign: CrowdCampaign) -> str:
     return f"[{campaign.platform.mode} {campaign.platform.name}]"
 
 
-def add_crowd_commands(commands: argparse._SubParsersAction[cli.Parser]) -> None:
-    """Add `crowd` and its sub-commands."""
-    text = "ask crowd workers on MTurk or Prolific: offers, answers, review, pay"
-    crowd = commands.add_parser(
-        "crowd", help=text, description=f"{text}. Nothing is spent without --live.", epilog=_example("plan")
-    )
+def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
+    """The commands of `crowd`."""
+    crowd.description, crowd.epilog = f"{crowd.description}. Nothing is spent without --live.", _example("plan")
     subcommands = crowd.add_subparsers(title="commands, in the order of a campaign", metavar="COMMAND", required=True)
 
     def add(

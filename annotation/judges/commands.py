@@ -6,7 +6,6 @@ import argparse
 import contextlib
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,14 +16,10 @@ from plumbline.study.judges import RecordedJudge
 
 TEXT = "let language models rate outputs as people do, and see how far they can be trusted"
 
-if TYPE_CHECKING:
-    from annotation.server_commands import Subparsers
 
-
-def add_judge_commands(commands: Subparsers) -> None:
-    """`judge` with its actions, among `annotation`'s commands."""
-    judging = commands.add_parser("judge", help=TEXT, description=TEXT, epilog=_examples(),
-                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+def add_judge_actions(judging: argparse.ArgumentParser) -> None:
+    """The actions of `judge`, with examples."""
+    judging.epilog, judging.formatter_class = _examples(), argparse.RawDescriptionHelpFormatter
     _add_actions(judging)
 
 

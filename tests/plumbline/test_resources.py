@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation import server_commands
+from annotation import options as annotation_options
 from annotation.server import environment
 from annotation.server.home import Home
 from plumbline import cli, prompts, resources, samples
@@ -53,21 +53,21 @@ def test_what_an_earlier_version_left_in_the_checkout_is_named(
     checkout, folder = tmp_path / "checkout", tmp_path / "work"
     for made in (checkout / "exports" / "demo", checkout / ".argilla", folder):
         made.mkdir(parents=True)
-    for module in (resources, cli, server_commands):
+    for module in (resources, cli, annotation_options):
         monkeypatch.setattr(module, "ROOT", checkout)
     asked = argparse.Namespace(study=str(DEMO), exports=None, data="")
     monkeypatch.chdir(folder)
     assert cli.study_of(asked).folder == folder / "exports" / "demo"
-    assert server_commands.home_of(asked).path == folder / ".argilla"
+    assert annotation_options.home_of(asked).path == folder / ".argilla"
     assert capsys.readouterr().err == (
         f"note: {checkout}/exports/demo holds records of this name; to go on with them: --exports {checkout}/exports\n"
         f"note: {checkout}/.argilla holds a server's data; to go on with it: --data {checkout}/.argilla\n"
     )
     (folder / "exports" / "demo").mkdir(parents=True)
     (folder / ".argilla").mkdir()
-    cli.study_of(asked), server_commands.home_of(asked)
+    cli.study_of(asked), annotation_options.home_of(asked)
     monkeypatch.chdir(checkout)
-    cli.study_of(asked), server_commands.home_of(asked)
+    cli.study_of(asked), annotation_options.home_of(asked)
     assert capsys.readouterr().err == ""
 
 

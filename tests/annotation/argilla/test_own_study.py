@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from annotation import server
 from annotation.argilla.simulate import _deserved
+from annotation.options import HOME_VARIABLE
 from annotation.questions import QuestionScale
 from annotation.ratings.ratings import read_ratings
-from annotation.server_commands import HOME_VARIABLE
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.results import read_scores
 from generation.recordings.own import Recording

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from annotation.judges.savings import savings, savings_text
-from annotation.planning_command import _correlation, sizes_asked
+from annotation.options import correlation
+from annotation.planning_command import sizes_asked
 from plumbline.study import ROOT, Study, load_study
 
 
@@ -53,6 +54,6 @@ def test_the_plan_says_it_in_words(variant: Callable[..., Study]) -> None:
     row = next(line.split() for line in text.splitlines() if line.startswith("100"))
     assert row[:5] == ["100", "3", "1,000", "128", "79"]
     assert "at least 30" in text and "by the mean alone" in text and "ratings alone tell" in text
-    assert _correlation("0.6") == 0.6
+    assert correlation("0.6") == 0.6
     with pytest.raises(argparse.ArgumentTypeError, match="'6' is no correlation, which lies between -1 and 1"):
-        _correlation("6")
+        correlation("6")

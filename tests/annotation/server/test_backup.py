@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from annotation.options import duration
 from annotation.server import Home, backup, credentials, restore, running
 from annotation.server.backup import Keeper, disk_trouble, thin
-from annotation.server_commands import duration
 from plumbline.errors import DataError, ServiceError
 from tests.annotation.argilla_site import Site, enter
 

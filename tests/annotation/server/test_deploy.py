@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from annotation.__main__ import _parser
+from annotation.options import HOME_VARIABLE, PORT
 from annotation.server.plugin.plumbline_argilla.guard import SIGNED_IN
-from annotation.server_commands import HOME_VARIABLE, PORT, serve
 from tests.annotation.server.route_table import OPEN, READS
 
 DEPLOY = Path(__file__).parents[3] / "docs" / "deploy"
@@ -107,7 +107,8 @@ def test_the_command_in_the_container_is_one_of_ours(compose: dict[str, Any]) ->
     words = shlex.split(line.partition("exec python -m annotation ")[2].partition(" >")[0])
     words = [word.replace("$${WORKERS}", "2").replace("$${DOMAIN}", "argilla.example.org") for word in words]
     options = _parser().parse_args(words)
-    assert (options.run, options.workers, options.host) == (serve, 2, "127.0.0.1")
+    assert (options.run.args, options.workers) == (("annotation.server_commands:serve",), 2)
+    assert options.host == "127.0.0.1"
     assert options.address == ["https://argilla.example.org"]
     assert HOME_VARIABLE in text("Dockerfile")
 

@@ -1,0 +1,289 @@
+"""The options of `python -m annotation`'s commands; nothing that the commands do is imported for them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from plumbline import cli
+from plumbline.commands import as_called
+from plumbline.resources import ROOT, in_checkout_alone
+
+if TYPE_CHECKING:
+    from annotation.server import Home
+
+HOME_VARIABLE = "PLUMBLINE_ARGILLA_HOME"
+PORT = 6900
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_DURATION = re.compile(r"(\d{1,4})([mhd])")
+
+
+def home_of(options: argparse.Namespace) -> Home:
+    """The home that the options name."""
+    from annotation.server import Home  # noqa: PLC0415 (`--help` needs none)
+
+    if options.data:
+        return Home(Path(options.data))
+    if in_checkout_alone(".argilla"):
+        cli.note(f"{ROOT / '.argilla'} holds a server's data; to go on with it: --data {ROOT / '.argilla'}")
+    return Home()
+
+
+def add_data_option(parser: argparse.ArgumentParser) -> None:
+    """`--data`, the same for every command that may use the local server."""
+    default = os.environ.get(HOME_VARIABLE, "")
+    parser.add_argument("--data", metavar="DIR", default=default, help="the local server's folder (default: .argilla/)")
+
+
+def duration(text: str) -> timedelta | None:
+    """`6h`, `30m`, `1d`; `off` is None. Raises ArgumentTypeError."""
+    if text == "off":
+        return None
+    match = _DURATION.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write for example 6h, 30m, 1d, or off")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _address(text: str) -> str:
+    """An address such as https://argilla.example.org. Raises ArgumentTypeError."""
+    try:
+        parts = urlsplit(text)
+        sound = parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.password)
+        sound = sound and (parts.port is None or parts.port > 0) and parts.path in ("", "/") and not parts.query
+    except ValueError:
+        sound = False
+    if not sound:
+        raise argparse.ArgumentTypeError("is not an address; write for example https://argilla.example.org")
+    return text
+
+
+def _seed(value: str) -> int:
+    if value.isascii() and value.isdecimal() and len(value) <= 18:
+        return int(value)
+    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 on, of at most 18 digits")
+
+
+def _mean(value: str) -> float:
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(value)):
+            return number
+    raise argparse.ArgumentTypeError(f"{value!r} is no number")
+
+
+def correlation(value: str) -> float:
+    """A number from -1 to 1. Raises ArgumentTypeError."""
+    number = _mean(value)
+    if -1 <= number <= 1:
+        return number
+    raise argparse.ArgumentTypeError(f"{value!r} is no correlation, which lies between -1 and 1")
+
+
+def _deviation(value: str) -> float:
+    return 0.0 if value in ("0", "0.0") else cli.positive(value)
+
+
+def plan(parser: argparse.ArgumentParser) -> None:
+    """Sizes, true means and assumptions; the deviations are those of `annotation.planning.RatingVariation`."""
+    add = parser.add_argument
+    add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of a transformation (default: the study's,"
+        " first)")  # fmt: skip
+    add("--raters", type=cli.count, nargs="+", metavar="N", help="raters of each pair (likewise)")
+    add("--means", type=_mean, nargs="+", metavar="M", help="true means to try, or shares of labels (default: around"
+        " the threshold, or the rules' limits)")  # fmt: skip
+    for name, what, usual in (
+        ("spread", "the pairs' quality", 0.8),
+        ("bias", "the raters' habits", 0.25),
+        ("noise", "single ratings", 1.1),
+    ):
+        add(f"--{name}", type=_deviation, default=usual, metavar="SD",
+            help=f"standard deviation of {what} in points (default: {usual:g})")  # fmt: skip
+    add("--campaigns", type=cli.count, default=1000, metavar="N", help="simulated for each number (1000)")
+    add("--judge-correlation", type=correlation, metavar="RHO", help="also say what a language model would save whose"
+        " scores correlate so with a pair's mean rating (-1 to 1)")  # fmt: skip
+    add("--seed", type=_seed, metavar="N", help="of the simulation (default: the sample's)")
+
+
+def sample(parser: argparse.ArgumentParser) -> None:
+    """Whether a sample grows."""
+    parser.add_argument(
+        "--extend",
+        metavar="REASON",
+        help="add the pairs that the study asks for now to a sample that raters may have seen, as a further wave;"
+        " what was offered stays as it is, and the reason is kept",
+    )
+
+
+def preview(parser: argparse.ArgumentParser) -> None:
+    """How much is shown."""
+    parser.add_argument(
+        "--pairs", type=cli.count, default=3, metavar="N", help="pairs of a queue at most (default: %(default)s)"
+    )
+
+
+def collect(parser: argparse.ArgumentParser) -> None:
+    """Where answers are read."""
+    add = parser.add_argument
+    add("--replace", action="store_true", help="also drop answers collected earlier that the server no longer has")
+    add("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
+    add("--argilla", metavar="FOLDER", type=cli.local, help="read the answers from what `export --argilla` wrote")
+    example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
+    add("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}")
+
+
+def review(parser: argparse.ArgumentParser) -> None:
+    """Decisions about raters, and pairs to adjudicate."""
+    deciding = parser.add_mutually_exclusive_group()
+    deciding.add_argument(
+        "--exclude",
+        metavar="RATER",
+        nargs="+",
+        help="exclude raters (pseudonyms or names): the answers stay in the data and no longer count",
+    )
+    deciding.add_argument(
+        "--keep",
+        metavar="RATER",
+        nargs="+",
+        help="keep raters: the answers count, whatever was decided before, and no verdict waits for a look at these"
+        " raters until their answers are others, or more",
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
+    deciding.add_argument(
+        "--judged", action="store_true", help="show the pairs on which people and judges differ most, after `accept`"
+    )
+    deciding.add_argument(
+        "--adjudicate",
+        type=cli.count,
+        metavar="N",
+        help="put so many of these before adjudicators in Argilla, with judges' scores as suggestions; no rating",
+    )
+    parser.add_argument("--by", metavar="NAMES", default="", help="user names of the adjudicators, such as eva,tom")
+
+
+def accept(parser: argparse.ArgumentParser) -> None:
+    """Whether rules changed."""
+    parser.add_argument(
+        "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
+    )
+
+
+def withdraw(parser: argparse.ArgumentParser) -> None:
+    """Which pairs, and why."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--pair", metavar="ID", nargs="+", help="ids of pairs, or at least their first 8 characters, as `review` prints"
+    )
+    which.add_argument("--pairs-from", metavar="FILE", type=cli.local, help="a file with an id on each line")
+    parser.add_argument("--take-back", action="store_true", help="let pairs that were withdrawn count again")
+    parser.add_argument("--reason", metavar="TEXT", default="", help="your reason; it is kept, and every report has it")
+
+
+def compare(parser: argparse.ArgumentParser) -> None:
+    """What is held beside it."""
+    parser.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
+    parser.add_argument("--other-exports", metavar="DIR", help="where that study's records are, if elsewhere")
+
+
+def export(parser: argparse.ArgumentParser) -> None:
+    """Which files, and what is in them."""
+    add = parser.add_argument
+    add("--licence", metavar="TEXT", default="", help="the codebook's line on the licence")
+    add("--words", action="store_true", help="also write what raters wrote in their own words, which may hold names")
+    add("--argilla", action="store_true", help="write Argilla's own files instead, to export-argilla/: a folder a"
+        " queue, for rg.Dataset.from_disk")  # fmt: skip
+
+
+def serve(parser: argparse.ArgumentParser) -> None:
+    """What `serve` takes, for months of running too; the times and numbers are those of `annotation.server.backup`."""
+    add = parser.add_argument
+    add("--study", metavar="FILE", help="make sure of as many annotators as this study wants for a pair")
+    add("--exports", help=argparse.SUPPRESS)
+    add("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    add("--port", type=int, help=f"port to listen on (default: {PORT}; with --during any free one)")
+    add("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
+    add("--address", metavar="URL", type=_address, action="append", default=[], help="the address under which others"
+        " reach the server, through a TLS proxy; other host names are refused")  # fmt: skip
+    add("--database-url", metavar="URL", help="PostgreSQL instead of SQLite, also on later starts; `sqlite` goes back. "
+        "With a password: in PLUMBLINE_ARGILLA_DATABASE_URL, for arguments are visible to all users of this"
+        " machine")  # fmt: skip
+    add("--workers", metavar="N", type=_positive, default=1,
+        help="processes that serve; more than one needs PostgreSQL (default: 1)")  # fmt: skip
+    add("--backup-every", metavar="TIME", type=duration, default="6h",
+        help="for example 6h, 30m, 1d, or off (default: 6h)")  # fmt: skip
+    add("--keep", metavar="N", type=_positive, default=28,
+        help="scheduled backups kept; of older ones, one a week (default: 28)")  # fmt: skip
+
+
+def backup(parser: argparse.ArgumentParser) -> None:
+    """Where to."""
+    parser.add_argument(
+        "--to", metavar="DIR", type=cli.local, help="folder for the backup (default: backups/ beside the database)"
+    )
+
+
+def restore(parser: argparse.ArgumentParser) -> None:
+    """Which one."""
+    parser.add_argument("file", metavar="FILE", type=cli.local, help="a file that `backup` wrote")
+
+
+def users(parser: argparse.ArgumentParser) -> None:
+    """The actions on annotators' accounts."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = examples = as_called(
+        "examples:\n  python -m annotation users add ada grace --languages en,de\n"
+        "  python -m annotation users invite --study studies/mine.yaml --to invitations\n"
+        "  python -m annotation users remind --study studies/mine.yaml\n"
+        "  python -m annotation users list\n  python -m annotation users reset ada\n"
+        "  python -m annotation users remove ada\n"
+        "  python -m annotation users remove ada --force    (with the answers that ada has given)"
+    )
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+
+    def action(name: str, text: str, study: str = "", *, required: bool = False) -> argparse.ArgumentParser:
+        example = next(line.strip() for line in examples.splitlines() if f"users {name}" in line)
+        added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
+        added.set_defaults(run=cli.handler(f"annotation.user_commands:{name}_users"))
+        add_data_option(added)
+        if study:
+            added.add_argument("--study", metavar="FILE", required=required, help=study)
+            added.add_argument("--exports", help=argparse.SUPPRESS)
+        return added
+
+    def letters(added: argparse.ArgumentParser, default: str) -> None:
+        added.add_argument("--to", metavar="DIR", type=cli.local, help="a file for each person instead of printing")
+        added.add_argument(
+            "--address", metavar="URL", type=_address, help=f"the address that people open (default: {default})"
+        )
+
+    the_study = "the study, for example studies/demo.yaml"
+    adding = action("add", "make annotators; their drawn passwords are shown once",
+                    "give them access to this study now (otherwise `publish` does)")  # fmt: skip
+    adding.add_argument("names", metavar="NAME", nargs="+")
+    adding.add_argument("--languages", metavar="CODES", default="", help="languages that they read, for example en,de")
+    text = "make the accounts of a study's people, and word an invitation for each"
+    inviting = action("invite", text, the_study, required=True)
+    inviting.add_argument(
+        "names", metavar="NAME", nargs="*", help="whom to invite (default: the study's raters.people)"
+    )
+    letters(inviting, "the server's own")
+    text = "show who is behind, fast, far from the others or done, and word a letter to each"
+    letters(action("remind", text, the_study, required=True), "none is named")
+    action("list", "show all accounts with languages and number of answers",
+           "show also what each is called in this study's records, and who is in it")  # fmt: skip
+    action("reset", "draw a new password for an account").add_argument("name", metavar="NAME")
+    removing = action("remove", "delete an annotator's account")
+    removing.add_argument("name", metavar="NAME")
+    removing.add_argument("--force", action="store_true", help="remove even if answers are deleted with the account")
