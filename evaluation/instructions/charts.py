@@ -12,7 +12,20 @@ from evaluation.instructions.analysis import Analysis
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
 from evaluation.instructions.tables import coverage_table
 from evaluation.report.paper_tables import SIGNIFICANT
-from plumbline.exhibits.charts import NAMES, ROW, WIDTH, figure
+from plumbline.exhibits.charts import (
+    NAMES,
+    ROW,
+    WIDTH,
+    Interval,
+    Kinds,
+    dots,
+    figure,
+    heads,
+    heat_map,
+    rows,
+    tips,
+    upright,
+)
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL
 
@@ -75,60 +88,54 @@ def distributions(analysis: Analysis, models: list[str], tasks: list[str]) -> al
 
 def panel_of(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
     """One panel of these, with the rows of all these models."""
-    rows = []
+    records = []
     for m, model in enumerate(analysis.grid.models):
         for t, task in enumerate(analysis.grid.tasks):
             if model not in models or task not in tasks:
                 continue
             scores = analysis.grid.scores[m, t]
             for k in np.flatnonzero(~np.isnan(scores)):
-                rows.append((model, task, "wording", 100 * scores[k], str(analysis.grid.prompts[t, k])))
+                records.append((model, task, "wording", 100 * scores[k], str(analysis.grid.prompts[t, k])))
             if not np.isnan(analysis.grid.default[m, t]):
                 above = analysis.grid.default[m, t] > np.nanmedian(scores) if (~np.isnan(scores)).any() else False
-                rows.append((model, task, "above" if above else "below", 100 * analysis.grid.default[m, t], "default"))
-    frame = pd.DataFrame(rows, columns=["model", "task", "kind", "score", "wording"])
+                records.append(
+                    (model, task, "above" if above else "below", 100 * analysis.grid.default[m, t], "default")
+                )
+    frame = pd.DataFrame(records, columns=["model", "task", "kind", "score", "wording"])
     base = alt.Chart(frame).encode(
         x=alt.X("score:Q", title="Score times 100").scale(zero=False),
-        y=alt.Y("task:N", sort=tasks, title=None).axis(labelLimit=NAMES),
-        tooltip=["model:N", "task:N", "wording:N", alt.Tooltip("score:Q", format=".2f")],
+        y=rows("task", tasks),
+        tooltip=tips("model:N", "task:N", "wording:N", "score:Q:.2f"),
     )
     ticks = base.transform_filter("datum.kind == 'wording'").mark_tick(thickness=2, size=14, color=_BLUE, opacity=0.7)
-    named = ["above", "below"]
-    defaults = (
-        base.transform_filter("datum.kind != 'wording'")
-        .mark_point(filled=True, size=80, opacity=1)
-        .encode(
-            shape=alt.Shape("kind:N", legend=None).scale(domain=named, range=["diamond", "square"]),
-            color=alt.Color("kind:N", legend=None).scale(domain=named, range=[_ORANGE, NEUTRAL]),
-        )
-    )
-    chart = alt.LayerChart(layer=[ticks, defaults])
-    return chart.properties(width=_PANEL, height=ROW * 2 // 3 * len(tasks))
+    kinds = Kinds("kind", {"above": _ORANGE, "below": NEUTRAL}, {"above": "diamond", "below": "square"}, hidden=True)
+    marks = base.transform_filter("datum.kind != 'wording'").mark_point(filled=True, size=80, opacity=1)
+    defaults = marks.encode(shape=kinds.shape, color=kinds.colour)
+    return alt.LayerChart(layer=[ticks, defaults], width=_PANEL, height=ROW * 2 // 3 * len(tasks))
 
 
 def variation_dots(cells: pd.DataFrame) -> alt.LayerChart:
     """A row a model: a point for each task's coefficient of variation in percent, a line at their median."""
     frame = cells.assign(percent=100 * cells["cv"])
-    row = alt.Y("model:N", sort=list(cells["model"].unique()), title=None).axis(labelLimit=NAMES)
-    base = alt.Chart(frame)
-    tooltip = ["model:N", "task:N", alt.Tooltip("percent:Q", format=".2f")]
+    row, base = rows("model", cells["model"].unique()), alt.Chart(frame)
     across = alt.X("percent:Q", title="Coefficient of variation (%)").scale(domainMin=0)
-    dots = base.mark_point(filled=True, size=40, color=_BLUE, opacity=1).encode(x=across, y=row, tooltip=tooltip)
+    hover = tips("model:N", "task:N", "percent:Q:.2f")
+    points = base.mark_point(filled=True, size=40, color=_BLUE, opacity=1).encode(x=across, y=row, tooltip=hover)
     middle = base.mark_tick(thickness=3, size=ROW * 2 // 3, color=_ORANGE).encode(x="median(percent):Q", y=row)
-    chart = alt.LayerChart(layer=[dots, middle])
-    return chart.properties(width=WIDTH * 3 // 4, height=ROW * cells["model"].nunique())
+    return alt.LayerChart(layer=[points, middle], width=WIDTH * 3 // 4, height=ROW * cells["model"].nunique())
 
 
 def violins(cells: pd.DataFrame) -> alt.FacetChart:
     """A row a model: the density of its tasks' coefficients of variation, in percent, with each task as a point."""
-    rows = []
+    records = []
     for model, of_model in cells.groupby("model", sort=False):
         values = 100 * of_model["cv"].to_numpy(np.float64)
         middle = float(np.median(values))
-        rows += [(model, "task", value, 0.0, task) for value, task in zip(values, of_model["task"], strict=True)]
-        rows.append((model, "median", middle, 0.0, ""))
-        rows += [(model, "density", x, y, "") for x, y in _density(values)]
-    frame = pd.DataFrame(rows, columns=["model", "kind", "cv", "density", "task"]).assign(low=lambda t: -t["density"])
+        records += [(model, "task", value, 0.0, task) for value, task in zip(values, of_model["task"], strict=True)]
+        records.append((model, "median", middle, 0.0, ""))
+        records += [(model, "density", x, y, "") for x, y in _density(values)]
+    frame = pd.DataFrame(records, columns=["model", "kind", "cv", "density", "task"])
+    frame = frame.assign(low=-frame["density"])
     across = alt.X("cv:Q", title="Coefficient of variation (%)").scale(domainMin=0)
     up = alt.Y("density:Q", axis=None).scale(domain=[-1.1, 1.1])
     base = alt.Chart(frame)
@@ -137,10 +144,13 @@ def violins(cells: pd.DataFrame) -> alt.FacetChart:
         .mark_area(color=_BLUE, opacity=0.3)
         .encode(x=across, y=up, y2="low:Q")
     )
-    tooltip = ["task:N", alt.Tooltip("cv:Q", format=".2f")]
-    dots = base.transform_filter("datum.kind == 'task'").mark_point(filled=True, size=30, color=_BLUE, opacity=1)
+    points = base.transform_filter("datum.kind == 'task'").mark_point(filled=True, size=30, color=_BLUE, opacity=1)
     middle_line = base.transform_filter("datum.kind == 'median'").mark_tick(thickness=3, size=34, color=_ORANGE)
-    layers = [outline, dots.encode(x=across, y=up, tooltip=tooltip), middle_line.encode(x=across, y=up)]
+    layers = [
+        outline,
+        points.encode(x=across, y=up, tooltip=tips("task:N", "cv:Q:.2f")),
+        middle_line.encode(x=across, y=up),
+    ]
     header = alt.Header(labelAngle=0, labelAlign="left", labelLimit=NAMES)
     panel = alt.LayerChart(layer=layers).properties(width=WIDTH * 3 // 4, height=ROW + 8)
     chart: alt.FacetChart = panel.facet(
@@ -171,24 +181,18 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
             strict=True,
         )
     ]  # fmt: skip
+    kinds = Kinds(
+        "series",
+        dict(zip(_SERIES, (_BLUE, _ORANGE), strict=True)),
+        dict(zip(_SERIES, ("circle", "square"), strict=True)),
+        {"orient": "top", "columns": 1, "symbolOpacity": 1, "labelLimit": NAMES},
+        beside=True,
+    )
+    across = alt.X("value:Q", title="Percent").scale(domain=[0, 100], nice=False)
+    hover = tips("model:N", "series:N", "value:Q:.1f", "low:Q:.1f", "high:Q:.1f")
     frame = pd.concat(parts, ignore_index=True)
-    row = alt.Y("model:N", sort=list(table["model"]), title=None).axis(labelLimit=NAMES)
-    offset = alt.YOffset("series:N", sort=_SERIES)
-    ends = alt.Scale(domain=[0, 100], nice=False)
-    colour = alt.Color("series:N", title=None, sort=_SERIES).scale(domain=_SERIES, range=[_BLUE, _ORANGE])
-    shape = alt.Shape("series:N", title=None, sort=_SERIES).scale(domain=_SERIES, range=["circle", "square"])
-    base = alt.Chart(frame)
-    across = alt.X("low:Q", title="Percent").scale(ends)
-    defined = base.transform_filter("isValid(datum.low)")
-    rules = defined.mark_rule(strokeWidth=2).encode(x=across, x2="high:Q", y=row, yOffset=offset, color=colour)
-    legend = alt.Legend(orient="top", columns=1, symbolOpacity=1, labelLimit=NAMES)
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(
-        x=alt.X("value:Q", title="Percent").scale(ends), y=row, yOffset=offset,
-        color=colour.legend(legend), shape=shape.legend(legend),
-        tooltip=["model:N", "series:N", *(alt.Tooltip(f"{name}:Q", format=".1f") for name in ("value", "low", "high"))],
-    )  # fmt: skip
-    half = alt.Chart(pd.DataFrame({"half": [50.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x="half:Q")
-    return alt.LayerChart(layer=[half, rules, dots]).properties(width=WIDTH * 3 // 4, height=ROW * len(table))
+    layers = dots(frame, across, rows("model", table["model"]), kinds, Interval(), tooltip=hover, size=80)
+    return alt.LayerChart(layer=[upright(50.0), *layers], width=WIDTH * 3 // 4, height=ROW * len(table))
 
 
 def bumps(analysis: Analysis, models: list[str]) -> alt.LayerChart:
@@ -204,24 +208,23 @@ def bumps(analysis: Analysis, models: list[str]) -> alt.LayerChart:
     ):
         part = of_model[of_model["scenario"] == scenario]
         ranks[title] = dict(zip(part["model"], part["rank"], strict=True))
-    rows = [
+    records = [
         (title, name, rank_of[name])
         for title, rank_of in ranks.items()
         for name in models
         if not pd.isna(rank_of[name])
     ]
-    frame = pd.DataFrame(rows, columns=["way", "model", "rank"])
+    frame = pd.DataFrame(records, columns=["way", "model", "rank"])
     across = alt.X("way:N", sort=list(ranks), title=None).axis(labelAngle=-20, labelLimit=NAMES)
     up = alt.Y("rank:Q", title="Rank").scale(reverse=True, domain=[0.5, len(analysis.grid.models) + 0.5], nice=False)
     up = up.axis(values=_whole_ranks(len(analysis.grid.models)), format="d")
     legend = alt.Legend(labelLimit=NAMES, symbolOpacity=1)
     colour = alt.Color("model:N", title=None).scale(domain=models).legend(legend)
     shape = alt.Shape("model:N", title=None).scale(domain=models).legend(legend)
-    base = alt.Chart(frame).encode(x=across, y=up, color=colour, tooltip=["way:N", "model:N", "rank:Q"])
-    lines, dots = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=110, opacity=1).encode(shape=shape)
-    return alt.LayerChart(layer=[lines, dots]).properties(
-        width=WIDTH * 3 // 4, height=max(180, ROW * len(analysis.grid.models))
-    )
+    base = alt.Chart(frame).encode(x=across, y=up, color=colour, tooltip=tips("way:N", "model:N", "rank:Q"))
+    points = base.mark_point(filled=True, size=110, opacity=1).encode(shape=shape)
+    height = max(180, ROW * len(analysis.grid.models))
+    return alt.LayerChart(layer=[base.mark_line(strokeWidth=2), points], width=WIDTH * 3 // 4, height=height)
 
 
 def _whole_ranks(n: int) -> list[int]:
@@ -233,32 +236,36 @@ def _whole_ranks(n: int) -> list[int]:
 def origins(table: pd.DataFrame) -> alt.LayerChart:
     """A point for each model and task: the difference of medians; what Holm leaves significant is coloured."""
     names = ["Significant (Holm)", "Not significant"]
-    frame = table.assign(told=np.where(table["p_holm"] < SIGNIFICANT, *names))
-    colour = alt.Color("told:N", title=None).scale(domain=names, range=[_ORANGE, NEUTRAL]).legend(orient="top")
-    shape = alt.Shape("told:N", title=None).scale(domain=names, range=["diamond", "circle"]).legend(orient="top")
-    tooltip = ["model:N", "task:N", alt.Tooltip("difference:Q", format="+.2f"), alt.Tooltip("p_holm:Q", format=".3f")]
-    dots = alt.Chart(frame).mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X("difference:Q", title="Human less machine (points)"), color=colour, shape=shape, tooltip=tooltip,
-        y=alt.Y("task:N", sort=list(table["task"].unique()), title=None).axis(labelLimit=NAMES),
-        yOffset=alt.YOffset("model:N"),
-    )  # fmt: skip
-    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x="zero:Q")
-    height = ROW * table["task"].nunique()
-    return alt.LayerChart(layer=[zero, dots]).properties(width=WIDTH * 3 // 4, height=height)
+    frame = table.assign(verdict=np.where(table["p_holm"] < SIGNIFICANT, *names))
+    inks, forms = (
+        dict(zip(names, (_ORANGE, NEUTRAL), strict=True)),
+        dict(zip(names, ("diamond", "circle"), strict=True)),
+    )
+    kinds = Kinds("verdict", inks, forms, {"orient": "top"})
+    points = (
+        alt.Chart(frame)
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(
+            x=alt.X("difference:Q", title="Human less machine (points)"),
+            y=rows("task", table["task"].unique()),
+            yOffset=alt.YOffset("model:N"),
+            color=kinds.colour,
+            shape=kinds.shape,
+            tooltip=tips("model:N", "task:N", "difference:Q:+.2f", "p_holm:Q:.3f"),
+        )
+    )
+    return alt.LayerChart(layer=[upright(0.0), points], width=WIDTH * 3 // 4, height=ROW * table["task"].nunique())
 
 
 def coverage(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
     """A cell for each model and task with its number of wordings; red where the default is missing."""
     frame = coverage_table(analysis.grid)
     frame = frame[frame["model"].isin(models) & frame["task"].isin(tasks)]
-    base = alt.Chart(frame).encode(
-        x=alt.X("task:N", sort=tasks, title=None).axis(labelAngle=-40, labelLimit=160),
-        y=alt.Y("model:N", sort=models, title=None).axis(labelLimit=NAMES),
-        tooltip=["model:N", "task:N", "wordings:Q", "of:Q", "default:N", "none:N", "reported:N"],
+    grid = alt.Chart(frame).encode(
+        x=heads("task", tasks),
+        y=rows("model", models),
+        tooltip=tips("model:N", "task:N", "wordings:Q", "of:Q", "default:N", "none:N", "reported:N"),
     )
     colour = alt.Color("default:N", legend=None).scale(domain=[True, False], range=[GAIN, LOSS])
-    cells, words = (
-        base.mark_rect().encode(color=colour),
-        base.mark_text(fontSize=12, color="#000000").encode(text="wordings:Q"),
-    )
-    return alt.LayerChart(layer=[cells, words]).properties(width=46 * len(tasks), height=ROW * 2 // 3 * len(models))
+    cells = heat_map(grid, colour, "wordings:Q")
+    return cells.properties(width=46 * len(tasks), height=ROW * 2 // 3 * len(models))

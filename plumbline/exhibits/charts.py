@@ -29,7 +29,8 @@ Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
 class Kinds:
     """What the names in a column look like: a colour each, and a shape; nothing hangs on colours alone.
 
-    `legend` are Vega-Lite's settings of it; None: there is none.
+    `legend` are Vega-Lite's settings of it; `hidden`: there is none. `beside`: in a row, marks of different kinds stand
+    below one another.
     """
 
     column: str
@@ -37,6 +38,7 @@ class Kinds:
     shapes: Mapping[str, str]
     legend: Mapping[str, Any] | None = None
     hidden: bool = False
+    beside: bool = False
 
     @property
     def colour(self) -> alt.Color:
@@ -121,6 +123,8 @@ def dots(
     form: dict[str, Any] = {}
     if isinstance(look, Kinds):
         encodings, shape = {"y": row, "color": look.colour}, {"shape": look.shape}
+        if look.beside:
+            encodings["yOffset"] = alt.YOffset(f"{look.column}:N", sort=[*look.colours])
     else:
         mark, form = {"color": look}, {"color": look, "shape": "diamond"}
     layers = []
