@@ -7,8 +7,8 @@ from plumbline.lazily import lazily
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:
     from evaluation.bundle.tasks import plumbline_benchmark, plumbline_tasks
+    from evaluation.human.metrics import expected_ap, expected_ndcg
     from evaluation.human.mteb_results import human_benchmark
-    from evaluation.human.ties import expected_ap, expected_ndcg
     from evaluation.instructions.origins import median_permutation_test, split_half_choice
     from evaluation.instructions.spread import (
         coefficient_of_variation,
@@ -48,7 +48,7 @@ __getattr__, __dir__ = lazily(
     {
         "evaluation.bundle.tasks": ["plumbline_benchmark", "plumbline_tasks"],
         "evaluation.human.mteb_results": ["human_benchmark"],
-        "evaluation.human.ties": ["expected_ap", "expected_ndcg"],
+        "evaluation.human.metrics": ["expected_ap", "expected_ndcg"],
         "evaluation.instructions.origins": ["median_permutation_test", "split_half_choice"],
         "evaluation.instructions.spread": [
             "coefficient_of_variation",

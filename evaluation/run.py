@@ -89,8 +89,8 @@ def evaluate(
         from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
         done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
-        return RunOutcome((), (), done.made, done.kept, done.asked, done.encoded, done.failures)
-    if not study.judging.transforms:
+        return RunOutcome((), (), done.scored, done.reused, done.requested, done.encoded, done.failures)
+    if study.subject:
         raise StudyError(
             f"{study.file}: nothing is scored where the subject is {study.judging.kind}; its results are what"
             f" `{study.command('annotation accept')}` decides"

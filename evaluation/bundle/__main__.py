@@ -55,8 +55,8 @@ def _export_options(commands: Any) -> None:
     )
     cli.add_study_options(export)
     export.add_argument("--out", required=True, metavar="FILE", help="the bundle's file, such as demo.plumb, or folder")
-    told = "a bundle, or a folder of Parquet files with its data card, for the `datasets` library"
-    export.add_argument("--format", choices=("bundle", "parquet"), default="bundle", help=f"{told} (default: bundle)")
+    text = "a bundle, or a folder of Parquet files with its data card, for the `datasets` library"
+    export.add_argument("--format", choices=("bundle", "parquet"), default="bundle", help=f"{text} (default: bundle)")
     export.add_argument("--comments", action="store_true", help="let raters' free words travel too")
 
 
@@ -91,19 +91,19 @@ def _study_options(commands: Any) -> None:
 
 
 def _add_copies(parser: argparse.ArgumentParser) -> None:
-    told = "your copies of texts that may not be handed on"
-    parser.add_argument("--data", nargs="+", default=[], metavar="NAME=FILE", help=told)
+    text = "your copies of texts that may not be handed on"
+    parser.add_argument("--data", nargs="+", default=[], metavar="NAME=FILE", help=text)
 
 
 def _command(commands: Any, name: str, run: Any, text: str, example: str) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=text,
         description=f"{text[0].upper()}{text[1:]}.",
         epilog=as_called(f"example: python -m evaluation.bundle {name} {example}"),
     )
-    made.set_defaults(run=run)
-    return made
+    parser.set_defaults(run=run)
+    return parser
 
 
 def _add_bundle(parser: argparse.ArgumentParser) -> None:
@@ -130,12 +130,16 @@ def _export(options: argparse.Namespace) -> int:
         return _export_folder(study, out, comments=options.comments)
     if out.is_dir():
         raise StudyError(f"--out {out}: a folder is there; name a file, such as {out / study.name}.plumb")
-    units, made = len(study.transformations) * len(study.seeds), list[Bundle]()
+    units, bundles = len(study.transformations) * len(study.seeds), list[Bundle]()
     with tqdm(total=units, unit="unit", desc="exporting", delay=1, leave=False) as bar:
         export(
-            study, out, comments=options.comments, check=lambda file: made.append(open_checked(file)), step=bar.update
+            study,
+            out,
+            comments=options.comments,
+            check=lambda file: bundles.append(open_checked(file)),
+            step=bar.update,
         )
-    bundle = made[-1]
+    bundle = bundles[-1]
     simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
     print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
     sign = "" if is_remote(out) else f"; to sign it: minisign -Sm {out}"
@@ -157,23 +161,23 @@ def _export_folder(study: Any, out: Path, *, comments: bool) -> int:
     reading = f"nothing was sent anywhere; to read it: datasets.load_dataset({str(out)!r}, 'outputs')"
     print(*late_lines(bundle.verdicts), reading, sep="\n")
     if lacking:
-        said = {"creator": "creators", "datePublished": "published", "license": "licence", "url": "reference"}
-        keys = ", ".join(f"bundle.{said[name]}" for name in lacking)
+        keys_of = {"creator": "creators", "datePublished": "published", "license": "licence", "url": "reference"}
+        keys = ", ".join(f"bundle.{keys_of[name]}" for name in lacking)
         print(f"{CROISSANT} lacks {', '.join(lacking)}, which its specification asks for: say {keys} in {study.file}")
     return 0
 
 
 def _inspect(options: argparse.Namespace) -> int:
-    from evaluation.bundle import words  # noqa: PLC0415
+    from evaluation.bundle import report  # noqa: PLC0415
 
-    bundle, found = _looked_through(options.bundle)
-    print(f"{words.heading(bundle)}\n\n{words.set_apart(words.claims(bundle))}", flush=True)
-    if not found:
-        print(f"\n{words.contents(bundle)}")
+    bundle, faults = _looked_through(options.bundle)
+    print(f"{report.heading(bundle)}\n\n{report.set_apart(report.claims(bundle))}", flush=True)
+    if not faults:
+        print(f"\n{report.contents(bundle)}")
     signed = _signed(options)
-    print(f"\n{words.checks(bundle, found, signed)}")
-    if found:
-        raise DataError(f"{options.bundle}: {found[0][0]} {found[0][1]}; get it again from where it came from")
+    print(f"\n{report.checks(bundle, faults, signed)}")
+    if faults:
+        raise DataError(f"{options.bundle}: {faults[0][0]} {faults[0][1]}; get it again from where it came from")
     return 0
 
 
@@ -182,7 +186,7 @@ def _diff(options: argparse.Namespace) -> int:
 
     first = _held(options.bundle)
     if options.other.suffix in (".yaml", ".yml"):
-        from evaluation.bundle.again import compared  # noqa: PLC0415
+        from evaluation.bundle.diff import compared  # noqa: PLC0415
         from plumbline.study import load_study  # noqa: PLC0415
 
         print(compared(first, load_study(options.other, options.exports)))
@@ -196,22 +200,21 @@ def _study(options: argparse.Namespace) -> int:
 
     bundle = _held(options.bundle)
     _signed(options)
-    made = study_again(bundle, options.out, options.exports, _files(options.data))
-    left = f" ({made.left_out} left out, whose texts may not be handed on)" if made.left_out else ""
-    print(
-        f"{made.study.name}: {made.pairs} pairs and {made.controls} controls{left}, no answers -> {made.study.folder}"
-    )
+    again = study_again(bundle, options.out, options.exports, _files(options.data))
+    left_out = f" ({again.left_out} left out, whose texts may not be handed on)" if again.left_out else ""
+    counts = f"{again.pairs} pairs and {again.controls} controls"
+    print(f"{again.study.name}: {counts}{left_out}, no answers -> {again.study.folder}")
     where = ["--exports", options.exports] if options.exports else []
     diff = shlex.join(["python", "-m", "evaluation.bundle", "diff", str(options.bundle), str(options.out), *where])
     print(
-        f"look at raters and rules in {options.out}, then: {made.study.command('annotation publish')};"
+        f"look at raters and rules in {options.out}, then: {again.study.command('annotation publish')};"
         f" when people have answered: {as_called(diff)}"
     )
     return 0
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from evaluation.bundle import words  # noqa: PLC0415
+    from evaluation.bundle import report  # noqa: PLC0415
     from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, scores_in, specs  # noqa: PLC0415
     from evaluation.work import quiet  # noqa: PLC0415
 
@@ -224,14 +227,16 @@ def _evaluate(options: argparse.Namespace) -> int:
     beside = [(folder.name, scores_in(folder)) for folder in options.beside]
     wanted = EvaluationRequest(_files(options.data), beside, options.include_rejected, options.simulated)
     with quiet(bundle.study(models), bundle.study(models).evaluation.models):
-        made = evaluate_bundle(bundle, models, exports, wanted)
-    print(words.evaluation(bundle, made))
-    print(
-        f"\n{made.outcome.made} scores made, {made.outcome.kept} were there -> {made.study.folder / 'scores.parquet'}"
-    )
-    print(_page(bundle, made))
-    if made.outcome.failures:
-        names = ", ".join(made.outcome.failures)
+        evaluation = evaluate_bundle(bundle, models, exports, wanted)
+    print(report.evaluation(bundle, evaluation))
+    outcome, path = evaluation.outcome, evaluation.study.folder / "scores.parquet"
+    print(f"\n{outcome.made} scores made, {outcome.kept} were there -> {path}")
+    try:
+        print(f"report -> {report.write_report(bundle, evaluation)}")
+    except ModuleNotFoundError as error:
+        print(f"no report page: it needs {error.name}: {installing('report')}")
+    if outcome.failures:
+        names = ", ".join(outcome.failures)
         raise ServiceError(
             f"models failed: {names} (the reason stands above); mend it and run the same command again, or say where"
             " they are on this machine: --model FOLDER, or --study FILE with a study whose `evaluation.models` have"
@@ -240,20 +245,11 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _page(bundle: Any, made: Any) -> str:
-    """Write the report page, where what draws it is installed; a line about it."""
-    try:
-        from evaluation.bundle.page import write  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        return f"no report page: it needs {error.name}: {installing('report')}"
-    return f"report -> {write(bundle, made)}"
-
-
 def _held(path: Path) -> Any:
     """A bundle in which nothing is wrong. Raises DataError with the first thing that is."""
-    bundle, found = _looked_through(path)
-    if found:
-        raise DataError(f"{path}: {found[0][0]} {found[0][1]}; get it again from where it came from")
+    bundle, faults = _looked_through(path)
+    if faults:
+        raise DataError(f"{path}: {faults[0][0]} {faults[0][1]}; get it again from where it came from")
     return bundle
 
 
@@ -276,15 +272,17 @@ def _signed(options: argparse.Namespace) -> str:
     return f"signature: {check_signature(options.bundle, options.key)}".strip() if options.key else ""
 
 
-def _files(given: list[str]) -> dict[str, Path]:
+def _files(arguments: list[str]) -> dict[str, Path]:
     """NAME=FILE as a mapping. Raises StudyError for what is none."""
-    found = {}
-    for one in given:
-        name, equals, file = one.partition("=")
+    files = {}
+    for argument in arguments:
+        name, equals, file = argument.partition("=")
         if not (equals and name and file):
-            raise StudyError(f"--data {one}: write it as NAME=FILE, a data set of the bundle and your copy of its file")
-        found[name] = Path(file)
-    return found
+            raise StudyError(
+                f"--data {argument}: write it as NAME=FILE, a data set of the bundle and your copy of its file"
+            )
+        files[name] = Path(file)
+    return files
 
 
 if __name__ == "__main__":

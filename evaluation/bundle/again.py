@@ -13,13 +13,11 @@ from typing import Any
 
 import yaml
 
-from annotation.comparison import CampaignRatings, campaigns_text
 from annotation.rubric import load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import SUPPLY, sample_settings
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.judged import of_people
-from evaluation.bundle.portable import FOLDER
+from evaluation.bundle.records import FOLDER
 from evaluation.bundle.source import BundleSource
 from generation.jobs import generator_hash
 from plumbline.errors import PlumblineError, StudyError
@@ -55,14 +53,14 @@ def study_again(
     """
     if out.suffix not in (".yaml", ".yml"):
         raise StudyError(f"--out {out}: a study's file ends in .yaml; name it {out}.yaml")
-    said = yaml.safe_dump(_settings(bundle, out), allow_unicode=True, sort_keys=False).encode()
-    begun = out.exists() and read_bytes(out) == said  # by a run that was cut off
+    content = yaml.safe_dump(_settings(bundle, out), allow_unicode=True, sort_keys=False).encode()
+    begun = out.exists() and read_bytes(out) == content  # by a run that was cut off
     if out.exists() and not begun:
         raise StudyError(f"--out {out}: there is such a file; name another, for what people rate there would change")
     source = BundleSource(bundle, bundle.study(), files or {})
     sample = source.pairs()
     with atomic(out, public=True) as file:
-        file.write(said)
+        file.write(content)
     try:
         study = load_study(out, exports)
         if study.folder.exists() and not (begun and _unasked(study)):
@@ -72,43 +70,42 @@ def study_again(
                 f"{bundle.path}: its raters were asked by another rubric {study.rubric!r} than the one here, so that"
                 " their ratings cannot be held side by side; get the maker's"
             )
-        pairs, controls, left = _pairs(bundle, sample, study)
+        pairs, controls, n_left_out = _pairs(bundle, sample, study)
         refuse_other_prompts(study, [*pairs, *controls])
     except PlumblineError:
         if not begun:
             out.unlink()
         raise
-    made = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY)]
-    with stage(study, "sample", [bundle.path], made, sample_settings(study)):
+    files_of_study = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY)]
+    with stage(study, "sample", [bundle.path], files_of_study, sample_settings(study)):
         write_kept(study, SUPPLY, bundle.evidence.supply)
-        write_table(made[1], controls, Pair)
-        write_table(made[0], pairs, Pair)
-    return Again(study, len(pairs), len(controls), left)
+        write_table(files_of_study[1], controls, Pair)
+        write_table(files_of_study[0], pairs, Pair)
+    return Again(study, len(pairs), len(controls), n_left_out)
 
 
 def _unasked(study: Study) -> bool:
     """Whether a study's folder has nothing but what is written here."""
-    return {one.name for one in study.folder.iterdir() if not one.name.startswith(".")} <= _WRITTEN
-
-
-def compared(bundle: Bundle, study: Study) -> str:
-    """A bundle's ratings beside a study's on the pairs of both, for a terminal. Raises as `campaigns_text` does."""
-    first = CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
-    return f"Ratings of the pairs that both have\n{campaigns_text(first, CampaignRatings.of(study))}"
+    return {path.name for path in study.folder.iterdir() if not path.name.startswith(".")} <= _WRITTEN
 
 
 def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
     """The study's file: what raters are asked, and by which rules it is judged, as in the bundle."""
-    said = bundle.settings
-    generator = {name: value for name, value in said["generator"].items() if name != FOLDER}
+    settings = bundle.settings
+    rules = settings.get("acceptance", {})  # where judges decided, they would be reported: the campaign has none yet
+    decided = rules.get("judges", {}).get("use") == "decide"
+    generator = {name: value for name, value in settings["generator"].items() if name != FOLDER}
     if generator["kind"] in ("recorded", "openai"):  # of an equal identity; a server's address is nobody's business
         generator = {**generator, "kind": "recorded", "path": "outputs"}
-    datasets = [one if "mteb" in one else {**one, "path": Path(one["path"]).name} for one in said["datasets"]]
+    datasets = [
+        dataset if "mteb" in dataset else {**dataset, "path": Path(dataset["path"]).name}
+        for dataset in settings["datasets"]
+    ]
     return {
         "name": out.stem,
         "description": f"The pairs of {bundle.manifest.study}, bundle {bundle.short}, rated again",
-        **{name: said[name] for name in _KEPT if name in said},
-        **({"acceptance": of_people(said["acceptance"])} if "acceptance" in said else {}),
+        **{name: settings[name] for name in _KEPT if name in settings},
+        **({"acceptance": {**rules, "judges": {"use": "report"}}} if decided else {}),
         "datasets": datasets,
         "transformations": list(_transformations(bundle)),
         "generator": generator,
@@ -117,33 +114,38 @@ def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
 
 def _transformations(bundle: Bundle) -> Iterator[Any]:
     """HTEB's by name, others written out with their prompts."""
-    for name, one in bundle.transformations.items():
+    for name, transformation in bundle.transformations.items():
         if name in EIGHT:
             yield name
-        elif not one.prompts:
+        elif not transformation.prompts:
             raise StudyError(
-                f"{bundle.path}: {name} was made by {one.model}, which is not in the bundle, and what no prompts made"
-                " is not rated again from it"
+                f"{bundle.path}: {name} was made by {transformation.model}, which is not in the bundle, and what"
+                " no prompts made is not rated again from it"
             )
         else:
-            yield {**one.definition, "calls": [{"text": p.text, "language": p.language} for p in one.prompts]}
+            yield {
+                **transformation.definition,
+                "calls": [{"text": p.text, "language": p.language} for p in transformation.prompts],
+            }
 
 
 def _pairs(bundle: Bundle, sample: list[Pair], study: Study) -> tuple[list[Pair], list[Pair], int]:
     """The sample and the controls in one wave, and how many controls lack words."""
-    made = bundle.evidence.study.generator.kind
+    kind = bundle.evidence.study.generator.kind
     by_key = {pair.key: pair.original for pair in sample}
-    controls, known = [], bundle.evidence.collected.control_pairs
-    shown = {one.pair_id for one in known if one.control == SUGGESTED}  # of an experiment, which is not made again
-    for one in known:
-        if {one.pair_id, one.repeats} & shown:
+    controls, of_bundle = [], bundle.evidence.collected.control_pairs
+    shown = {
+        control.pair_id for control in of_bundle if control.control == SUGGESTED
+    }  # of an experiment, which is not made again
+    for control in of_bundle:
+        if {control.pair_id, control.repeats} & shown:
             continue
-        original = one.original or (by_key.get(one.key, "") if one.control == "repeat" else "")
-        controls.append(one.model_copy(update={"original": original}))
-    told = [one for one in controls if one.original and one.transformed]
+        original = control.original or (by_key.get(control.key, "") if control.control == "repeat" else "")
+        controls.append(control.model_copy(update={"original": original}))
+    whole = [control for control in controls if control.original and control.transformed]
     named = generator_hash(study.generator) if bundle.settings["generator"].get(FOLDER) else ""
-    again = [[_first(one, made, named) for one in rows] for rows in (sample, told)]
-    return again[0], again[1], len(controls) - len(told)
+    again = [[_first(pair, kind, named) for pair in rows] for rows in (sample, whole)]
+    return again[0], again[1], len(controls) - len(whole)
 
 
 def _first(pair: Pair, kind: str, named: str) -> Pair:

@@ -53,7 +53,7 @@ class Archive:
         self._cells, self._unpacked = CELLS + int(CELLS_A_BYTE * size), UNPACKED + UNPACKED_A_BYTE * size
         self._too_large = ""  # the first member for which it was too much
         self._charged: dict[str, tuple[int, int]] = {}
-        self._members = {one.filename: one for one in self._zip.infolist()}
+        self._members = {member.filename: member for member in self._zip.infolist()}
         try:
             self._refuse_strange()
         except DataError:
@@ -113,37 +113,37 @@ class Archive:
     def _pieces(self, name: str, limit: int) -> Iterator[bytes]:
         if name not in self._members:
             raise self.bad(f"lacks {name}")
-        left = min(limit, self.size(name))
+        remaining = min(limit, self.size(name))
         if self.size(name) > limit:
             raise self.bad(f"holds {name} of {self.size(name):,} bytes, more than the {limit:,} that are read")
         try:
             with self._zip.open(self._members[name]) as file:
                 while piece := file.read(_PIECE):
-                    left -= len(piece)
-                    if left < 0:
+                    remaining -= len(piece)
+                    if remaining < 0:
                         raise self.bad(f"holds more of {name} than it declares")
                     yield piece
         except _AS_READ as error:
             raise self.bad(f"is damaged in {name} ({error})") from None
-        if left and limit >= self.size(name):
+        if remaining and limit >= self.size(name):
             raise self.bad(f"holds less of {name} than it declares")
 
     def _refuse_strange(self) -> None:
         listed = self._zip.infolist()
         if len(listed) > MOST:
             raise self.bad(f"holds {len(listed):,} members, more than the {MOST:,} that are read")
-        for one in listed:
-            name, kind = one.filename, stat.S_IFMT(one.external_attr >> 16)
+        for member in listed:
+            name, kind = member.filename, stat.S_IFMT(member.external_attr >> 16)
             plain = _NAME.fullmatch(name) and ".." not in name and Path(name).suffix in _KINDS
-            if not plain or "\0" in getattr(one, "orig_filename", name):
+            if not plain or "\0" in getattr(member, "orig_filename", name):
                 raise self.bad(f"holds a member called {name[:80]!r}, which no bundle has")
             if kind not in (0, stat.S_IFREG):
                 raise self.bad(f"holds {name} as something else than a file (a link, say), which no bundle has")
-            if one.flag_bits & 1 or one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise self.bad(f"holds {name} encrypted or packed in a way that no bundle is")
         if len(listed) > len(self._members):
             raise self.bad("holds two members of one name")
-        if (total := sum(one.file_size for one in listed)) > LARGEST:
+        if (total := sum(member.file_size for member in listed)) > LARGEST:
             raise self.bad(f"is {total:,} bytes when unpacked, more than the {LARGEST:,} that are read")
         if total > self._unpacked:
             raise self.bad(f"is {total:,} bytes when unpacked, more than the {self._unpacked:,} of one of its size")
@@ -161,10 +161,10 @@ class Writer:
 
     def add(self, name: str, content: bytes | memoryview) -> None:
         """Add a member. What is compressed already (Parquet) is stored as it is."""
-        one = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-        one.create_system, one.external_attr = 3, (stat.S_IFREG | 0o644) << 16
-        one.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
-        self._zip.writestr(one, content, compresslevel=6)
+        member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+        member.create_system, member.external_attr = 3, (stat.S_IFREG | 0o644) << 16
+        member.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
+        self._zip.writestr(member, content, compresslevel=6)
         self.members[name] = (hashlib.sha256(content).hexdigest(), len(content))
 
     def close(self) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 import yaml
 
-from evaluation.bundle import words
+from evaluation.bundle import report
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.configurations import Configuration
-from evaluation.bundle.manifest import BundleManifest
+from evaluation.bundle.records import BundleManifest
 
 # The hub's own names of licences, of those that data are put under; anything else is `other` to it.
 _LICENCES = """
@@ -41,15 +41,28 @@ _LARGEST = "1M<n<10M"
 _CROWDS = ("mturk", "prolific")
 
 
+@dataclass(frozen=True)
+class Configuration:
+    """Rows of one kind."""
+
+    name: str
+    what: str  #: one line
+    splits: Mapping[str, str]  #: the file of each split, from the folder
+    schema: pa.Schema
+    meanings: Mapping[str, str]  #: by column
+    rows: int
+    key: tuple[str, ...] = ()  #: columns that name a row
+
+
 def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) -> str:
     """README.md; `archive` is the bundle's file beside it."""
     front = yaml.safe_dump(_front(bundle, configurations), sort_keys=False, allow_unicode=True)
-    said = bundle.manifest
+    manifest = bundle.manifest
     parts = [
-        f"---\n{front}---\n\n# {_plain(said.study)}, edition {_plain(said.edition)}",
-        *(f"**{line}**" for line in words.warnings(bundle)),
+        f"---\n{front}---\n\n# {_plain(manifest.study)}, edition {_plain(manifest.edition)}",
+        *(f"**{line}**" for line in report.warnings(bundle)),
         f"Bundle {bundle.identity}.",
-        *map(_plain, words.claims(bundle)),
+        *map(_plain, report.claims(bundle)),
         "Texts that a program transformed, ratings of a sample of them, and what followed: which transformations may be"
         " used in which languages.",
         '```python\nfrom datasets import load_dataset\n\nload_dataset("FOLDER", "outputs", split="test")\n```',
@@ -61,66 +74,71 @@ def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) 
             ["data set", "task", "languages", "texts", "licence", "from"],
             [
                 [s.name, s.task, ", ".join(s.languages), s.n_texts, s.licence, s.reference or s.revision]
-                for s in said.datasets
+                for s in manifest.datasets
             ],
         ),
-        f"Outputs and ratings: {_plain(said.licence) or 'no licence is named; ask before you share them'}. Outputs are"
-        " made of the originals: look at their licences too.",
+        f"Outputs and ratings: {_plain(manifest.licence) or 'no licence is named; ask before you share them'}. Outputs"
+        " are made of the originals: look at their licences too.",
         "## Verdicts",
         _table(
             ["transformation", "language", "decision", "pairs", "why"],
             [[v.transformation, v.language, v.decision, v.n_pairs, "; ".join(v.reasons)] for v in bundle.verdicts],
         ),
         "## Configurations",
-        *(_section(one) for one in configurations),
+        *(_section(configuration) for configuration in configurations),
     ]
-    cited = [one for one in (said.citation, *(source.citation for source in said.datasets)) if one]
+    cited = [
+        citation for citation in (manifest.citation, *(source.citation for source in manifest.datasets)) if citation
+    ]
     if cited:
-        parts += ["## Citation", *(f"```bibtex\n{one.replace('```', '')}\n```" for one in dict.fromkeys(cited))]
+        parts += [
+            "## Citation",
+            *(f"```bibtex\n{citation.replace('```', '')}\n```" for citation in dict.fromkeys(cited)),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
 def _front(bundle: Bundle, configurations: Sequence[Configuration]) -> dict[str, Any]:
     """What machines read: the hub's own keys and words."""
-    said = bundle.manifest
-    licences, other = _licences(said)
-    tasks = dict.fromkeys(_TASKS[source.task] for source in said.datasets if source.task in _TASKS)
+    manifest = bundle.manifest
+    licences, unknown = _licences(manifest)
+    tasks = dict.fromkeys(_TASKS[source.task] for source in manifest.datasets if source.task in _TASKS)
     size = next((name for name, limit in _SIZES if configurations[0].rows < limit), _LARGEST)
     return {
-        "pretty_name": f"{said.study} {said.edition}",
+        "pretty_name": f"{manifest.study} {manifest.edition}",
         "license": licences[0] if len(licences) == 1 else licences,
-        **({"license_name": other} if other else {}),
+        **({"license_name": unknown} if unknown else {}),
         "language": _languages(bundle),
         "tags": ["plumbline", "text-embeddings", "robustness", _rated(bundle)],
         "annotations_creators": [_creators(bundle)],
         "language_creators": ["found", "machine-generated"],
         "size_categories": [size],
         **({"task_categories": list(tasks)} if tasks else {}),
-        **_sources(said),
+        **_sources(manifest),
         "configs": [
             {
-                "config_name": one.name,
-                **({"default": True} if one is configurations[0] else {}),
-                "data_files": [{"split": split, "path": file} for split, file in one.splits.items()],
+                "config_name": configuration.name,
+                **({"default": True} if configuration is configurations[0] else {}),
+                "data_files": [{"split": split, "path": file} for split, file in configuration.splits.items()],
             }
-            for one in configurations
+            for configuration in configurations
         ],
     }
 
 
-def _licences(said: BundleManifest) -> tuple[list[str], str]:
+def _licences(manifest: BundleManifest) -> tuple[list[str], str]:
     """(in the hub's words, the name of the first that it does not know)."""
-    told = [said.licence, *(source.licence for source in said.datasets)]
-    other = [one for one in told if one and one.lower() not in _KNOWN]
-    named = [(one.lower() if one.lower() in _KNOWN else "other") if one else "unknown" for one in told]
-    return list(dict.fromkeys(named)), "-".join(other[0].lower().split()) if other else ""
+    names = [manifest.licence, *(source.licence for source in manifest.datasets)]
+    unknown = [name for name in names if name and name.lower() not in _KNOWN]
+    named = [(name.lower() if name.lower() in _KNOWN else "other") if name else "unknown" for name in names]
+    return list(dict.fromkeys(named)), "-".join(unknown[0].lower().split()) if unknown else ""
 
 
 def _languages(bundle: Bundle) -> list[str]:
     """Codes without scripts and regions, as the hub has them."""
-    found = {code for source in bundle.manifest.datasets for code in source.languages}
-    found |= {code for verdict in bundle.verdicts for code in verdict.output_languages}
-    return sorted({code.partition("-")[0] for code in found})
+    codes = {code for source in bundle.manifest.datasets for code in source.languages}
+    codes |= {code for verdict in bundle.verdicts for code in verdict.output_languages}
+    return sorted({code.partition("-")[0] for code in codes})
 
 
 def _rated(bundle: Bundle) -> str:
@@ -134,18 +152,21 @@ def _creators(bundle: Bundle) -> str:
     return "crowdsourced" if sources & set(_CROWDS) else "other"
 
 
-def _sources(said: BundleManifest) -> dict[str, list[str]]:
+def _sources(manifest: BundleManifest) -> dict[str, list[str]]:
     """The hub's data sets that texts are of."""
-    found = [source.revision.partition("@")[0] for source in said.datasets if source.kind == "mteb"]
-    return {"source_datasets": found} if found else {}
+    repositories = [source.revision.partition("@")[0] for source in manifest.datasets if source.kind == "mteb"]
+    return {"source_datasets": repositories} if repositories else {}
 
 
-def _section(one: Configuration) -> str:
-    columns = _table(["column", "type", "meaning"], [[f.name, _type(f.type), one.meanings[f.name]] for f in one.schema])
-    files = ", ".join(f"`{file}` ({split})" for split, file in one.splits.items())
-    key = f" A row is named by {', '.join(one.key)}." if one.key else ""
-    what = _plain(one.what[0].upper() + one.what[1:])
-    return f"### {one.name}\n\n{what}. {one.rows:,} rows in {files}.{key}\n\n{columns}"
+def _section(configuration: Configuration) -> str:
+    columns = _table(
+        ["column", "type", "meaning"],
+        [[f.name, _type(f.type), configuration.meanings[f.name]] for f in configuration.schema],
+    )
+    files = ", ".join(f"`{file}` ({split})" for split, file in configuration.splits.items())
+    key = f" A row is named by {', '.join(configuration.key)}." if configuration.key else ""
+    what = _plain(configuration.what[0].upper() + configuration.what[1:])
+    return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows in {files}.{key}\n\n{columns}"
 
 
 def _type(kind: pa.DataType) -> str:
@@ -190,24 +211,28 @@ def croissant(
     bundle: Bundle, configurations: Sequence[Configuration], files: Mapping[str, tuple[str, int]]
 ) -> tuple[dict[str, Any], list[str]]:
     """(the metadata, what the specification asks for and the study does not say); `files` have hash and bytes."""
-    said = bundle.manifest
-    asked = {
-        "creator": [{"@type": "sc:Organization", "name": one} for one in said.creators],
-        "datePublished": said.published,
-        "license": [_licence(one) for one in dict.fromkeys([said.licence, *(s.licence for s in said.datasets)]) if one],
-        "url": said.reference,
+    manifest = bundle.manifest
+    facts = {
+        "creator": [{"@type": "sc:Organization", "name": creator} for creator in manifest.creators],
+        "datePublished": manifest.published,
+        "license": [
+            _licence(name)
+            for name in dict.fromkeys([manifest.licence, *(s.licence for s in manifest.datasets)])
+            if name
+        ],
+        "url": manifest.reference,
     }
-    warnings = "".join(f"{line} " for line in words.warnings(bundle))
+    warnings = "".join(f"{line} " for line in report.warnings(bundle))
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": SPECIFICATION,
-        "name": said.study,
-        "description": f"{warnings}{said.description or said.study} (bundle {bundle.identity})",
-        **{name: value for name, value in asked.items() if value},
-        "version": _version(said.edition),
-        **({"citeAs": said.citation} if said.citation else {}),
-        "inLanguage": sorted({code for source in said.datasets for code in source.languages}),
+        "name": manifest.study,
+        "description": f"{warnings}{manifest.description or manifest.study} (bundle {bundle.identity})",
+        **{name: value for name, value in facts.items() if value},
+        "version": _version(manifest.edition),
+        **({"citeAs": manifest.citation} if manifest.citation else {}),
+        "inLanguage": sorted({code for source in manifest.datasets for code in source.languages}),
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -220,29 +245,33 @@ def croissant(
             }
             for name, (digest, size) in files.items()
         ],
-        "recordSet": [_rows(one, split, file) for one in configurations for split, file in one.splits.items()],
-    }, [name for name, value in asked.items() if not value]
+        "recordSet": [
+            _rows(configuration, split, file)
+            for configuration in configurations
+            for split, file in configuration.splits.items()
+        ],
+    }, [name for name, value in facts.items() if not value]
 
 
-def _rows(one: Configuration, split: str, file: str) -> dict[str, Any]:
-    name = one.name if len(one.splits) == 1 else f"{one.name}/{split}"
+def _rows(configuration: Configuration, split: str, file: str) -> dict[str, Any]:
+    name = configuration.name if len(configuration.splits) == 1 else f"{configuration.name}/{split}"
     return {
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
-        "description": one.what,
-        **({"key": [{"@id": f"{name}/{column}"} for column in one.key]} if one.key else {}),
+        "description": configuration.what,
+        **({"key": [{"@id": f"{name}/{column}"} for column in configuration.key]} if configuration.key else {}),
         "field": [
             {
                 "@type": "cr:Field",
                 "@id": f"{name}/{column.name}",
                 "name": column.name,
-                "description": one.meanings[column.name],
+                "description": configuration.meanings[column.name],
                 "dataType": _croissant_type(column.type),
                 **({"repeated": True} if pa.types.is_list(column.type) else {}),
                 "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
             }
-            for column in one.schema
+            for column in configuration.schema
         ],
     }
 
@@ -258,10 +287,10 @@ def _croissant_type(kind: pa.DataType) -> str:
     return "sc:Date" if pa.types.is_timestamp(kind) else "sc:Text"
 
 
-def _licence(said: str) -> str:
+def _licence(name: str) -> str:
     """A licence's page at SPDX, or as it was said."""
-    known = _SPDX.get(said.lower(), said.upper() if re.fullmatch(r"cc(0|-by[a-z-]*)-\d\.\d", said.lower()) else "")
-    return f"https://spdx.org/licenses/{known}" if known else said
+    spdx = _SPDX.get(name.lower(), name.upper() if re.fullmatch(r"cc(0|-by[a-z-]*)-\d\.\d", name.lower()) else "")
+    return f"https://spdx.org/licenses/{spdx}" if spdx else name
 
 
 def _version(edition: str) -> str:

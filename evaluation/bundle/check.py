@@ -12,27 +12,131 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotation.judges.decisions import beside, judging_of, of_verdicts, other_judged
+from annotation.judges.powered import Judging
 from annotation.names import SIMULATED
 from annotation.ratings.exclusions import kept_hash, withdrawn_hash
 from annotation.ratings.ratings import counting_ratings, marked
 from annotation.sampling.candidates import Supply
-from annotation.verdicts.preregistration import other_rules
+from annotation.verdicts.preregistration import SAID, other_rules, pool_hash, rules_of
 from annotation.verdicts.verdicts import rule_id
 from annotation.verdicts.verification import differences
-from evaluation.bundle import tables
+from evaluation.bundle import records
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.judged import other_judgements, rules_in
-from evaluation.bundle.portable import COPY
+from evaluation.bundle.records import COPY, BundledJudged, BundledJudgement, Fault
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import text_id
 from plumbline.study.datasets import LocalDataset
 
-Fault = tuple[str, str]
+_OF_OUTPUTS = ("transformation", "pool", "task_type", "language", "output_language")
+OF_JUDGES = (records.JUDGED, records.JUDGEMENTS, records.REFUSED)
+
+
+def decides(bundle: Bundle) -> bool:
+    """Whether its verdicts are people's and judges' together."""
+    return bundle.evidence.study.acceptance.judges.use == "decide"
+
+
+def judging(bundle: Bundle) -> Judging:
+    """What judges were given and said. Raises DataError for members that are damaged."""
+    judged = bundle.table(records.JUDGED, BundledJudged).to_pandas()
+    judgements = bundle.table(records.JUDGEMENTS, BundledJudgement).to_pandas()
+    judgements = judgements.merge(judged[["pair_id", *_OF_OUTPUTS]], on="pair_id", how="left")
+    refused = bundle.words(records.REFUSED).get("refused", "")
+    return judging_of(judged, judgements, bundle.evidence.collected, str(refused))
+
+
+def rules_in(bundle: Bundle) -> dict[str, Any]:
+    """The study's rules, as far as the bundle tells them: of judges' prompts and files it has the hashes alone."""
+    seen = bundle.evidence
+    if not decides(bundle) or not bundle.has(records.JUDGED):
+        return rules_of(seen.study, seen.rubric, {"each": [], "pool": ""})
+    fixed: dict[str, Any] = next(
+        (rules.rules["judges"] for rules in reversed(seen.rules) if "judges" in rules.rules), {}
+    )
+    hashes = {judge.get("name"): judge for judge in fixed.get("each", [])}
+    judges = bundle.settings.get("judges", [])
+    each = [
+        {**hashes.get(judge["name"], {}), **{name: judge[name] for name in SAID if name in judge}} for judge in judges
+    ]
+    table = bundle.table(records.JUDGED, BundledJudged, ("pair_id", "stratum"))
+    strata = dict(zip(table["pair_id"].to_pylist(), table["stratum"].to_pylist(), strict=True))
+    return rules_of(seen.study, seen.rubric, {"each": each, "pool": pool_hash(strata)})
+
+
+def other_judgements(bundle: Bundle) -> Iterator[Fault]:
+    """Judged outputs that are none, judgements of others and by others, and what does not follow from them."""
+    if not decides(bundle):
+        return
+    if lost := [name for name in OF_JUDGES if not bundle.has(name)]:
+        yield lost[0], "is missing, and its verdicts rest on what judges said"
+        return
+    of_judges = judging(bundle)
+    yield from _other_outputs(bundle, of_judges.judged)
+    yield from _other_askings(bundle, of_judges)
+    people = [
+        verdict.model_copy(update={"decision": verdict.decision_people})
+        for verdict in bundle.verdicts
+        if verdict.decision_people
+    ]
+    try:
+        decided = beside(bundle.evidence, people, of_judges)
+    except ValueError as error:  # frames that cannot be judgements: scores off the scale, one twice
+        yield records.JUDGEMENTS, f"cannot be what judges said: {error}"
+        return
+    for verdict in other_judged(bundle.verdicts, of_verdicts(decided, bundle.verdicts)):
+        what = f"{verdict.transformation} in {verdict.language}"
+        yield records.VERDICTS, f"does not follow from the judgements: {what} says otherwise of judges"
+
+
+def _other_outputs(bundle: Bundle, judged: pd.DataFrame) -> Iterator[Fault]:
+    """Judged outputs that the bundle does not have, or whose texts are others."""
+    sampled = {pair.pair_id: pair.key for pair in bundle.evidence.collected.sample_pairs}
+    if lost := set(sampled) - set(judged["pair_id"]):
+        yield records.JUDGED, f"lacks pair {min(lost)} of the sample"
+    units = judged[["transformation", "seed"]].drop_duplicates().itertuples(index=False, name=None)
+    for name, seed in units:
+        of_unit = judged[(judged["transformation"] == name) & (judged["seed"] == seed)]
+        table = bundle.outputs(name, seed, ("key", "output", "status"))
+        table = table.filter(pc.is_in(table["key"], value_set=pa.array(of_unit["key"], pa.string())))
+        texts = dict(zip(table["key"].to_pylist(), table["output"].to_pylist(), strict=True))
+        for pair_id, key in zip(of_unit["pair_id"], of_unit["key"], strict=True):
+            text = texts.get(key)
+            if text is None or (text and identity("pair-v1", key, text) != pair_id):  # without words: withheld ones
+                yield records.JUDGED, f"or outputs/{name}/{seed}.parquet was edited: {pair_id} is another output there"
+                break
+
+
+def _other_askings(bundle: Bundle, of_judges: Judging) -> Iterator[Fault]:
+    """Judgements of outputs that judges were not given, by judges that the study does not have, or asked otherwise."""
+    judgements = of_judges.judgements
+    if strange := set(judgements["pair_id"]) - set(of_judges.judged["pair_id"]):
+        yield records.JUDGEMENTS, f"has judgements of {min(strange)}, which is not among the judged"
+    kinds = {judge["name"]: judge["kind"] for judge in bundle.settings.get("judges", [])}
+    counts = Counter(zip(judgements["judge"], judgements["kind"], strict=True))
+    if others := [name for name, kind in counts if kinds.get(name) != kind]:
+        yield records.JUDGEMENTS, f"has judgements of {others[0]!r}, who is no judge of the study, or of another kind"
+    hashes = judgements.groupby("judge")["judge_hash"].nunique()
+    if (hashes > 1).any():
+        yield records.JUDGEMENTS, f"has judgements of {hashes.idxmax()!r} by several settings"
+
+
+def judges_line(bundle: Bundle) -> str:
+    """What was computed again of judges, in a line; empty where people alone decided."""
+    if not decides(bundle):
+        return ""
+    of_judges = judging(bundle)
+    number = f"{len(of_judges.judgements):,} judgements of {len(of_judges.judged):,} outputs"
+    return f"what judges add ({', '.join(of_judges.judges)}: {number}), computed again, is in the verdicts"
+
+
 _HASHES = ("pairs_sha256", "ratings_sha256", "rule_id", "rubric_hash")
 
 
@@ -41,27 +145,27 @@ def other_records(bundle: Bundle) -> Iterator[Fault]:
     seen, verdicts = bundle.evidence, bundle.verdicts
     if not verdicts:
         return
-    asked = rules_in(bundle)
+    rules = rules_in(bundle)
     if not seen.rules:
         yield "rules.json", f"is empty, and the verdicts follow rule {verdicts[0].rule_id}: its proof was taken out"
-    for one in seen.rules:  # the rubric is not in those of earlier versions
-        if lacking := [name for name in ("acceptance", "raters") if name in asked and name not in one.rules]:
-            yield "rules.json", f"has rules of {one.fixed_at:%Y-%m-%d} without {lacking[0]!r}: somebody took it out"
+    for fixed in seen.rules:  # the rubric is not in those of earlier versions
+        if lacking := [name for name in ("acceptance", "raters") if name in rules and name not in fixed.rules]:
+            yield "rules.json", f"has rules of {fixed.fixed_at:%Y-%m-%d} without {lacking[0]!r}: somebody took it out"
     if not seen.looks:
         yield "looks.json", "is empty, and verdicts were reached: each time is noted there"
     due = {name: getattr(verdicts[0], name) for name in _HASHES}
     for name in _HASHES:
-        if len({getattr(one, name) for one in verdicts}) > 1:
-            yield tables.VERDICTS, f"has verdicts with other {name} than each other, and they are reached together"
+        if len({getattr(verdict, name) for verdict in verdicts}) > 1:
+            yield records.VERDICTS, f"has verdicts with other {name} than each other, and they are reached together"
         last = getattr(seen.looks[-1], name) if seen.looks else ""
         if last and last != due[name]:
             yield "looks.json", f"notes another {name} last than the verdicts have"
     if seen.waves and seen.waves[-1].pairs_sha256 != due["pairs_sha256"]:
         yield "waves.json", "notes another pairs_sha256 last than the verdicts have"
-    if any(one.withdrawn_hash != withdrawn_hash(seen.collected.withdrawn) for one in verdicts):
-        yield tables.VERDICTS, "has another withdrawn_hash than the withdrawn pairs"
-    if any(one.kept_hash != kept_hash(seen.decisions) for one in verdicts):
-        yield tables.VERDICTS, "has another kept_hash than the raters whom people keep"
+    if any(verdict.withdrawn_hash != withdrawn_hash(seen.collected.withdrawn) for verdict in verdicts):
+        yield records.VERDICTS, "has another withdrawn_hash than the withdrawn pairs"
+    if any(verdict.kept_hash != kept_hash(seen.decisions) for verdict in verdicts):
+        yield records.VERDICTS, "has another kept_hash than the raters whom people keep"
     counted = len(counting_ratings(seen.collected.sample_ratings, seen.study.raters.per_pair))
     if seen.looks and seen.looks[-1].n_ratings != counted:
         yield "looks.json", f"notes {seen.looks[-1].n_ratings} ratings last, and {counted} count"
@@ -72,18 +176,18 @@ def other_makers(bundle: Bundle) -> Iterator[Fault]:
     study, kinds = bundle.evidence.study, dict[str, str]()
     for pair in bundle.evidence.collected.sample_pairs:
         kinds.setdefault(pair.transformation, pair.generator_kind)
-        made = bundle.transformations.get(pair.transformation)
-        if made is None or pair.seed not in study.seeds:
+        transformation = bundle.transformations.get(pair.transformation)
+        if transformation is None or pair.seed not in study.seeds:
             what = f"{pair.transformation!r} with seed {pair.seed}"
-            yield tables.PAIRS, f"has pair {pair.pair_id} of {what}, of which there are no outputs"
+            yield records.PAIRS, f"has pair {pair.pair_id} of {what}, of which there are no outputs"
             return
         for name in ("generator_hash", "prompt_hash"):
-            if getattr(pair, name) != getattr(made, name):
-                yield tables.PAIRS, f"has pair {pair.pair_id} with another {name} than {tables.TRANSFORMATIONS}"
+            if getattr(pair, name) != getattr(transformation, name):
+                yield records.PAIRS, f"has pair {pair.pair_id} with another {name} than {records.TRANSFORMATIONS}"
                 return
-    for one in bundle.verdicts:
-        if one.generator_kind != kinds.get(one.transformation, one.generator_kind):
-            yield tables.VERDICTS, f"says that {one.transformation} was made by {one.generator_kind!r}"
+    for verdict in bundle.verdicts:
+        if verdict.generator_kind != kinds.get(verdict.transformation, verdict.generator_kind):
+            yield records.VERDICTS, f"says that {verdict.transformation} was made by {verdict.generator_kind!r}"
 
 
 def other_supply(bundle: Bundle) -> Iterator[Fault]:
@@ -92,88 +196,93 @@ def other_supply(bundle: Bundle) -> Iterator[Fault]:
     Failed outputs may have been asked for again since, and data sets or seeds have come: so there may be more usable
     and more outputs in all than then, never fewer.
     """
-    found = bundle.evidence.supply
-    if not found:  # of an earlier version; verdicts with a share of failed outputs do not follow then
+    supplies = bundle.evidence.supply
+    if not supplies:  # of an earlier version; verdicts with a share of failed outputs do not follow then
         return
-    study, there = bundle.evidence.study, set[tuple[str, str]]()
+    study, counted = bundle.evidence.study, set[tuple[str, str]]()
     for name in study.transformations:
         now = _states(bundle, name)
-        for one in (one for one in found if one.transformation == name):
-            there.add((name, one.language))
-            yield from (("sample.json", f"says of {name} in {one.language} {what}") for what in _ruled_out(one, now))
-    for one in found:
-        if (one.transformation, one.language) not in there:
-            yield "sample.json", f"counts outputs of {one.transformation!r}, which the study does not have"
+        for supply in (supply for supply in supplies if supply.transformation == name):
+            counted.add((name, supply.language))
+            yield from (
+                ("sample.json", f"says of {name} in {supply.language} {what}") for what in _ruled_out(supply, now)
+            )
+    for supply in supplies:
+        if (supply.transformation, supply.language) not in counted:
+            yield "sample.json", f"counts outputs of {supply.transformation!r}, which the study does not have"
     for pair in bundle.evidence.collected.sample_pairs:
-        if (pair.transformation, pair.language) not in there:
+        if (pair.transformation, pair.language) not in counted:
             yield "sample.json", f"says nothing of {pair.transformation} in {pair.language}, of which pairs were drawn"
             return
 
 
 def _states(bundle: Bundle, name: str) -> Counter[tuple[str, str]]:
     """How many outputs of a transformation there are, by language of the original and status, over all seeds."""
-    found = Counter[tuple[str, str]]()
+    states = Counter[tuple[str, str]]()
     for seed in bundle.evidence.study.seeds:
         table = bundle.outputs(name, seed, ("source_language", "status"))
-        found.update(zip(table["source_language"].to_pylist(), table["status"].to_pylist(), strict=True))
-    return found
+        states.update(zip(table["source_language"].to_pylist(), table["status"].to_pylist(), strict=True))
+    return states
 
 
-def _ruled_out(one: Supply, now: Counter[tuple[str, str]]) -> Iterator[str]:
-    ok, failed = now[one.language, "ok"], now[one.language, "failed"]
-    usable, then = one.ok + one.kept_out, one.ok + one.kept_out + one.failed + one.unanswered
-    counts = {"ok": one.ok, "kept_out": one.kept_out, "failed": one.failed, "unanswered": one.unanswered}
+def _ruled_out(supply: Supply, now: Counter[tuple[str, str]]) -> Iterator[str]:
+    ok, failed = now[supply.language, "ok"], now[supply.language, "failed"]
+    usable, then = supply.ok + supply.kept_out, supply.ok + supply.kept_out + supply.failed + supply.unanswered
+    counts = {"ok": supply.ok, "kept_out": supply.kept_out, "failed": supply.failed, "unanswered": supply.unanswered}
     if less := [name for name, count in counts.items() if count < 0]:
         yield f"{less[0]} {counts[less[0]]}, which no count is"
     if usable > ok or then > ok + failed:
         yield f"{usable} usable of {then} outputs, and there are {ok} of {ok + failed}"
-    if failed > one.failed + one.unanswered + max(0, ok + failed - then):
-        yield f"{one.failed} failed, and there are {failed}"
-    decided = usable + one.failed
-    if decided and abs(one.failed_share - one.failed / decided) > 1e-9:
-        yield f"failed_share {one.failed_share:g}, and its counts say {one.failed / decided:g}"
-    if any(not 0 <= number <= usable for number in one.flagged.values()):
+    if failed > supply.failed + supply.unanswered + max(0, ok + failed - then):
+        yield f"{supply.failed} failed, and there are {failed}"
+    decided = usable + supply.failed
+    if decided and abs(supply.failed_share - supply.failed / decided) > 1e-9:
+        yield f"failed_share {supply.failed_share:g}, and its counts say {supply.failed / decided:g}"
+    if any(not 0 <= number <= usable for number in supply.flagged.values()):
         yield f"more outputs with an error type than the {usable} usable ones"
 
 
 def other_manifest(bundle: Bundle) -> Iterator[Fault]:
     """What the manifest says otherwise than the study and the ratings."""
-    said, settings = bundle.manifest, bundle.settings
+    manifest, settings = bundle.manifest, bundle.settings
     due = {"study": settings.get("name"), "description": settings.get("description", "")}
     due["generator"] = settings.get("generator", {})
     for name, value in due.items():
-        if getattr(said, name) != value:
-            yield "manifest.json", f"says another {name} than {tables.STUDY}"
+        if getattr(manifest, name) != value:
+            yield "manifest.json", f"says another {name} than {records.STUDY}"
     ratings = bundle.evidence.collected.plain_ratings
     times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
-    if len(times) and said.rated != (first_last := (f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}")):
-        yield "manifest.json", f"says rated {' to '.join(said.rated)}, and the ratings are of {' to '.join(first_last)}"
-    if not said.comments and (ratings["comment"] != "").any():
+    if len(times) and manifest.rated != (first_last := (f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}")):
+        yield (
+            "manifest.json",
+            f"says rated {' to '.join(manifest.rated)}, and the ratings are of {' to '.join(first_last)}",
+        )
+    if not manifest.comments and (ratings["comment"] != "").any():
         yield "manifest.json", "says that raters' free words are not in it, and they are"
-    for source, spec in zip(said.datasets, bundle.study().datasets, strict=False):  # others are named by `_prompts`
+    for source, spec in zip(manifest.datasets, bundle.study().datasets, strict=False):  # others are named by `_prompts`
         kind = "local" if isinstance(spec, LocalDataset) else "mteb"
         if source.kind != kind:
-            yield "manifest.json", f"says that {source.name} is {source.kind}, and {tables.STUDY} that it is {kind}"
+            yield "manifest.json", f"says that {source.name} is {source.kind}, and {records.STUDY} that it is {kind}"
         if spec.task not in (None, source.task):
-            yield "manifest.json", f"says task {source.task} of {source.name}, and {tables.STUDY} {spec.task}"
+            yield "manifest.json", f"says task {source.task} of {source.name}, and {records.STUDY} {spec.task}"
         pinned = "" if isinstance(spec, LocalDataset) or not spec.revision else f"{spec.path}@{spec.revision}"
         if pinned and source.revision != pinned:
-            yield "manifest.json", f"says revision {source.revision} of {source.name}, and {tables.STUDY} {pinned}"
+            yield "manifest.json", f"says revision {source.revision} of {source.name}, and {records.STUDY} {pinned}"
 
 
 def other_texts(bundle: Bundle) -> Iterator[Fault]:
     """Texts and pairs whose data set, task or languages are others than the manifest says."""
     tasks = {source.name: source.task for source in bundle.manifest.datasets}
     for source in bundle.manifest.datasets:
-        table, member = bundle.texts(source.name), tables.texts_of(source.name)
+        table, member = bundle.texts(source.name), records.texts_of(source.name)
         for name, due in (("dataset", source.name), ("task_type", source.task)):
-            if other := _other(table, name, due):
-                yield member, f"has texts with {name} {other!r}, and the manifest says {due!r}"
+            if value := _other(table, name, due):
+                yield member, f"has texts with {name} {value!r}, and the manifest says {due!r}"
         if tuple(sorted(pc.unique(table["language"]).to_pylist())) != tuple(sorted(source.languages)):
             yield member, f"has texts in other languages than {', '.join(source.languages)}, which the manifest says"
     for pair in bundle.evidence.collected.sample_pairs:
         if tasks.get(pair.dataset) != pair.task_type:
-            yield tables.PAIRS, f"says that pair {pair.pair_id} is of {pair.dataset!r} ({pair.task_type})"
+            yield records.PAIRS, f"says that pair {pair.pair_id} is of {pair.dataset!r} ({pair.task_type})"
             return
 
 
@@ -195,9 +304,9 @@ def open_checked(path: Path, step: Callable[[], object] = lambda: None) -> Bundl
 
 def faults(bundle: Bundle, step: Callable[[], object] = lambda: None) -> Iterator[Fault]:
     """All that is wrong, the members' hashes first; `step` is called for each of `steps`."""
-    found = list(_other_members(bundle, step))
-    yield from found
-    missing = {name for name, what in found if what == _MISSING}
+    members = list(_other_members(bundle, step))
+    yield from members
+    missing = {name for name, what in members if what == _MISSING}
     if missing:
         return  # nothing can be computed of what is not there
     unread = set[str]()
@@ -205,7 +314,7 @@ def faults(bundle: Bundle, step: Callable[[], object] = lambda: None) -> Iterato
         try:
             yield from look(bundle)
         except DataError as error:
-            if not found and str(error) not in unread:  # else it was named already
+            if not members and str(error) not in unread:  # else it was named already
                 yield "a member", f"cannot be read: {error}"
             unread.add(str(error))
         step()
@@ -221,12 +330,12 @@ _MISSING = "is missing"
 
 def _other_members(bundle: Bundle, step: Callable[[], object]) -> Iterator[Fault]:
     """Members that are not those of the manifest."""
-    there, said = set(bundle.archive.names), bundle.manifest.members
-    for name in sorted(there - set(said)):
+    present, listed = set(bundle.archive.names), bundle.manifest.members
+    for name in sorted(present - set(listed)):
         yield name, "is not in the manifest: somebody added it"
-    for name, member in sorted(said.items()):
+    for name, member in sorted(listed.items()):
         step()
-        if name not in there:
+        if name not in present:
             yield name, _MISSING
         elif bundle.archive.size(name) != member.size or bundle.archive.sha256(name) != member.sha256:
             yield name, "is not what was exported (its hash is another): somebody edited it"
@@ -236,13 +345,15 @@ def _prompts(bundle: Bundle) -> Iterator[Fault]:
     """Prompts whose hash is another, and transformations that the study does not have."""
     study = bundle.study()
     if list(bundle.transformations) != list(study.transformations):
-        yield tables.TRANSFORMATIONS, "holds other transformations than the study"
-    for name, one in bundle.transformations.items():
-        due = identity("prompts-v1", [prompt.text for prompt in one.prompts]) if one.prompts else ""
-        if due != one.prompt_hash:
-            yield tables.TRANSFORMATIONS, f"has other prompts of {name} than its hash says"
-    if [one.name for one in study.datasets] != [one.name for one in bundle.manifest.datasets]:
-        yield tables.STUDY, "has other data sets than the manifest"
+        yield records.TRANSFORMATIONS, "holds other transformations than the study"
+    for name, transformation in bundle.transformations.items():
+        due = (
+            identity("prompts-v1", [prompt.text for prompt in transformation.prompts]) if transformation.prompts else ""
+        )
+        if due != transformation.prompt_hash:
+            yield records.TRANSFORMATIONS, f"has other prompts of {name} than its hash says"
+    if [dataset.name for dataset in study.datasets] != [dataset.name for dataset in bundle.manifest.datasets]:
+        yield records.STUDY, "has other data sets than the manifest"
 
 
 def _rules(bundle: Bundle) -> Iterator[Fault]:
@@ -252,70 +363,70 @@ def _rules(bundle: Bundle) -> Iterator[Fault]:
     for what in other_rules(rules_in(bundle), seen.rules, ratings):
         yield "rules.json", f"fixed other rules than the study has: {what}"
     rule, rubric = rule_id(seen.study), seen.rubric.identity()
-    for one in bundle.verdicts:
-        if one.rule_id != rule or one.rubric_hash not in ("", rubric):
-            yield tables.VERDICTS, f"has a verdict on {one.transformation} by other rules or questions"
-    counts = dict(Counter(one.decision for one in bundle.verdicts))
+    for verdict in bundle.verdicts:
+        if verdict.rule_id != rule or verdict.rubric_hash not in ("", rubric):
+            yield records.VERDICTS, f"has a verdict on {verdict.transformation} by other rules or questions"
+    counts = dict(Counter(verdict.decision for verdict in bundle.verdicts))
     if seen.looks and dict(seen.looks[-1].decisions) != counts:
         yield "looks.json", "notes other decisions last than the verdicts have"
     if bool(ratings["simulated"].any()) != bundle.manifest.simulated:
         yield "manifest.json", "says otherwise than the ratings whether they are simulated"
     programs = ratings["rater_id"].str.startswith(SIMULATED)
     if (programs & ~ratings["simulated"]).any():
-        yield tables.RATINGS, f"calls ratings of a program ({SIMULATED}...) a person's"
+        yield records.RATINGS, f"calls ratings of a program ({SIMULATED}...) a person's"
 
 
 def _marks(bundle: Bundle) -> Iterator[Fault]:
     """Ratings that do not carry what was decided about raters and pairs."""
     seen = bundle.evidence
-    own, pairs = seen.collected.plain_ratings, set(seen.collected.pairs["pair_id"])
-    if strange := sorted(set(own["pair_id"]) - pairs):
-        yield tables.RATINGS, f"has ratings of pair {strange[0]}, which is not among the pairs"
+    ratings, pairs = seen.collected.plain_ratings, set(seen.collected.pairs["pair_id"])
+    if strange := sorted(set(ratings["pair_id"]) - pairs):
+        yield records.RATINGS, f"has ratings of pair {strange[0]}, which is not among the pairs"
     decided = [*seen.decisions, *seen.withdrawals]
-    due = marked(own, decided, seen.study.raters.per_pair, seen.collected.withdrawn)
+    due = marked(ratings, decided, seen.study.raters.per_pair, seen.collected.withdrawn)
     for name in _MARKS:
-        other = (own[name].to_numpy(object) != due[name].to_numpy(object)).nonzero()[0]
-        if len(other):
-            row = own.iloc[int(other[0])]
+        rows = (ratings[name].to_numpy(object) != due[name].to_numpy(object)).nonzero()[0]
+        if len(rows):
+            row = ratings.iloc[int(rows[0])]
             what = f"{row['rater_id']}'s rating of pair {row['pair_id']}"
-            yield tables.RATINGS, f"says of {what} {name} {row[name]!r}, which the decisions do not"
+            yield records.RATINGS, f"says of {what} {name} {row[name]!r}, which the decisions do not"
 
 
 def _computed(bundle: Bundle) -> Iterator[Fault]:
     """Verdicts, means and agreement that do not follow from the ratings: the first difference of each."""
-    told = set[str]()
+    named = set[str]()
     for file, what in differences(bundle.evidence, bundle.verdicts, bundle.means, bundle.groups):
-        if file not in told:
-            told.add(file)
+        if file not in named:
+            named.add(file)
             yield file, f"does not follow from the ratings: {what}"
 
 
 def _outputs(bundle: Bundle) -> Iterator[Fault]:
     """Rated pairs whose outputs are others, and data sets that outputs do not cover."""
     study, pairs = bundle.evidence.study, bundle.evidence.collected.sample_pairs
-    due = {one.name: set(bundle.texts(one.name)["text_id"].to_pylist()) for one in bundle.manifest.datasets}
+    due = {dataset.name: set(bundle.texts(dataset.name)["text_id"].to_pylist()) for dataset in bundle.manifest.datasets}
     for name in study.transformations:
         for seed in study.seeds:
-            member = tables.outputs_of(name, seed)
+            member = records.outputs_of(name, seed)
             table = bundle.outputs(name, seed, ("key", "text_id", "datasets", "output", "status", COPY))
             if _covered(table) != due:
                 yield member, "covers other texts than the data sets have"
-            there = pc.xor(pc.not_equal(table["output"], ""), pc.not_equal(table[COPY], ""))
-            if not pc.all(pc.equal(there, pc.equal(table["status"], "ok")), min_count=0).as_py():
+            has_text = pc.xor(pc.not_equal(table["output"], ""), pc.not_equal(table[COPY], ""))
+            if not pc.all(pc.equal(has_text, pc.equal(table["status"], "ok")), min_count=0).as_py():
                 yield member, "says of an output that there is one, and there is none, or the other way round"
             rated = [pair for pair in pairs if (pair.transformation, pair.seed) == (name, seed)]
             if not rated:
                 continue
-            own = table.filter(
+            rows = table.filter(
                 pc.is_in(table["key"], value_set=pa.array([pair.key for pair in rated], pa.string()))
             ).to_pylist()
-            found = {row["key"]: row for row in own}
+            by_key = {row["key"]: row for row in rows}
             for pair in rated:
-                row = found.get(pair.key)
+                row = by_key.get(pair.key)
                 if row is None or row["output"] != pair.transformed:
-                    yield member, f"or {tables.PAIRS} was edited: the output of pair {pair.pair_id} is another there"
+                    yield member, f"or {records.PAIRS} was edited: the output of pair {pair.pair_id} is another there"
                 if row is not None and pair.original and text_id(pair.original, pair.language) != row["text_id"]:
-                    yield tables.PAIRS, f"was edited: the original of pair {pair.pair_id} is another text"
+                    yield records.PAIRS, f"was edited: the original of pair {pair.pair_id} is another text"
 
 
 def _covered(table: pa.Table) -> dict[str, set[str]]:
@@ -328,26 +439,26 @@ def _covered(table: pa.Table) -> dict[str, set[str]]:
 def _texts(bundle: Bundle) -> Iterator[Fault]:
     """Texts that do not have the hashes by which outputs are theirs."""
     for source in bundle.manifest.datasets:
-        table, member = bundle.texts(source.name), tables.texts_of(source.name)
+        table, member = bundle.texts(source.name), records.texts_of(source.name)
         ids = table["text_id"].to_pylist()
         if len(set(ids)) != source.n_texts:
             yield member, f"holds {len(set(ids))} texts, and the manifest says {source.n_texts}"
         if source.texts == "reference":
             continue
-        known: dict[tuple[str, str], str] = {}
-        for found, text, code in zip(ids, table["text"].to_pylist(), table["language"].to_pylist(), strict=True):
-            due = known.get((text, code))
+        hashes: dict[tuple[str, str], str] = {}
+        for digest, text, code in zip(ids, table["text"].to_pylist(), table["language"].to_pylist(), strict=True):
+            due = hashes.get((text, code))
             if due is None:
-                due = known[text, code] = text_id(text, code)
-            if found != due:
+                due = hashes[text, code] = text_id(text, code)
+            if digest != due:
                 yield member, f"was edited: the text {text[:40]!r} has another hash"
                 break
 
 
 def _scores(bundle: Bundle) -> Iterator[Fault]:
     """The maker's scores, which are shown after hours of work: that they can be read."""
-    for other in sorted(set(bundle.scores["dataset"]) - {one.name for one in bundle.manifest.datasets}):
-        yield tables.SCORES, f"has scores of {other!r}, which is none of the data sets"
+    for name in sorted(set(bundle.scores["dataset"]) - {dataset.name for dataset in bundle.manifest.datasets}):
+        yield records.SCORES, f"has scores of {name!r}, which is none of the data sets"
 
 
 _TOLD = (other_records, other_makers, other_supply, other_manifest, other_texts)

@@ -11,12 +11,13 @@ from annotation.comparison import CampaignRatings, campaigns_text
 from annotation.records import Verdict
 from annotation.verdicts.marks import late_lines
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.portable import COPY
-from evaluation.bundle.words import SIMULATED
+from evaluation.bundle.records import COPY
+from evaluation.bundle.report import SIMULATED
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.languages import language_name
 from plumbline.records import text_id
+from plumbline.study import Study
 
 _FACTS = ("study", "edition", "licence", "contact", "simulated", "comments", "rated", "made_with")
 
@@ -27,7 +28,10 @@ def difference(first: Bundle, second: Bundle) -> str:
         return f"The same bundle, {first.identity}."
     parts = [_facts(first, second), _verdicts(first, second), _outputs(first, second)]
     try:
-        both = [CampaignRatings.of(one.evidence.study, one.evidence.collected, one.rubric) for one in (first, second)]
+        both = [
+            CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
+            for bundle in (first, second)
+        ]
         parts.append(f"Ratings of the pairs that both have\n{campaigns_text(*both)}")
     except StudyError as error:
         parts.append(f"Ratings are not compared: {error}")
@@ -37,12 +41,22 @@ def difference(first: Bundle, second: Bundle) -> str:
     return "\n\n".join(parts)
 
 
+def compared(bundle: Bundle, study: Study) -> str:
+    """A bundle's ratings beside a study's on the pairs of both, for a terminal. Raises as `campaigns_text` does."""
+    first = CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
+    return f"Ratings of the pairs that both have\n{campaigns_text(first, CampaignRatings.of(study))}"
+
+
 def _facts(first: Bundle, second: Bundle) -> str:
     """What the manifests say otherwise."""
-    one, other = first.manifest, second.manifest
+    here, there_ = first.manifest, second.manifest
     rows = [["bundle", first.short, second.short]]
-    rows += [[name, _cell(a), _cell(b)] for name in _FACTS if (a := getattr(one, name)) != (b := getattr(other, name))]
-    both = ((name, one.generator.get(name), other.generator.get(name)) for name in {**one.generator, **other.generator})
+    rows += [
+        [name, _cell(a), _cell(b)] for name in _FACTS if (a := getattr(here, name)) != (b := getattr(there_, name))
+    ]
+    both = (
+        (name, here.generator.get(name), there_.generator.get(name)) for name in {**here.generator, **there_.generator}
+    )
     rows += [[f"generator's {name}", _cell(a), _cell(b)] for name, a, b in both if a != b]
     rules = [bundle.settings.get("acceptance", {}) for bundle in (first, second)]
     named = dict.fromkeys([*rules[0], *rules[1]])
@@ -53,9 +67,9 @@ def _facts(first: Bundle, second: Bundle) -> str:
     for name in [name for name in first.transformations if name in second.transformations]:
         prompts = [two.transformations[name].prompt_hash[:8] for two in (first, second)]
         rows += [[f"{name}: prompts", *map(_cell, prompts)]] if prompts[0] != prompts[1] else []
-    theirs, own = {two.name: two for two in other.datasets}, {two.name: two for two in one.datasets}
-    for name in {**own, **theirs}:
-        a, b = own.get(name), theirs.get(name)
+    theirs, ours = {two.name: two for two in there_.datasets}, {two.name: two for two in here.datasets}
+    for name in {**ours, **theirs}:
+        a, b = ours.get(name), theirs.get(name)
         if a is None or b is None:
             rows.append([name, "in it" if a else "–", "in it" if b else "–"])
         elif a.revision != b.revision:
@@ -65,27 +79,25 @@ def _facts(first: Bundle, second: Bundle) -> str:
 
 def _verdicts(first: Bundle, second: Bundle) -> str:
     """Decisions and means, a transformation and language a row."""
-    own, theirs = ({_place(one): one for one in bundle.verdicts} for bundle in (first, second))
-    questions = list(dict.fromkeys(one.question for verdict in first.verdicts for one in verdict.questions))
+    ours, theirs = ({_place(verdict): verdict for verdict in bundle.verdicts} for bundle in (first, second))
+    questions = list(dict.fromkeys(summary.question for verdict in first.verdicts for summary in verdict.questions))
     rows = []
-    for place in {**own, **theirs}:
-        a, b = own.get(place), theirs.get(place)
+    for key in {**ours, **theirs}:
+        a, b = ours.get(key), theirs.get(key)
         means = [f"{_mean(a, name)} and {_mean(b, name)}" for name in questions]
         changed = "" if a is not None and b is not None and a.decision == b.decision else "other"
-        said = [one.decision if one else "–" for one in (a, b)]
-        rows.append(
-            [place[0], language_name(place[1]) + (f" ({place[2]})" if place[2] else ""), *said, changed, *means]
-        )
+        decisions = [verdict.decision if verdict else "–" for verdict in (a, b)]
+        rows.append([key[0], language_name(key[1]) + (f" ({key[2]})" if key[2] else ""), *decisions, changed, *means])
     return columns(["transformation", "language", "first", "second", "", *questions], rows, "neither has verdicts")
 
 
 def _outputs(first: Bundle, second: Bundle) -> str:
     """How many texts of both have the same output, by transformation, over the seeds that both have."""
-    own, theirs = first.evidence.study, second.evidence.study
+    ours, theirs = first.evidence.study, second.evidence.study
     rows = []
-    for name in [name for name in own.transformations if name in theirs.transformations]:
+    for name in [name for name in ours.transformations if name in theirs.transformations]:
         n = same = lost = 0
-        for seed in [seed for seed in own.seeds if seed in theirs.seeds]:
+        for seed in [seed for seed in ours.seeds if seed in theirs.seeds]:
             both = _made(first, name, seed).merge(_made(second, name, seed), on=["text_id", "dataset"])
             n += len(both)
             same += int((_same(both) & (both["status_x"] == both["status_y"])).sum())
@@ -103,10 +115,10 @@ def _made(bundle: Bundle, name: str, seed: int) -> pd.DataFrame:
 
 def _same(both: pd.DataFrame) -> pd.Series[bool]:
     """Whether both have one output, where one of them may have but the hash of a text that is not handed on."""
-    for one, other in (("x", "y"), ("y", "x")):
-        hashed = both[(both[f"{COPY}_{one}"] == "") & (both[f"{COPY}_{other}"] != "")]
-        codes = zip(hashed[f"output_{one}"], hashed[f"source_language_{one}"], strict=True)
-        both.loc[hashed.index, f"{COPY}_{one}"] = [text_id(words, code) for words, code in codes]
+    for here, beside in (("x", "y"), ("y", "x")):
+        hashed = both[(both[f"{COPY}_{here}"] == "") & (both[f"{COPY}_{beside}"] != "")]
+        codes = zip(hashed[f"output_{here}"], hashed[f"source_language_{here}"], strict=True)
+        both.loc[hashed.index, f"{COPY}_{here}"] = [text_id(words, code) for words, code in codes]
     outputs = both["output_x"].where(both[f"{COPY}_x"] == "", both[f"{COPY}_x"])
     return outputs == both["output_y"].where(both[f"{COPY}_y"] == "", both[f"{COPY}_y"])
 
@@ -116,8 +128,8 @@ def _place(verdict: Verdict) -> tuple[str, str, str]:
 
 
 def _mean(verdict: Verdict | None, question: str) -> str:
-    found = [one.mean for one in verdict.questions if one.question == question] if verdict else []
-    return "–" if not found or math.isnan(found[0]) else f"{found[0]:.2f}"
+    means = [summary.mean for summary in verdict.questions if summary.question == question] if verdict else []
+    return "–" if not means or math.isnan(means[0]) else f"{means[0]:.2f}"
 
 
 def _cell(value: object) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.portable import KINDS, OF_MODELS
+from evaluation.bundle.records import KINDS, OF_MODELS
 from evaluation.bundle.source import BundleSource
 from evaluation.display import short_names
 from evaluation.measures.accepted_pairs import AcceptedPairs, AllTexts
@@ -81,35 +81,37 @@ def evaluate_bundle(
     measures = (AcceptedPairs(study, pairs, good), AllTexts())
     outcome = evaluate_units(study, units, bundle.verdicts, pairs, measures, load)
     scores = read_scores(study)
-    found, notes = [], []
+    others, notes = [], []
     for name, frame in ((MAKERS, bundle.scores), *((f" ({name})", frame) for name, frame in wanted.beside)):
-        alike, left = like_for_like(scores, frame)
+        alike, n_left_out = like_for_like(scores, frame)
         same = _as_scored(scores, alike)
         alike = alike[~alike["model"].isin(same)]
         notes += [f"{name.strip(' ()')}: the same scores of {', '.join(same)}"] if same else []
-        found.append(alike.assign(model=alike["model"] + name))
-        notes += [f"{name.strip(' ()')}: {count(left, 'score')} left out, of other items, texts or settings"] * (
-            left > 0
+        others.append(alike.assign(model=alike["model"] + name))
+        notes += [f"{name.strip(' ()')}: {count(n_left_out, 'score')} left out, of other items, texts or settings"] * (
+            n_left_out > 0
         )
-    return BundleEvaluation(study, outcome, scores, pd.concat(found, ignore_index=True), tuple(notes))
+    return BundleEvaluation(study, outcome, scores, pd.concat(others, ignore_index=True), tuple(notes))
 
 
 def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """(those of other scores that were measured as these were, how many were not)."""
     planned = scores.assign(status=scores["status"].replace("failed", "evaluated"))  # a model that failed hides nobody
-    known = set(planned[list(_ALIKE)].itertuples(index=False, name=None))
+    conditions = set(planned[list(_ALIKE)].itertuples(index=False, name=None))
     rows = others[list(_ALIKE)].itertuples(index=False, name=None)
-    alike = np.fromiter((row in known for row in rows), bool, len(others))  # of no rows: a list would choose columns
+    alike = np.fromiter(
+        (row in conditions for row in rows), bool, len(others)
+    )  # of no rows: a list would choose columns
     return others[alike], len(others) - int(alike.sum())
 
 
 def _as_scored(scores: pd.DataFrame, others: pd.DataFrame) -> list[str]:
     """The models of other scores that were scored here too, and came out the same: they stand in a table once."""
     names = ["model", "model_revision", "dataset", "transformation", "seed", "score"]
-    own = set(scores[names].dropna().itertuples(index=False, name=None))
-    known = others[names].dropna()
-    found = {str(model): set(part.itertuples(index=False, name=None)) for model, part in known.groupby("model")}
-    return [model for model, rows in found.items() if rows <= own]
+    here = set(scores[names].dropna().itertuples(index=False, name=None))
+    defined = others[names].dropna()
+    by_model = {str(model): set(part.itertuples(index=False, name=None)) for model, part in defined.groupby("model")}
+    return [model for model, rows in by_model.items() if rows <= here]
 
 
 def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict[str, Any]]:
@@ -118,20 +120,20 @@ def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict
     They are looked for in the user's own `study`, where one is given, then among those that the maker scored, of which
     nothing is taken that reaches into a machine; then as folders; anything else is a name on the hub.
     """
-    own = _of_study(study) if study else {}
+    of_user = _of_study(study) if study else {}
     if study and not names:
-        return list(own.values())
-    said = bundle.settings.get("evaluation", {}).get("models", [])
-    makers = {one["name"]: one for one in said if isinstance(one, dict) and "name" in one}
+        return list(of_user.values())
+    of_maker = bundle.settings.get("evaluation", {}).get("models", [])
+    makers = {spec["name"]: spec for spec in of_maker if isinstance(spec, dict) and "name" in spec}
     scored = set(bundle.scores["model"])
-    names = [name if Path(name).is_dir() else _whole(name, (own, makers, scored)) for name in names]
+    names = [name if Path(name).is_dir() else _whole(name, (of_user, makers, scored)) for name in names]
     for name in names:
-        if name in scored and "/" not in name and not (name in own or name in makers or Path(name).is_dir()):
+        if name in scored and "/" not in name and not (name in of_user or name in makers or Path(name).is_dir()):
             raise StudyError(
                 f"--model {name}: the maker had it from a folder, a package or a server, which is not in the bundle;"
                 " say in a study of yours how to load it, and pass that with --study FILE"
             )
-    return [own.get(name) or _spec(name, makers) for name in dict.fromkeys(names)]
+    return [of_user.get(name) or _spec(name, makers) for name in dict.fromkeys(names)]
 
 
 def _whole(name: str, places: Iterable[Collection[str]]) -> str:
@@ -144,9 +146,9 @@ def _whole(name: str, places: Iterable[Collection[str]]) -> str:
 
 
 def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    one = makers.get(name)
-    if one is not None and one.get("kind", KINDS[0]) in KINDS:
-        return {key: value for key, value in one.items() if key in OF_MODELS}
+    spec = makers.get(name)
+    if spec is not None and spec.get("kind", KINDS[0]) in KINDS:
+        return {key: value for key, value in spec.items() if key in OF_MODELS}
     folder = Path(name)
     if folder.is_dir():
         return {"name": folder.resolve().name, "path": str(folder.resolve())}
@@ -156,15 +158,15 @@ def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 def _of_study(file: Path) -> dict[str, dict[str, Any]]:
     """The models of a study of the user's, by name, wherever their files are."""
     study = load_study(file)
-    found = {}
-    for one in study.evaluation.models:
-        said = one.model_dump(mode="json", exclude_unset=True)
-        if one.path and not one.package:
-            said["path"] = str(study.resolve(one.path))
-        found[one.name] = said
-    if not found:
+    models = {}
+    for spec in study.evaluation.models:
+        settings = spec.model_dump(mode="json", exclude_unset=True)
+        if spec.path and not spec.package:
+            settings["path"] = str(study.resolve(spec.path))
+        models[spec.name] = settings
+    if not models:
         raise StudyError(f"{study.file}: it has no `evaluation.models`; name a model with --model")
-    return found
+    return models
 
 
 def scores_in(folder: Path) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """`python -m evaluation.bundle export`: a study's validated outputs, and all that makes them believable, as one file.
 
 Members are written one after the other, a unit of outputs in memory at a time; the file appears under its name whole,
-and only after it was read back and held against itself as `inspect` does.
+and only after it was read back and held against itself as `inspect` does. What travels of the study are its settings
+without folders, addresses and names.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,33 +19,41 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotation.judges.decisions import refuse_other_judgements
+from annotation.judges.decisions import read_judging, refuse_other_judgements
 from annotation.names import is_pseudonym
 from annotation.ratings.exclusions import read_decisions
-from annotation.records import PairMean, Verdict
+from annotation.records import PairMean, RuleSet, Verdict
+from annotation.rubric import Rubric
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import SAID
 from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.bundle import judged, portable, tables
+from evaluation.bundle import records, tables
 from evaluation.bundle.archive import MANIFEST, Writer
-from evaluation.bundle.manifest import ArchiveMember, BundleManifest, DatasetSource
-from evaluation.bundle.portable import portable as of_dataset
-from evaluation.bundle.portable import referenced, refuse_unknown_names, source_of
+from evaluation.bundle.records import ArchiveMember, BundledPrompt, BundledTransformation, BundleManifest, DatasetSource
 from evaluation.results import read_scores
+from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
+from generation.datasets.mteb_tasks import MtebTask
 from generation.jobs import Plan
 from generation.unit import COMMAND as GENERATE
 from generation.unit import refuse_other_outputs
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError, StudyError, nearest
 from plumbline.reading import read_bytes
-from plumbline.records import Pair, Rating, Score, Text, TransformedText
+from plumbline.records import SOURCES, Pair, Rating, Record, Score, Text, TransformedText, text_id
 from plumbline.schemas import arrow_schema
 from plumbline.store import atomic, read_table
 from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.evaluation import RightsSpec
+from plumbline.words import trim
 
+WITHHELD = "(not in the bundle)"  # what stands for raters' free words
 _COLUMNS = ("key", "text_id", "source_language", "output", "status", "reason", "flags", "first_flags", "attempts")
-Made = Iterator[tuple[str, bytes | memoryview]]
+_OF_GENERATORS = ("kind", "model", "revision", "sampling", "languages", "quantization", "dtype", "max_model_len")
+_UNNAMED = ("", "not specified")  # licences that are none
+Member = tuple[str, bytes | memoryview]  # its name and content
 
 
 def export(
@@ -61,29 +70,6 @@ def export(
     each unit of outputs. Raises StudyError for a study that has no bundle or says too little for one, DataError for
     records that do not follow from each other, and what `check` raises.
     """
-    _refuse_others(study)
-    verdicts = read_verdicts(study)
-    evidence = Evidence.read(study)
-    refuse_stale(study, verdicts, evidence.rubric)
-    refuse_edited(study, verdicts, evidence)
-    refuse_other_judgements(evidence, verdicts)
-    _refuse_names(study, evidence)
-    content = _Content(study, evidence, verdicts, comments)
-
-    def whole(path: Path) -> bool:
-        check(path)
-        return True
-
-    with atomic(out, whole, public=True) as file, contextlib.closing(Writer(file)) as writer:
-        for name, made in content.members(step):
-            writer.add(name, made)
-        manifest = content.manifest({name: ArchiveMember(sha256=h, size=n) for name, (h, n) in writer.members.items()})
-        writer.add(MANIFEST, manifest.to_bytes())
-    return manifest
-
-
-def _refuse_others(study: Study) -> None:
-    """Raise StudyError for a study of which there can be no bundle."""
     if study.subject:
         raise StudyError(f"{study.file}: its subject is {study.subject.kind}: nothing of it is scored, so no bundle")
     if study.raters.suggestions != "none":
@@ -91,18 +77,33 @@ def _refuse_others(study: Study) -> None:
             f"{study.file}: half of its pairs show judges' scores (raters.suggestions): of such an experiment there is"
             " no bundle; rate a study without it"
         )
-    refuse_unknown_names(study)
-
-
-def _refuse_names(study: Study, evidence: Evidence) -> None:
-    """Raise DataError for raters who do not stand in the records by a pseudonym."""
-    raters = evidence.collected.plain_ratings["rater_id"]
-    named = [rater for rater in raters.unique() if not is_pseudonym(rater)]
-    if named:
+    names = [spec.name for spec in study.datasets]
+    for name in study.bundle.datasets:
+        if name not in names:
+            raise StudyError(f"{study.file}: bundle.datasets: no data set {name!r}; {nearest(name, names)}")
+    verdicts = read_verdicts(study)
+    evidence = Evidence.read(study)
+    refuse_stale(study, verdicts, evidence.rubric)
+    refuse_edited(study, verdicts, evidence)
+    refuse_other_judgements(evidence, verdicts)
+    raters = evidence.collected.plain_ratings["rater_id"].unique()
+    if named_raters := [rater for rater in raters if not is_pseudonym(rater)]:
         raise DataError(
-            f"{study.folder / 'ratings.parquet'}: {len(named)} raters have no pseudonym such as rater-1a2b3c4d;"
+            f"{study.folder / 'ratings.parquet'}: {len(named_raters)} raters have no pseudonym such as rater-1a2b3c4d;"
             f" run `{study.command('annotation collect')}` again"
         )
+    content = _Content(study, evidence, verdicts, comments)
+
+    def whole(path: Path) -> bool:
+        check(path)
+        return True
+
+    with atomic(out, whole, public=True) as file, contextlib.closing(Writer(file)) as writer:
+        for name, member in content.members(step):
+            writer.add(name, member)
+        manifest = content.manifest({name: ArchiveMember(sha256=h, size=n) for name, (h, n) in writer.members.items()})
+        writer.add(MANIFEST, manifest.to_bytes())
+    return manifest
 
 
 @dataclass
@@ -117,47 +118,54 @@ class _Content:
     _settings: list[dict[str, Any]] = field(default_factory=list)
     _texts: list[Text] = field(default_factory=list)  #: the distinct ones of each data set, in order
 
-    def members(self, step: Callable[[], object]) -> Made:
+    def members(self, step: Callable[[], object]) -> Iterator[Member]:
         """Everything but the manifest: data sets, what was made of them, what people said, what was decided."""
-        plan = Plan(self.study)
-        for spec, dataset in zip(self.study.datasets, iter_datasets(self.study), strict=True):
+        study, plan = self.study, Plan(self.study)
+        for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True):
             distinct = {text.text_id: text for text in dataset.texts()}
-            source = source_of(self.study, spec, dataset, distinct)
+            source = _source_of(study.bundle.datasets.get(spec.name), spec, dataset, distinct, study.file)
             self._sources.append(source)
-            self._settings.append(of_dataset(spec, dataset))
+            self._settings.append(_dataset_settings(spec, dataset))
             self._texts += distinct.values()
-            kept = source.texts == "include"
-            rows = (text if kept else text.model_copy(update={"text": ""}) for text in dataset.texts())
-            yield tables.texts_of(spec.name), tables.to_parquet(tables.of_records(rows, Text))
-            if kept and isinstance(dataset, TableDataset):
+            included = source.texts == "include"
+            rows = (text if included else text.model_copy(update={"text": ""}) for text in dataset.texts())
+            yield records.texts_of(spec.name), tables.to_parquet(tables.of_records(rows, Text))
+            if included and isinstance(dataset, TableDataset):
                 yield from tables.dataset_members(dataset)
-        for name in self.study.transformations:
-            for seed in self.study.seeds:
-                yield tables.outputs_of(name, seed), tables.to_parquet(self._outputs(plan, name, seed))
+        for name in study.transformations:
+            for seed in study.seeds:
+                yield records.outputs_of(name, seed), tables.to_parquet(self._outputs(plan, name, seed))
                 step()
-        made = portable.transformations(self.study, plan)
-        yield tables.TRANSFORMATIONS, tables.models_to_json(made)
-        yield tables.STUDY, tables.to_json(portable.settings(self.study, self._settings))
-        yield from self._evidence()
+        yield records.TRANSFORMATIONS, tables.models_to_json(_transformations(plan))
+        yield records.STUDY, tables.to_json(_settings(study, self._settings))
+        yield from self._ratings()
+        yield from self._judgements()
+        yield _frame(records.MEANS, read_pair_means(study), PairMean)
+        if (study.folder / "scores.parquet").exists():
+            scores = read_scores(study)
+            failed = scores["status"] == "failed"  # what is said of it may name folders and servers
+            yield _frame(records.SCORES, scores.assign(reason=scores["reason"].mask(failed, WITHHELD)), Score)
         if not self._hidden:  # both reports show texts: examples, and what a chart says of a point
-            for name, there in tables.REPORTS.items():
-                if (self.study.folder / there).exists():
-                    yield name, read_bytes(self.study.folder / there)
+            for name, report in records.REPORTS.items():
+                if (study.folder / report).exists():
+                    yield name, read_bytes(study.folder / report)
 
     @functools.cached_property
     def _hidden(self) -> list[str]:
         """Data sets whose texts may not be handed on."""
-        return [spec.name for spec in self.study.datasets if referenced(self.study, spec)]
+        rights = self.study.bundle.datasets
+        names = [spec.name for spec in self.study.datasets]
+        return [name for name in names if name in rights and rights[name].texts == "reference"]
 
     @functools.cached_property
     def _withheld(self) -> dict[str, str]:
         """The hashes of their texts by words, once all data sets were gone through."""
-        open_ = {text.text for text in self._texts if text.dataset not in self._hidden} if self._hidden else ()
-        return portable.hashes_of((text for text in self._texts if text.dataset in self._hidden), open_)
+        shared = {text.text for text in self._texts if text.dataset not in self._hidden} if self._hidden else ()
+        return _hashes_of((text for text in self._texts if text.dataset in self._hidden), shared)
 
-    def _evidence(self) -> Made:
+    def _ratings(self) -> Iterator[Member]:
         """What people were shown and said, the rules, and what followed."""
-        study, seen = self.study, self.evidence
+        seen = self.evidence
         pairs = seen.collected.pairs
         words = pairs["dataset"].isin(self._hidden)
         for name in ("original", "transformed"):  # of controls both are originals, of pairs the first
@@ -165,31 +173,40 @@ class _Content:
             out |= pairs[name].isin(list(self._withheld))
             pairs = pairs.assign(**{name: pairs[name].astype(str).where(~out, "")})
         pairs = pairs.astype(dict.fromkeys(pairs.select_dtypes("category"), str))
-        pairs = pairs.assign(model=pairs["model"].map(portable.named))
-        told = pairs["control"] != ""
+        pairs = pairs.assign(model=pairs["model"].map(_name_of))
+        is_control = pairs["control"] != ""
         ratings = seen.collected.plain_ratings  # who comments on a text may quote it
         spoken = self.comments & ~ratings["pair_id"].isin(pairs.loc[words, "pair_id"])
-        rated = portable.ratings(ratings, seen.rubric, spoken)
-        of_controls = rated["pair_id"].isin(pairs.loc[told, "pair_id"])
-        for name, frame in ((tables.PAIRS, pairs[~told]), (tables.CONTROLS, pairs[told])):
-            yield name, tables.to_parquet(tables.of_frame(frame, Pair))
-        for name, frame in ((tables.RATINGS, rated[~of_controls]), (tables.CONTROL_RATINGS, rated[of_controls])):
-            yield name, tables.to_parquet(tables.of_frame(frame, Rating))
-        yield tables.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
-        rules = portable.rules(seen.rules)
-        kept: dict[str, Sequence[Any]] = {"decisions": read_decisions(study), "rules": rules, "looks": seen.looks}
-        kept |= {"waves": seen.waves}
-        verdicts = [one.model_copy(update={"model": portable.named(one.model)}) for one in self.verdicts]
-        for file, rows in {**kept, "sample": seen.supply, "verdicts": verdicts}.items():
-            yield f"{file}.json", tables.models_to_json(rows)
-        yield tables.AGREEMENT, tables.models_to_json(read_agreement(study))
-        yield from judged.members_of(seen, self._hidden, comments=self.comments)
-        yield tables.MEANS, tables.to_parquet(tables.of_frame(read_pair_means(study), PairMean))
-        if (study.folder / "scores.parquet").exists():
-            scores = read_scores(study)
-            failed = scores["status"] == "failed"  # what is said of it may name folders and servers
-            scores = scores.assign(reason=scores["reason"].mask(failed, portable.WITHHELD))
-            yield tables.SCORES, tables.to_parquet(tables.of_frame(scores, Score))
+        rated = _portable_ratings(ratings, seen.rubric, spoken)
+        of_controls = rated["pair_id"].isin(pairs.loc[is_control, "pair_id"])
+        yield _frame(records.PAIRS, pairs[~is_control], Pair)
+        yield _frame(records.CONTROLS, pairs[is_control], Pair)
+        yield _frame(records.RATINGS, rated[~of_controls], Rating)
+        yield _frame(records.CONTROL_RATINGS, rated[of_controls], Rating)
+        yield records.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
+        verdicts = [verdict.model_copy(update={"model": _name_of(verdict.model)}) for verdict in self.verdicts]
+        by_member: dict[str, Sequence[Any]] = {
+            "decisions.json": read_decisions(self.study),
+            "rules.json": _portable_rules(seen.rules),
+            "looks.json": seen.looks,
+            "waves.json": seen.waves,
+            "sample.json": seen.supply,
+            records.VERDICTS: verdicts,
+            records.AGREEMENT: read_agreement(self.study),
+        }
+        yield from ((name, tables.models_to_json(rows)) for name, rows in by_member.items())
+
+    def _judgements(self) -> Iterator[Member]:
+        """What judges who decide with people said; their words as raters' comments."""
+        if self.evidence.study.acceptance.judges.use != "decide":
+            return
+        judging = read_judging(self.evidence.study, self.evidence.collected)
+        judgements = judging.judgements
+        spoken = self.comments & ~judgements["dataset"].isin(self._hidden)
+        judgements = judgements.assign(text=judgements["text"].where(spoken, ""))
+        yield _frame(records.JUDGED, judging.judged, records.BundledJudged)
+        yield _frame(records.JUDGEMENTS, judgements, records.BundledJudgement)
+        yield records.REFUSED, tables.to_json({"refused": judging.refused})
 
     def _outputs(self, plan: Plan, name: str, seed: int) -> pa.Table:
         """A unit's outputs in the order of the data sets' texts. Raises DataError where some are still to come."""
@@ -206,44 +223,194 @@ class _Content:
         file, command = study.transformation_file(name, seed), study.command(GENERATE)
         table = read_table(file, TransformedText, command, _COLUMNS)
         table = table.filter(pc.not_equal(table["status"], "unanswered"))
-        places = pc.index_in(pa.array(wanted, pa.string()), value_set=table["key"].combine_chunks())
-        if places.null_count:
-            raise DataError(f"{file}: {places.null_count} of {len(wanted)} outputs are still to come; run `{command}`")
-        table = table.take(places)
-        schema = arrow_schema(tables.BundledOutput)
-        outputs, copies = portable.without(table["output"].combine_chunks(), self._withheld)
-        said = pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0)
+        rows = pc.index_in(pa.array(wanted, pa.string()), value_set=table["key"].combine_chunks())
+        if rows.null_count:
+            raise DataError(f"{file}: {rows.null_count} of {len(wanted)} outputs are still to come; run `{command}`")
+        table = table.take(rows)
+        outputs, copies = _without(table["output"].combine_chunks(), self._withheld)
+        reasons = pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0)
         more = {"datasets": list(wanted.values()), "language": languages}
-        more |= {"output": outputs, portable.COPY: copies, "reason": said}
-        columns = [more[one.name] if one.name in more else table[one.name] for one in schema]
-        return pa.table(
-            [
-                c if isinstance(c, pa.ChunkedArray) else pa.array(c, f.type)
-                for c, f in zip(columns, schema, strict=True)
-            ],
-            schema=schema,
-        )
+        more |= {"output": outputs, records.COPY: copies, "reason": reasons}
+        schema = arrow_schema(records.BundledOutput)
+        columns = [
+            table[part.name] if part.name not in more
+            else column if isinstance(column := more[part.name], pa.ChunkedArray)
+            else pa.array(column, part.type)
+            for part in schema
+        ]  # fmt: skip
+        return pa.table(columns, schema=schema)
 
-    def manifest(self, found: dict[str, ArchiveMember]) -> BundleManifest:
+    def manifest(self, members: dict[str, ArchiveMember]) -> BundleManifest:
         """The manifest over members."""
-        study, said = self.study, self.study.bundle
+        study, spec = self.study, self.study.bundle
         ratings: pd.DataFrame = self.evidence.collected.plain_ratings
         times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
+        facts = ("edition", "licence", "citation", "contact", "creators", "reference", "published")
         return BundleManifest(
             made_with=importlib.metadata.version("plumbline"),
             study=study.name,
             description=study.description,
-            edition=said.edition,
-            licence=said.licence,
-            citation=said.citation,
-            contact=said.contact,
-            creators=said.creators,
-            reference=said.reference,
-            published=said.published,
+            **{name: getattr(spec, name) for name in facts},
             simulated=bool(ratings["simulated"].any()),
             comments=self.comments,
             datasets=tuple(self._sources),
-            generator=portable.generator(study),
+            generator=_generator(study.generator.model_dump(mode="json", exclude_none=True)),
             rated=(f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}"),
-            members=found,
+            members=members,
         )
+
+
+def _frame(name: str, frame: pd.DataFrame, record: type[Record]) -> Member:
+    return name, tables.to_parquet(tables.of_frame(frame, record))
+
+
+def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The study as `study.json` has it: all that a number hangs on, and nothing of the maker's machine or people."""
+    spec = study.evaluation
+    optional: dict[str, Any] = {
+        "prompts": study.prompts,
+        "languages": list(study.languages),
+        "wordings": list(study.wordings),
+    }
+    if study.acceptance.judges.use == "decide":
+        optional["judges"] = _judges(judge.model_dump(mode="json", include=set(SAID)) for judge in study.judges)
+    loadable = [  # as anybody can who has the hub and mteb; some need no files
+        model.model_dump(mode="json", exclude_unset=True, include=set(records.OF_MODELS))
+        for model in spec.models
+        if model.kind in records.KINDS and not (model.path or model.package)
+    ]
+    return {
+        "name": study.name,
+        "description": study.description,
+        "datasets": list(datasets),
+        "transformations": list(study.transformations),
+        "seeds": list(study.seeds),
+        **{name: value for name, value in optional.items() if value or name == "judges"},
+        "generator": _generator(study.generator.model_dump(mode="json", exclude_none=True)),
+        "sample": study.sample.model_dump(mode="json"),
+        "rubric": study.rubric,
+        "raters": {"per_pair": study.raters.per_pair},
+        "acceptance": study.acceptance.model_dump(mode="json", exclude_unset=True),
+        "quality": study.quality.model_dump(mode="json", exclude_unset=True),
+        "evaluation": {
+            **spec.model_dump(mode="json", include={"protocol", "precision", "failed"}),
+            "models": loadable,
+        },
+    }
+
+
+def _portable_rules(sets: Sequence[RuleSet]) -> list[RuleSet]:
+    """The sets of rules that were fixed, without folders of the maker's in them."""
+    portable = []
+    for fixed in sets:
+        judges = fixed.rules.get("judges")
+        judged = {} if judges is None else {"judges": {**judges, "each": _judges(judges["each"])}}
+        portable.append(fixed.model_copy(update={"rules": {**fixed.rules, **judged}}))
+    return portable
+
+
+def _judges(each: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Judges as the rules have them, models in folders by their folders' names."""
+    return [{**judge, "model": _name_of(judge["model"])} for judge in each]
+
+
+def _generator(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What made the texts, without where it stood: of a folder its name, and that it is one."""
+    portable = {name: fields[name] for name in _OF_GENERATORS if name in fields}
+    name = _name_of(fields["model"])
+    return portable if name == fields["model"] else {**portable, "model": name, records.FOLDER: True}
+
+
+def _name_of(model: str) -> str:
+    """A model's name: of a folder on the maker's machine its last part."""
+    return model.rstrip("/").rpartition("/")[2] if model.startswith("/") else model
+
+
+def _transformations(plan: Plan) -> Iterator[BundledTransformation]:
+    """How each transformation was made, in the study's order."""
+    for name, kind in plan.kinds.items():
+        definition = kind.model_dump(mode="json", exclude_defaults=True)
+        if kind.outputs:
+            definition["outputs"]["path"] = kind.outputs.path.rpartition("/")[2]
+        maker, prompts = plan.makers[name], plan.prompts[name]
+        yield BundledTransformation(
+            definition=definition,
+            prompts=tuple(BundledPrompt.model_validate(prompt, from_attributes=True) for prompt in prompts),
+            prompt_hash=plan.prompt_hashes[name],
+            kind=maker.kind,
+            model=_name_of(maker.model),
+            generator_hash=maker.hash,
+        )
+
+
+def _portable_ratings(frame: pd.DataFrame, rubric: Rubric, spoken: pd.Series[bool]) -> pd.DataFrame:
+    """Ratings as they travel: without batches, times on the page and file names; raters' own words where `spoken`."""
+    named_source = frame["source"].isin(SOURCES)
+    free = frame["question"].isin([question.name for question in rubric.asked() if question.kind == "text"])
+    return frame.assign(
+        source=frame["source"].where(named_source, "file"),
+        batch="",
+        seconds=float("nan"),
+        comment=frame["comment"].where(spoken, ""),
+        answer=frame["answer"].where(spoken | ~free | (frame["answer"] == ""), WITHHELD),
+    )
+
+
+def _source_of(
+    rights: RightsSpec | None, spec: DatasetSpec, dataset: Dataset, texts: Mapping[str, Text], file: Path
+) -> DatasetSource:
+    """What the manifest says of a data set; `texts` are its distinct ones by id. StudyError without a licence."""
+    of_mteb: dict[str, Any] = {"licence": "", "citation": "", "reference": "", "domains": ()}
+    if isinstance(dataset, MtebTask):
+        meta = dataset.loaded.task.metadata
+        words = (meta.license, meta.bibtex_citation, meta.reference)
+        of_mteb = dict(zip(of_mteb, (str(word or "") for word in words), strict=False))
+        of_mteb["domains"] = tuple(map(str, meta.domains or ()))
+    licence = rights.licence if rights else of_mteb["licence"]
+    if licence in _UNNAMED:
+        raise StudyError(
+            f"{file}: nobody says under which licence the texts of {spec.name!r} are; add to the study"
+            f" `bundle: {{datasets: {{{spec.name}: {{licence: cc-by-4.0}}}}}}`, with `texts: reference` where they may"
+            " not be handed on"
+        )
+    facts = rights or RightsSpec(licence=licence)
+    return DatasetSource(
+        name=spec.name,
+        kind="local" if isinstance(spec, LocalDataset) else "mteb",
+        task=dataset.task,
+        revision=dataset.revision,
+        texts=facts.texts,
+        n_texts=len(texts),
+        languages=tuple(sorted({text.language for text in texts.values()})),
+        licence=licence,
+        **{name: getattr(facts, name) or of_mteb[name] for name in ("citation", "reference", "domains")},
+    )
+
+
+def _dataset_settings(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
+    """A data set's part of the study without the maker's folders; of a task of mteb with its revision."""
+    settings = spec.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(spec, LocalDataset):
+        return {**settings, "path": spec.path.rstrip("/").rpartition("/")[2]}
+    path, _, revision = dataset.revision.rpartition("@")
+    pinned = {"revision": revision} if len(revision) == 40 else {}
+    return {**settings, "name": spec.name, "path": path, **pinned}
+
+
+def _hashes_of(texts: Iterable[Text], shared: Collection[str]) -> dict[str, str]:
+    """The hash of each text's words, as they are and without white space around them, but of those handed on."""
+    return {
+        words: text_id(words, text.language)
+        for text in texts
+        if text.text not in shared
+        for words in (text.text, trim(text.text))
+    }
+
+
+def _without(outputs: pa.Array, hashes: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
+    """(outputs, empty where they are one of these texts; the hashes of those, empty elsewhere)."""
+    if not hashes:
+        return outputs, pa.array([""] * len(outputs), pa.string())
+    rows = pc.index_in(outputs, value_set=pa.array(hashes, pa.string()))
+    copies = pc.fill_null(pa.array(hashes.values(), pa.string()).take(rows), "")
+    return pc.if_else(rows.is_null(), outputs, ""), copies

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from evaluation.bundle import configurations
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from annotation.records import Group, PairMean, Summary, Verdict
+from annotation.verdicts.tables import COEFFICIENTS
+from evaluation.bundle import records, tables
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.card import card, croissant
+from evaluation.bundle.card import Configuration, card, croissant
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
+from evaluation.bundle.records import BundledJudged, BundledJudgement, BundledOutput
 from plumbline.errors import StudyError
 from plumbline.file_hashes import sha256_of
+from plumbline.records import Pair, Rating, Record, Score, Text
 from plumbline.store import clear_left, json_bytes, make_folder
 from plumbline.study import Study
 
@@ -31,20 +41,216 @@ def export_folder(
         raise StudyError(f"--out {out}: there is something already; name a folder that is not there, or is empty")
     make_folder(out.parent)
     clear_left(out)
-    made = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     archive = f"{study.name}.plumb"
-    made.mkdir(exist_ok=True)  # for others to read, as all that is in it
+    temporary.mkdir(exist_ok=True)  # for others to read, as all that is in it
     try:
-        export(study, made / archive, comments=comments, check=open_checked)
-        bundle = open_checked(made / archive)
-        written = configurations.write(bundle, made, step)
-        (made / CARD).write_text(card(bundle, written, archive), encoding="utf-8")
-        there = [archive, *(file for one in written for file in one.splits.values())]
-        files = {name: (sha256_of(made / name), (made / name).stat().st_size) for name in there}
-        said, lacking = croissant(bundle, written, files)
-        (made / CROISSANT).write_bytes(json_bytes(said))
+        export(study, temporary / archive, comments=comments, check=open_checked)
+        bundle = open_checked(temporary / archive)
+        written = write_tables(bundle, temporary, step)
+        (temporary / CARD).write_text(card(bundle, written, archive), encoding="utf-8")
+        names = [archive, *(file for configuration in written for file in configuration.splits.values())]
+        files = {name: (sha256_of(temporary / name), (temporary / name).stat().st_size) for name in names}
+        metadata, lacking = croissant(bundle, written, files)
+        (temporary / CROISSANT).write_bytes(json_bytes(metadata))
         bundle.archive.close()
-        made.replace(out)
+        temporary.replace(out)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return Bundle.open(out / archive), lacking
+
+
+_COPIED: dict[str, tuple[str, type[Record], str]] = {
+    "pairs": (records.PAIRS, Pair, "what people rated: a sample of the outputs beside their originals"),
+    "ratings": (records.RATINGS, Rating, "one answer of one rater to one question on one pair, under pseudonyms"),
+    "pair_means": (records.MEANS, PairMean, "each pair's own mean, and whether it reaches the threshold"),
+    "controls": (records.CONTROLS, Pair, "pairs that check raters; no verdict counts them"),
+    "control_ratings": (records.CONTROL_RATINGS, Rating, "the answers to these"),
+    "judged": (records.JUDGED, BundledJudged, "the outputs that judges rate, who decide with people"),
+    "judgements": (records.JUDGEMENTS, BundledJudgement, "one answer of one judge to one question on one output"),
+    "scores": (records.SCORES, Score, "what the maker's own embedding models scored"),
+}
+_OF_OUTPUTS = {
+    "transformation": "its name",
+    "seed": "transformation seed",
+    "text": "the original; empty where it may not be handed on",
+}
+_OF_SUMMARIES = ("n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability")
+_OF_VERDICTS = ("transformation", "axis", "pool", "language", "output_languages", "task_type", "scope", "decision",
+                "reasons", "threshold", "rule", "failed_share", "n_excluded", "n_withdrawn", "simulated",
+                "rules_fixed")  # fmt: skip
+_OF_GROUPS = ("level", "name", "axis", "transformations", "simulated")
+_OF_DATA = {
+    "text": "the text",
+    "label": "its class",
+    "labels": "its classes",
+    "sentence1": "the first text",
+    "sentence2": "the second text",
+    "score": "how alike people found them",
+    "id": "its id",
+    "language": "its language; empty where it is the data set's",
+    "query": "the query's id, or the query",
+    "passage": "the passage's id",
+    "relevance": "how relevant the passage is to the query; of summaries how good people found them",
+    "positive": "passages that answer the query",
+    "negative": "passages that do not",
+    "human_summaries": "people's summaries of one text",
+    "machine_summaries": "models' summaries of it",
+    "instruction": "what of the passages is asked for",
+    "changed_instruction": "the same, changed so that other passages answer it",
+    "changed": "passages that answer the query no longer",
+}
+_AS_FILED = "as in the maker's file of this data set"
+
+
+def write_tables(bundle: Bundle, folder: Path, step: Callable[[], object] = lambda: None) -> list[Configuration]:
+    """Write a bundle's tables below a folder; a unit of outputs is in memory at a time, `step` is called for each."""
+    written = [_outputs(bundle, folder, step), _verdicts(bundle, folder), _agreement(bundle, folder)]
+    for name, (member, record, what) in _COPIED.items():
+        if bundle.has(member):
+            written.append(_records(folder, name, [bundle.table(member, record)], record, what))
+    texts = (bundle.texts(dataset.name) for dataset in bundle.manifest.datasets)
+    written.append(
+        _records(folder, "texts", texts, Text, "the places of all texts in the data sets that were transformed")
+    )
+    return [*written, *_data(bundle, folder)]
+
+
+def _outputs(bundle: Bundle, folder: Path, step: Callable[[], object]) -> Configuration:
+    study, words = bundle.evidence.study, dict[str, str]()
+    for source in bundle.manifest.datasets:
+        table = bundle.texts(source.name)
+        words |= dict(zip(table["text_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    ids, texts = pa.array(words, pa.string()), pa.array(words.values(), pa.string())
+
+    def units() -> Iterator[pa.Table]:
+        for name in study.transformations:
+            for seed in study.seeds:
+                outputs = bundle.outputs(name, seed)
+                text = texts.take(pc.index_in(outputs["text_id"].combine_chunks(), value_set=ids))
+                first_columns = {
+                    "transformation": pa.repeat(name, len(outputs)),
+                    "seed": pa.repeat(seed, len(outputs)),
+                    "text": text,
+                }
+                yield pa.table({**first_columns, **{column: outputs[column] for column in outputs.column_names}})
+                step()
+
+    meanings = _OF_OUTPUTS | _described(BundledOutput)
+    what = "what stands in each text's place, for every transformation and seed"
+    return _written(folder, "outputs", units(), meanings, what, ("key",))
+
+
+def _verdicts(bundle: Bundle, folder: Path) -> Configuration:
+    what = "whether a transformation may be used in a language, a row a question; only accepted ones are evaluated"
+    rows = [
+        _named(verdict, _OF_VERDICTS) | numbers
+        for verdict in bundle.verdicts
+        for numbers in map(_numbers, verdict.questions)
+    ]
+    return _flat(folder, "verdicts", rows, Verdict, _OF_VERDICTS, what)
+
+
+def _agreement(bundle: Bundle, folder: Path) -> Configuration:
+    what = "means and agreement of pools, axes, languages and all, a row a question"
+    rows = [
+        _named(group, _OF_GROUPS) | numbers for group in bundle.groups for numbers in map(_numbers, group.questions)
+    ]
+    return _flat(folder, "agreement", rows, Group, _OF_GROUPS, what)
+
+
+def _named(record: Record, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def _numbers(summary: Summary) -> dict[str, Any]:
+    numbers = {"question": summary.question, **_named(summary, _OF_SUMMARIES)}
+    for name in COEFFICIENTS:
+        estimate = getattr(summary, name)
+        numbers |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    return numbers
+
+
+def _flat(
+    folder: Path, name: str, rows: list[dict[str, Any]], record: type[Record], names: Iterable[str], what: str
+) -> Configuration:
+    of_summary = _described(Summary)
+    meanings = {column: _described(record)[column] for column in names} | {"question": of_summary["question"]}
+    meanings |= {column: of_summary[column] for column in _OF_SUMMARIES}
+    for coefficient in COEFFICIENTS:
+        meanings |= {
+            coefficient: of_summary[coefficient],
+            f"{coefficient}_low": "lower end of its 95% interval",
+            f"{coefficient}_high": "upper end",
+        }
+    schema = pa.schema([(column, _kind(column)) for column in meanings])
+    return _written(folder, name, [pa.Table.from_pylist(rows, schema=schema)], meanings, what)
+
+
+def _kind(column: str) -> pa.DataType:
+    if column in ("output_languages", "reasons", "transformations"):
+        return pa.list_(pa.string())
+    if column == "simulated":
+        return pa.bool_()
+    if column.startswith("n_"):
+        return pa.int64()
+    words = {*_OF_VERDICTS, *_OF_GROUPS, "question"} - {"threshold", "failed_share"}
+    return pa.string() if column in words else pa.float64()
+
+
+def _data(bundle: Bundle, folder: Path) -> Iterator[Configuration]:
+    """The rows of local data sets, with labels and judgements: the splits of each, and what else it has."""
+    for source in bundle.manifest.datasets:
+        start = f"data/{source.name}/"
+        members = [name for name in bundle.manifest.members if name.startswith(start)]
+        groups: dict[str, list[str]] = {}
+        for member in members:
+            part = PurePosixPath(member).stem
+            groups.setdefault("" if part in ("train", "test") else f"-{part}", []).append(member)
+        for suffix, files in groups.items():
+            parts = {
+                PurePosixPath(file).stem: tables.from_parquet(
+                    bundle.archive.read(file), folder / file, bundle.archive.charge
+                )
+                for file in files
+            }
+            for member, table in zip(files, parts.values(), strict=True):
+                _write(folder / member, [table])
+            schema = next(iter(parts.values())).schema
+            splits = {split if not suffix else "test": member for split, member in zip(parts, files, strict=True)}
+            meanings = {column: _OF_DATA.get(column, _AS_FILED) for column in schema.names}
+            what = f"{suffix[1:] or 'rows'} of the data set {source.name} ({source.task}), untransformed"
+            yield Configuration(
+                f"data-{source.name}{suffix}", what, splits, schema, meanings, sum(map(len, parts.values()))
+            )
+
+
+def _records(folder: Path, name: str, pieces: Iterable[pa.Table], record: type[Record], what: str) -> Configuration:
+    return _written(folder, name, pieces, _described(record), what, record.KEY)
+
+
+def _written(
+    folder: Path, name: str, pieces: Iterable[pa.Table], meanings: Mapping[str, str], what: str, key: Iterable[str] = ()
+) -> Configuration:
+    file = f"{name}.parquet"
+    schema, rows = _write(folder / file, pieces)
+    return Configuration(
+        name, what, {"test": file}, schema, {column: meanings[column] for column in schema.names}, rows, tuple(key)
+    )
+
+
+def _write(path: Path, pieces: Iterable[pa.Table]) -> tuple[pa.Schema, int]:
+    """Write a table piece by piece; its schema and rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rest, rows = iter(pieces), 0
+    first = next(rest)
+    schema = first.schema.remove_metadata()
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for table in itertools.chain([first], rest):
+            writer.write_table(table.cast(schema))
+            rows += len(table)
+    return schema, rows
+
+
+def _described(record: type[Record]) -> dict[str, str]:
+    return {name: field.description or "" for name, field in record.model_fields.items()}

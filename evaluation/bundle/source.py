@@ -12,20 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evaluation.bundle import portable, tables
+from evaluation.bundle import records, tables
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.manifest import DatasetSource
+from evaluation.bundle.records import DatasetSource
 from evaluation.sources import Found, MemoryOutputs
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
 from generation.datasets.mteb_tasks import load_mteb
 from generation.jobs import Job, Maker
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.records import Pair, Text
+from plumbline.records import Pair, Text, text_id
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, LocalDataset, MtebDataset
+from plumbline.words import trim
 
-_COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", portable.COPY)
+_COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", records.COPY)
 _Made = dict[tuple[str, str], tuple[str, str, str]]  # by data set and text: key, its language, the output's
 OTHER = "another revision, or another file"
 
@@ -48,12 +49,12 @@ class BundlePlan:
     @functools.cached_property
     def prompts(self) -> Mapping[str, Sequence[object]]:
         """The prompts of each."""
-        return {name: one.prompts for name, one in self.bundle.transformations.items()}
+        return {name: transformation.prompts for name, transformation in self.bundle.transformations.items()}
 
     @functools.cached_property
     def prompt_hashes(self) -> Mapping[str, str]:
         """Their identities."""
-        return {name: one.prompt_hash for name, one in self.bundle.transformations.items()}
+        return {name: transformation.prompt_hash for name, transformation in self.bundle.transformations.items()}
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
         """The job whose output stands for a text; its key is empty where the bundle has none."""
@@ -73,8 +74,8 @@ class BundlePlan:
         if unit not in self._tables:
             rows = self.bundle.outputs(*unit, _COLUMNS).to_pylist()
             for row in rows:
-                if row[portable.COPY]:
-                    row["output"] = self._copied(row[portable.COPY], tables.outputs_of(*unit))
+                if row[records.COPY]:
+                    row["output"] = self._copied(row[records.COPY], records.outputs_of(*unit))
             self._tables[unit] = MemoryOutputs({row["key"]: _found(row) for row in rows})
             self._made[unit] = {
                 (name, row["text_id"]): (row["key"], row["source_language"], row["language"])
@@ -107,7 +108,11 @@ class BundleSource:
     remembers: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        local = [one.name for one in self.bundle.manifest.datasets if one.kind == "local" and one.texts == "reference"]
+        local = [
+            dataset.name
+            for dataset in self.bundle.manifest.datasets
+            if dataset.kind == "local" and dataset.texts == "reference"
+        ]
         for name in self.files:
             if name not in local:
                 hint = nearest(name, local) if local else "this bundle has all of its texts"
@@ -120,7 +125,7 @@ class BundleSource:
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
         """A data set of the study."""
-        return next(one for one in self.loaded if one.name == spec.name)
+        return next(dataset for dataset in self.loaded if dataset.name == spec.name)
 
     def revision(self, _: DatasetSpec) -> str:
         """It is not known before a data set was read."""
@@ -150,59 +155,65 @@ class BundleSource:
     @functools.cached_property
     def _words(self) -> dict[str, str]:
         """The data sets' texts by hash."""
-        return portable.words_of(text for dataset in self.loaded for text in dataset.texts())
+        return {
+            text_id(words, text.language): words
+            for dataset in self.loaded
+            for text in dataset.texts()
+            for words in (text.text, trim(text.text))
+        }
 
     @functools.cached_property
     def loaded(self) -> list[Dataset]:
         """All data sets, in the study's order."""
         both = zip(self.study.datasets, self.bundle.manifest.datasets, strict=True)
-        return [self._load(spec, said) for spec, said in both]
+        return [self._load(spec, source) for spec, source in both]
 
-    def _load(self, spec: DatasetSpec, said: DatasetSource) -> Dataset:
+    def _load(self, spec: DatasetSpec, source: DatasetSource) -> Dataset:
         dataset: Dataset
         if isinstance(spec, MtebDataset):
             dataset = load_mteb(spec)
-        elif said.texts == "include":
-            dataset = self._own(spec, said)
-        elif said.name in self.files:
-            dataset = load_local(spec, self.files[said.name])
+        elif source.texts == "include":
+            dataset = self._own(spec, source)
+        elif source.name in self.files:
+            dataset = load_local(spec, self.files[source.name])
         else:
             raise StudyError(
-                f"{self.bundle.path}: the texts of {said.name!r} may not be handed on ({said.licence}); name your copy"
-                f" of {spec.path} with --data {said.name}=FILE"
+                f"{self.bundle.path}: the texts of {source.name!r} may not be handed on ({source.licence}); name your"
+                f" copy of {spec.path} with --data {source.name}=FILE"
             )
-        if dataset.revision != said.revision:
+        if dataset.revision != source.revision:
             raise DataError(
-                f"data set {said.name!r} is {dataset.revision[:60]}, and the bundle is of {said.revision[:60]}: {OTHER}"
+                f"data set {source.name!r} is {dataset.revision[:60]}, and the bundle is of {source.revision[:60]}:"
+                f" {OTHER}"
             )
         self._refuse_others(dataset)
         return dataset
 
-    def _own(self, spec: LocalDataset, said: DatasetSource) -> Dataset:
+    def _own(self, spec: LocalDataset, source: DatasetSource) -> Dataset:
         """A local data set from the bundle itself."""
         start = f"data/{spec.name}/"
-        there = [name for name in self.bundle.manifest.members if name.startswith(start)]
-        found = {
+        names = [name for name in self.bundle.manifest.members if name.startswith(start)]
+        members = {
             name.removeprefix(start).removesuffix(".parquet"): tables.from_parquet(
                 self.bundle.archive.read(name), self.bundle.path / name, self.bundle.archive.charge
             )
-            for name in there
+            for name in names
         }
-        return tables.dataset_of(spec, said.revision, found, self.bundle.path)
+        return tables.dataset_of(spec, source.revision, members, self.bundle.path)
 
     def _refuse_others(self, dataset: Dataset) -> None:
         """Raise DataError where a place holds another text than the one that was transformed."""
         table = self.bundle.texts(dataset.name)
         due = zip(*(table[name].to_pylist() for name in ("split", "item", "field", "text_id")), strict=True)
         for text in dataset.texts():
-            place = (text.split, text.item, text.field, text.text_id)
-            if next(due, None) != place:
+            position = (text.split, text.item, text.field, text.text_id)
+            if next(due, None) != position:
                 raise DataError(
                     f"data set {dataset.name!r}: {text.split} split, item {text.item}, {text.field} is not the text of"
-                    f" {tables.texts_of(dataset.name)}: {OTHER}"
+                    f" {records.texts_of(dataset.name)}: {OTHER}"
                 )
         if next(due, None) is not None:
-            raise DataError(f"data set {dataset.name!r} lacks texts of {tables.texts_of(dataset.name)}: {OTHER}")
+            raise DataError(f"data set {dataset.name!r} lacks texts of {records.texts_of(dataset.name)}: {OTHER}")
 
 
 def _found(row: Mapping[str, Any]) -> Found:

@@ -5,24 +5,122 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field
 
-from evaluation.bundle import pages
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
-from plumbline.records import Number, Record
+from plumbline.records import Record
 from plumbline.schemas import arrow_schema, cast_table, refuse_duplicate_keys
 from plumbline.store import BATCH
 from plumbline.study.datasets import LocalDataset
+
+_PLAIN = (0, 2, 3, 4, 8)  # PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY; others repeat parts of values
+_LONGEST = 1 << 20  # bytes of a footer
+_DATA, _DICTIONARY, _DATA_V2 = 5, 7, 8  # fields of a page's header
+
+
+def page_sizes(file: pq.ParquetFile, content: bytes, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """(values, bytes) of each page of these columns. Raises ArrowInvalid for what no bundle has."""
+    for group in range(file.metadata.num_row_groups):
+        for column in range(file.metadata.num_columns):
+            chunk = file.metadata.row_group(group).column(column)
+            if chunk.num_values > 0 and chunk.path_in_schema.split(".")[0] in columns:  # else Arrow reads no page
+                width = max(file.schema.column(column).length or 0, 8)
+                yield from _of_chunk(chunk, content, 0 if chunk.physical_type == "BYTE_ARRAY" else width)
+
+
+def refuse_footer(content: bytes) -> None:
+    """Raise ArrowInvalid for a footer that takes much memory to read."""
+    if len(content) > 8 and int.from_bytes(content[-8:-4], "little") > _LONGEST:
+        raise pa.ArrowInvalid(f"its footer is larger than {_LONGEST:,} bytes")
+
+
+def refuse_type(kind: pa.DataType) -> None:
+    """Raise ArrowInvalid for a type whose values can be larger than what stands for them."""
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    words = (pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_binary(kind))
+    if not (any(words) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
+        raise pa.ArrowInvalid(f"it has a column of type {str(kind)[:60]}, which no bundle has")
+
+
+def _of_chunk(chunk: pq.ColumnChunkMetaData, content: bytes, width: int) -> Iterator[tuple[int, int]]:
+    at, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
+    at = dictionary if chunk.has_dictionary_page and dictionary and 0 < dictionary < at else at
+    end = at + chunk.total_compressed_size
+    if not 0 <= at <= end <= len(content):
+        raise pa.ArrowInvalid("a column stands outside of the file")
+    while at < end:
+        header, at = _struct(content, at)
+        at += _whole(header.get(3))
+        page: Mapping[int, Any] = next((header[kind] for kind in (_DATA, _DICTIONARY, _DATA_V2) if kind in header), {})
+        if page.get(4 if _DATA_V2 in header else 2, 0) not in _PLAIN:
+            raise pa.ArrowInvalid("a column is packed in a way that no bundle is")
+        values = _whole(page.get(1, 0))
+        yield values, max(_whole(header.get(2)), values * width)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise pa.ArrowInvalid("a page's header is damaged")
+    return value
+
+
+def _struct(content: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """(fields by number, where they end) of a struct in Thrift's compact form, with what page headers have."""
+    fields: dict[int, Any] = {}
+    number = 0
+    try:
+        while head := content[at]:
+            at += 1
+            number, kind = number + (head >> 4), head & 15
+            if not head >> 4:
+                number, at = _integer(content, at)
+            fields[number], at = _value(content, at, kind, depth)
+    except IndexError:
+        raise pa.ArrowInvalid("a page's header is cut off") from None
+    return fields, at + 1
+
+
+def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in (1, 2):
+        return kind == 1, at
+    if kind in (4, 5, 6):
+        return _integer(content, at)
+    if kind == 8:
+        size, at = _varint(content, at)
+        return None, at + size
+    if kind == 12 and depth < 3:
+        return _struct(content, at, depth + 1)
+    skipped = {3: 1, 7: struct.calcsize("d")}.get(kind)
+    if skipped is None:
+        raise pa.ArrowInvalid("a page's header is damaged")
+    return None, at + skipped
+
+
+def _integer(content: bytes, at: int) -> tuple[int, int]:
+    number, at = _varint(content, at)
+    return (number >> 1) ^ -(number & 1), at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 70, 7):
+        byte = content[at]
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+    raise pa.ArrowInvalid("a page's header is damaged")
+
 
 _PAGE = 100  # cells that a page is charged as: each takes time to look at
 _AGAIN = "plumbline bundle export"
@@ -38,10 +136,10 @@ def to_parquet(table: pa.Table) -> memoryview:
 
 def of_records(rows: Iterable[Record], record: type[Record]) -> pa.Table:
     """Records as a table; `BATCH` of them are in memory as Python has them."""
-    schema, rest, made = arrow_schema(record), iter(rows), []
+    schema, rest, tables = arrow_schema(record), iter(rows), []
     while batch := [row.model_dump() for row in itertools.islice(rest, BATCH)]:
-        made.append(pa.Table.from_pylist(batch, schema=schema))
-    return pa.concat_tables([schema.empty_table(), *made])
+        tables.append(pa.Table.from_pylist(batch, schema=schema))
+    return pa.concat_tables([schema.empty_table(), *tables])
 
 
 def of_frame(frame: pd.DataFrame, record: type[Record]) -> pa.Table:
@@ -58,16 +156,16 @@ def from_parquet(
     Raises DataError for what is damaged, and what `charge` raises.
     """
     try:
-        pages.refuse_footer(content)
+        refuse_footer(content)
         file = pq.ParquetFile(pa.BufferReader(content))
         schema = file.schema_arrow
         if len(set(schema.names)) < len(schema.names):
             raise pa.ArrowInvalid("two columns have one name")
-        there = [name for name in schema.names if columns is None or name in columns]
-        for name in there:
-            pages.refuse_type(schema.field(name).type)
-        _charge(file, content, there, len(columns or there), functools.partial(charge, str(where)))
-        plain = pa.schema([schema.field(name) for name in there])
+        present = [name for name in schema.names if columns is None or name in columns]
+        for name in present:
+            refuse_type(schema.field(name).type)
+        _charge(file, content, present, len(columns or present), functools.partial(charge, str(where)))
+        plain = pa.schema([schema.field(name) for name in present])
         table = pa.Table.from_batches(_batches(content, plain, functools.partial(charge, str(where))), plain)
         for field in plain:
             if (field.metadata or {}).get(_JSON) and pa.types.is_string(field.type):
@@ -79,12 +177,12 @@ def from_parquet(
 
 
 def _charge(
-    file: pq.ParquetFile, content: bytes, there: Sequence[str], width: int, charge: Callable[[int, int], None]
+    file: pq.ParquetFile, content: bytes, present: Sequence[str], width: int, charge: Callable[[int, int], None]
 ) -> None:
     """Charge for a table before any of it is decoded: its cells, and its pages as they are unpacked."""
     rows, cells, size = max(file.metadata.num_rows, 0) * max(width, 1), 0, 0
     charge(rows, 0)
-    for values, unpacked in pages.sizes(file, content, there):
+    for values, unpacked in page_sizes(file, content, present):
         cells, size = cells + values + _PAGE, size + unpacked
         charge(max(rows, cells), size)
 
@@ -92,9 +190,9 @@ def _charge(
 def _batches(content: bytes, plain: pa.Schema, charge: Callable[[int, int], None]) -> Iterator[pa.RecordBatch]:
     """The rows in pieces; words are read as numbers into a dictionary, and charged for before they are written out."""
     opened = pq.ParquetFile(pa.BufferReader(content))
-    leaves = [opened.schema.column(place) for place in range(len(opened.schema))]
+    leaves = [opened.schema.column(column) for column in range(len(opened.schema))]
     file = pq.ParquetFile(
-        pa.BufferReader(content), read_dictionary=[one.path for one in leaves if one.physical_type == "BYTE_ARRAY"]
+        pa.BufferReader(content), read_dictionary=[leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     )
     size = 0
     for batch in file.iter_batches(batch_size=1 << 14, columns=plain.names, use_threads=False):
@@ -123,12 +221,12 @@ def checked(
     """A member as a table of records, checked for its columns, types and keys as a study's own are."""
     whole = arrow_schema(record)
     schema = pa.schema([whole.field(name) for name in columns]) if columns else whole
-    found = from_parquet(content, where, charge, schema.names)
+    table_read = from_parquet(content, where, charge, schema.names)
     wanted = [name for name in schema.names if record.model_fields[name].is_required()]
-    if missing := [name for name in wanted if name not in found.schema.names]:
+    if missing := [name for name in wanted if name not in table_read.schema.names]:
         raise DataError(f"{where} lacks column {missing[0]!r}; get it again from where it came from")
     table = cast_table(
-        found.select([n for n in schema.names if n in found.schema.names]), schema, record, where, _AGAIN
+        table_read.select([n for n in schema.names if n in table_read.schema.names]), schema, record, where, _AGAIN
     )
     if set(record.KEY) <= set(schema.names):
         refuse_duplicate_keys(table, record, where)
@@ -140,13 +238,13 @@ def dataset_members(dataset: TableDataset) -> Iterator[tuple[str, memoryview]]:
     for split, frame in dataset.splits.items():
         yield f"data/{dataset.name}/{split}.parquet", to_parquet(_cells(frame))
     if dataset.task == "retrieval":
-        codes = [dataset.corpus_languages.get(one) for one in dataset.corpus]
+        codes = [dataset.corpus_languages.get(passage) for passage in dataset.corpus]
         corpus = {"id": list(dataset.corpus), "text": list(dataset.corpus.values()), "language": codes}
         kinds = pa.schema([(name, pa.string()) for name in corpus])
         yield f"data/{dataset.name}/corpus.parquet", to_parquet(pa.table(corpus, schema=kinds))
-        judged = [(q, p, value) for q, found in dataset.qrels.items() for p, value in found.items()]
+        judged = [(q, p, value) for q, judgements in dataset.qrels.items() for p, value in judgements.items()]
         names = ("query", "passage", "relevance")
-        qrels = {name: [row[place] for row in judged] for place, name in enumerate(names)}
+        qrels = {name: [row[column] for row in judged] for column, name in enumerate(names)}
         types = pa.schema([("query", pa.string()), ("passage", pa.string()), ("relevance", pa.int64())])
         yield f"data/{dataset.name}/qrels.parquet", to_parquet(pa.table(qrels, schema=types))
 
@@ -159,20 +257,22 @@ def dataset_of(spec: LocalDataset, revision: str, members: Mapping[str, pa.Table
         languages: dict[str, str] = {}
         qrels: dict[str, dict[str, int]] = {}
         if spec.task == "retrieval":
-            found = members["corpus"].to_pydict()
-            corpus = dict(zip(found["id"], found["text"], strict=True))
-            languages = {one: code for one, code in zip(found["id"], found["language"], strict=True) if code}
+            columns = members["corpus"].to_pydict()
+            corpus = dict(zip(columns["id"], columns["text"], strict=True))
+            languages = {
+                passage: code for passage, code in zip(columns["id"], columns["language"], strict=True) if code
+            }
             qrels = {query: {} for query in splits["test"]["id"]}
             for row in members["qrels"].to_pylist():
                 qrels[row["query"]][row["passage"]] = row["relevance"]
         if "test" not in splits:
             raise KeyError("test")
-        made = TableDataset(
+        dataset = TableDataset(
             spec.name, spec.task, spec.language, revision, splits, corpus, qrels, languages, passages=spec.passages
         )
-        for _ in (*made.texts(), *made.labels(), *made.gold_scores(), *made.passages_of()):
+        for _ in (*dataset.texts(), *dataset.labels(), *dataset.gold_scores(), *dataset.passages_of()):
             pass  # all that is scored can be read
-        return made
+        return dataset
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{where}: data set {spec.name!r} is not whole ({error})") from None
 
@@ -196,14 +296,14 @@ def _cells(frame: pd.DataFrame) -> pa.Table:
 
 def _frame(table: pa.Table) -> pd.DataFrame:
     """The same back: numbers as numbers, all else as Python has it."""
-    made = {}
+    columns = {}
     for name in table.schema.names:
         field, cells = table.schema.field(name), table[name].to_pylist()
         if (field.metadata or {}).get(_JSON):
             cells = [json.loads(cell) for cell in cells]
         numeric = pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
-        made[name] = pd.Series(cells, dtype=None if numeric and cells else object)
-    return pd.DataFrame(made)
+        columns[name] = pd.Series(cells, dtype=None if numeric and cells else object)
+    return pd.DataFrame(columns)
 
 
 def to_json(value: Any) -> bytes:
@@ -215,100 +315,3 @@ def to_json(value: Any) -> bytes:
 def models_to_json(rows: Iterable[Any]) -> bytes:
     """Records as JSON: NaN as null."""
     return to_json([json.loads(row.model_dump_json()) for row in rows])
-
-
-STUDY, TRANSFORMATIONS, RUBRIC = "study.json", "transformations.json", "rubric.json"
-PAIRS, RATINGS, SCORES = "pairs.parquet", "ratings.parquet", "scores.parquet"
-CONTROLS, CONTROL_RATINGS, MEANS = "controls.parquet", "control_ratings.parquet", "pair_means.parquet"
-JUDGED, JUDGEMENTS, REFUSED = "judged.parquet", "judgements.parquet", "judges.json"
-VERDICTS, AGREEMENT = "verdicts.json", "agreement.json"
-REPORTS = {"report/ratings.html": "report/index.html", "report/scores.html": "report_evaluation/index.html"}
-
-
-def outputs_of(transformation: str, seed: int) -> str:
-    """The member with a unit's outputs."""
-    return f"outputs/{transformation}/{seed}.parquet"
-
-
-def texts_of(dataset: str) -> str:
-    """The member with the places and hashes of a data set's texts, and their words where they may be handed on."""
-    return f"texts/{dataset}.parquet"
-
-
-class BundledOutput(Record):
-    """What stands in a text's place (`outputs/<transformation>/<seed>.parquet`)."""
-
-    KEY = ("key",)
-    key: str = Field(description="identity: hash of everything that changes the output, as in pairs.parquet")
-    text_id: str = Field(description="the original's hash")
-    datasets: tuple[str, ...] = Field(description="data sets in which it stands for that text")
-    source_language: str = Field(description="the original's language")
-    language: str = Field(description="the language that the output should be in")
-    output: str = Field(description="the transformed text; empty where there is none, and where it is `copy_of` a text")
-    status: Literal["ok", "failed"] = Field(description="whether there is one")
-    reason: str = Field(description="why there is none, without what a server or a function said; empty otherwise")
-    flags: tuple[str, ...] = Field(description="error types found on the last attempt")
-    first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
-    attempts: int = Field(description="answers received")
-    copy_of: str = Field(
-        default="",
-        description="the hash of a text that may not be handed on, of which the output is a copy word for word",
-    )
-
-
-class BundledJudged(Record):
-    """An output that judges rate (`judged.parquet`), where they decide with people; its texts are elsewhere."""
-
-    KEY = ("pair_id",)
-    pair_id: str = Field(description="as in pairs.parquet, where the output was rated by people too")
-    key: str = Field(description="the output's")
-    transformation: str = Field(description="its transformation")
-    pool: str = Field(description="transformations rated together")
-    dataset: str = Field(description="first data set that holds the original")
-    task_type: str = Field(description="that data set's task")
-    language: str = Field(description="language of the original")
-    output_language: str = Field(description="language that the output should be in")
-    seed: int = Field(description="transformation seed")
-    wave: int = Field(description="wave of the sample in which it was drawn")
-    stratum: str = Field(description="where it was drawn")
-    place: int = Field(description="its place among the judged of its transformation, from 1; the sample's come first")
-
-
-class BundledJudgement(Record):
-    """One answer of one judge to one question on one output (`judgements.parquet`), without its words."""
-
-    KEY = ("key",)
-    key: str = Field(description="identity: hash of judge, prompt, question, order and pair")
-    pair_id: str = Field(description="which output, as in judged.parquet")
-    judge: str = Field(description="the judge's name")
-    question: str = Field(description="the question")
-    order: Literal["up", "down"] = Field(description="the scale's points from the lowest (up) or the highest (down)")
-    score: Number = Field(description="the judgement, on the question's scale; NaN where there is none")
-    status: Literal["ok", "failed", "unanswered"] = Field(description="whether there is one")
-    kind: Literal["vllm", "openai", "recorded"] = Field(description="the judge's kind; recorded ones were not asked")
-    judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading")
-    prompt_hash: str = Field(description="hash of what it was asked, but the texts")
-    text: str = Field(default="", description="its answer as it came; empty where free words do not travel")
-    finished_at: datetime = Field(description="when the answer was received, UTC")
-
-
-class BundledPrompt(BaseModel):
-    """A prompt, word for word."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str
-    source: str
-    language: str
-    text: str
-
-
-class BundledTransformation(BaseModel):
-    """How a transformation was made (`transformations.json`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    definition: dict[str, Any] = Field(description="the transformation as its file has it")
-    prompts: tuple[BundledPrompt, ...] = Field(description="its calls' prompts, in order")
-    prompt_hash: str = Field(description="of these; empty without prompts")
-    kind: str = Field(description="what made it: the generator's kind, function or outputs")
-    model: str = Field(description="the generator's model, the function, or the file of outputs")
-    generator_hash: str = Field(description="identity of what made it")

@@ -22,9 +22,9 @@ from mteb.types import Licenses
 from annotation.verdicts.marks import late_lines
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
-from evaluation.bundle.manifest import DatasetSource
+from evaluation.bundle.records import DatasetSource
+from evaluation.bundle.report import warnings
 from evaluation.bundle.source import BundleSource
-from evaluation.bundle.words import warnings
 from evaluation.planner import plan_units
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.registry import OwnTask, registered
@@ -71,12 +71,12 @@ class BundleTask(OwnTask):
                 continue
             task, kind = make_task(unit.data(), self.protocol), unit.task
             settle(task, kind)
-            asked = searcher(model, kind) if isinstance(model, EncoderProtocol) else model
+            searched_by = searcher(model, kind) if isinstance(model, EncoderProtocol) else model
             (part,) = task.eval_splits[:1]
-            own = task.evaluate(asked, part, encode_kwargs=encode_kwargs, **options)
-            main = [subset[METRICS[kind]] for subset in own.values()]
-            first = dict(next(iter(own.values()))) if len(own) == 1 else {}
-            mean = float(np.mean([math.nan if one is None else one for one in main]))
+            by_subset = task.evaluate(searched_by, part, encode_kwargs=encode_kwargs, **options)
+            main = [subset[METRICS[kind]] for subset in by_subset.values()]
+            first = dict(next(iter(by_subset.values()))) if len(by_subset) == 1 else {}
+            mean = float(np.mean([math.nan if value is None else value for value in main]))
             scores[name] = {**first, METRICS[kind]: mean, "main_score": mean}
         return scores
 
@@ -90,9 +90,9 @@ class BundleBenchmark(Benchmark):
     def _get_model_score(self, model_result: Any) -> dict[str, float | None]:
         """As mteb has it, and the total."""
         scores: dict[str, float | None] = super()._get_model_score(model_result)
-        own = [scores.get(f"{AXIS}::{axis}") for axis in self.of_total]
-        known = [one for one in own if one is not None]
-        return {**scores, TOTAL: float(np.mean(known)) if known and len(known) == len(own) else None}
+        axis_scores = [scores.get(f"{AXIS}::{axis}") for axis in self.of_total]
+        defined = [value for value in axis_scores if value is not None]
+        return {**scores, TOTAL: float(np.mean(defined)) if defined and len(defined) == len(axis_scores) else None}
 
 
 def plumbline_tasks(
@@ -130,15 +130,15 @@ def plumbline_benchmark(
     (6, ('lexical_stylistic', 'length', 'language'))
     """
     bundle = _opened(path, simulated=simulated)
-    tasks, said = _tasks(bundle, files or {}, include_rejected=include_rejected), bundle.manifest
+    tasks, manifest = _tasks(bundle, files or {}, include_rejected=include_rejected), bundle.manifest
     axes = list(dict.fromkeys(task.axis for task in tasks))
     groups = [CustomGroup(axis, [task for task in tasks if task.axis == axis]) for axis in axes]
     return BundleBenchmark(
-        name=f"{said.study} {said.edition} ({bundle.short})",
+        name=f"{manifest.study} {manifest.edition} ({bundle.short})",
         tasks=tasks,
         description=_described(bundle),
-        citation=said.citation or None,
-        contacts=[said.contact] if said.contact else None,
+        citation=manifest.citation or None,
+        contacts=[manifest.contact] if manifest.contact else None,
         aggregations=(BenchmarkAggregation.MEAN_TASK, CustomGrouping(AXIS, groups)),
         of_total=total_axes([task.transformation for task in tasks], [axis for axis in axes if axis != ORIGINAL]),
     )
@@ -156,8 +156,8 @@ def _opened(path: str | Path, *, simulated: bool) -> Bundle:
 
 def task_of(metadata: TaskMetadata, units: Mapping[str, ScoreUnit], protocol: Protocol, axis: str) -> BundleTask:
     """A task, which mteb knows by its name from now on in this process."""
-    own = {"metadata": metadata, "units": dict(units), "protocol": protocol, "axis": axis}
-    kind: type[BundleTask] = type("BundleTask", (BundleTask,), own)
+    attributes = {"metadata": metadata, "units": dict(units), "protocol": protocol, "axis": axis}
+    kind: type[BundleTask] = type("BundleTask", (BundleTask,), attributes)
     return registered(kind)
 
 
@@ -165,17 +165,17 @@ def _tasks(bundle: Bundle, files: Mapping[str, str | Path], *, include_rejected:
     study = bundle.study([{"name": "whatever mteb brings"}])  # for the evaluation's protocol
     source = BundleSource(bundle, study, {name: Path(file) for name, file in files.items()})
     units = plan_units(study, bundle.verdicts, source.pairs(), include_rejected=include_rejected, source=source)
-    said, found = {one.name: one for one in bundle.manifest.datasets}, []
-    for dataset, transformation, own in _grouped(units):
-        if any(unit.decision.status == "left_out" for unit in own):
+    sources, tasks = {dataset.name: dataset for dataset in bundle.manifest.datasets}, []
+    for dataset, transformation, of_place in _grouped(units):
+        if any(unit.decision.status == "left_out" for unit in of_place):
             continue
         kind = study.transforming.get(transformation)
-        subsets = {"default" if len(own) == 1 else str(unit.seed): unit for unit in own}
-        metadata = _metadata(bundle, source, said[dataset], own, list(subsets))
-        found.append(task_of(metadata, subsets, study.evaluation.protocol, kind.axis if kind else ORIGINAL))
-    if not found:
+        subsets = {"default" if len(of_place) == 1 else str(unit.seed): unit for unit in of_place}
+        metadata = _metadata(bundle, source, sources[dataset], of_place, list(subsets))
+        tasks.append(task_of(metadata, subsets, study.evaluation.protocol, kind.axis if kind else ORIGINAL))
+    if not tasks:
         raise DataError(f"{bundle.path}: no verdict in it accepts anything, so there is nothing to evaluate on")
-    return found
+    return tasks
 
 
 def _grouped(units: Sequence[ScoreUnit]) -> Iterator[tuple[str, str, list[ScoreUnit]]]:
@@ -183,34 +183,38 @@ def _grouped(units: Sequence[ScoreUnit]) -> Iterator[tuple[str, str, list[ScoreU
     by_place: dict[tuple[str, str], list[ScoreUnit]] = {}
     for unit in units:
         by_place.setdefault((unit.name, unit.transformation), []).append(unit)
-    yield from ((*place, own) for place, own in by_place.items())
+    yield from ((*key, of_place) for key, of_place in by_place.items())
 
 
 def _metadata(
-    bundle: Bundle, source: BundleSource, said: DatasetSource, units: Sequence[ScoreUnit], subsets: Sequence[str]
+    bundle: Bundle,
+    source: BundleSource,
+    dataset_source: DatasetSource,
+    units: Sequence[ScoreUnit],
+    subsets: Sequence[str],
 ) -> TaskMetadata:
     """All that mteb asks to know of a task."""
     unit, manifest = units[0], bundle.manifest
     base = make_task(unit.dataset, source.study.evaluation.protocol).metadata
-    by_seed = [[f"{code}" for code in _languages(source, one)] for one in units]
-    citations = [one for one in (said.citation, manifest.citation) if one]
+    by_seed = [[f"{code}" for code in _languages(source, unit_of_seed)] for unit_of_seed in units]
+    citations = [text for text in (dataset_source.citation, manifest.citation) if text]
     verified = unit.transformation != ORIGINAL and not warnings(bundle)
     return TaskMetadata(
-        name=f"{said.name}.{unit.transformation}.{bundle.short}",
-        description=f"{said.name}, {unit.transformation.replace('_', ' ')}. {_described(bundle)}",
+        name=f"{dataset_source.name}.{unit.transformation}.{bundle.short}",
+        description=f"{dataset_source.name}, {unit.transformation.replace('_', ' ')}. {_described(bundle)}",
         dataset={"path": f"plumbline/{manifest.study}", "revision": bundle.identity},
         type=base.type,
         category=base.category,
         modalities=base.modalities,
         prompt=base.prompt,
-        reference=said.reference or None,
+        reference=dataset_source.reference or None,
         eval_splits=["test"],
         eval_langs=by_seed[0] if len(units) == 1 else dict(zip(subsets, by_seed, strict=True)),
         main_score=METRICS[unit.task],
         date=manifest.rated,
-        domains=[one for one in said.domains if one in typing.get_args(TaskDomain)],
+        domains=[domain for domain in dataset_source.domains if domain in typing.get_args(TaskDomain)],
         task_subtypes=[],
-        license=_licence(said.licence),
+        license=_licence(dataset_source.licence),
         annotations_creators=base.annotations_creators or "derived",
         dialect=[],
         sample_creation="LM-generated and verified" if verified else base.sample_creation or "created",
@@ -219,12 +223,12 @@ def _metadata(
 
 
 def _described(bundle: Bundle) -> str:
-    said = bundle.manifest
-    simulated = " Its ratings are SIMULATED: scores on it measure nothing." if said.simulated else ""
+    manifest = bundle.manifest
+    simulated = " Its ratings are SIMULATED: scores on it measure nothing." if manifest.simulated else ""
     simulated += "".join(f" {line}" for line in late_lines(bundle.verdicts))
     return (
-        f"Of {said.study}, edition {said.edition}: texts transformed by {said.generator.get('model')}, judged by raters"
-        f" from {said.rated[0]} to {said.rated[1]}.{simulated}"
+        f"Of {manifest.study}, edition {manifest.edition}: texts transformed by {manifest.generator.get('model')},"
+        f" judged by raters from {manifest.rated[0]} to {manifest.rated[1]}.{simulated}"
     )
 
 
@@ -238,9 +242,9 @@ def _languages(source: BundleSource, unit: ScoreUnit) -> list[str]:
     return [with_script(code) for code in sorted(codes)]
 
 
-def _licence(said: str) -> Any:
+def _licence(name: str) -> Any:
     """The licence in mteb's words, or its address."""
-    known = typing.get_args(Licenses)
-    if said.lower() in known or said.startswith(("http://", "https://")):
-        return said.lower() if said.lower() in known else said
+    licences = typing.get_args(Licenses)
+    if name.lower() in licences or name.startswith(("http://", "https://")):
+        return name.lower() if name.lower() in licences else name
     return "not specified"

@@ -51,8 +51,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _of_scores(options: argparse.Namespace) -> int:
-    from evaluation.human.published import read_published  # noqa: PLC0415 (what takes long to import comes after --help)
-    from evaluation.human.published_report import headline, write_published  # noqa: PLC0415
+    from evaluation.human.published import (  # noqa: PLC0415
+        headline,
+        read_published,
+        write_published,
+    )
 
     published = read_published(options.scores, options.agreement, options.models)
     folder = place(options.out or FOLDER, "--out")
@@ -70,9 +73,8 @@ def _of_study(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     if not study.judging.does_tasks:
         raise StudyError(f"{study.file}: no people do tasks in this study; `{study.command('evaluation.report')}`")
-    from evaluation.human.headline import headline  # noqa: PLC0415 (what takes long to import comes after --help)
-    from evaluation.human.material import read_material  # noqa: PLC0415
-    from evaluation.human.page import write_report  # noqa: PLC0415
+    from evaluation.human.material import headline, read_material  # noqa: PLC0415 (after --help)
+    from evaluation.human.report import write_report  # noqa: PLC0415
 
     inputs = [
         study.folder / name

@@ -7,18 +7,20 @@ adjusted Rand index of clusterings, of Spearman's rho of scores, and its mean ov
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from annotation.judges.alternative import CROWD, AlternativeTest, result_of
 from annotation.statistics.agreement import BANDS, Answers, krippendorff_alpha, raw_agreement
 from annotation.statistics.labels import ac1, fleiss_kappa, masi_alpha, nominal_alpha
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
-from evaluation.human.resampled import ALIKE
+from evaluation.human.scores import ALIKE
+from evaluation.human.standing import pairs_by_scorer, shared_difficulty
 from plumbline.statistics.estimates import Estimate, Floats, bootstrap, jackknife
 from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.rankings import kendall_rows
@@ -48,25 +50,33 @@ def agreement(
     (those that were chosen where none are named). NaN with a reason for a single rater, for answers that do not vary,
     and for raters who share too little.
     """
-    if task.asked in OF_LABELS or task.asked == "same":
-        found = _of_labels(task, raters, labels, n_resamples, rng)
-    elif task.asked == "cluster":
-        found = {"ARI": (_pairwise(ari, _clusters(raters), n_resamples, rng, smooth=False), _JACKKNIFE)}
-    elif task.asked in OF_CANDIDATES or task.candidates:
-        found = _of_candidates(task, raters, n_resamples, rng)
-        if task.asked in ("graded", "ranked"):
-            found["alpha (ordinal)"] = _alpha_of_candidates(task, raters, scale, rng), _BOOTSTRAP
+    if task.question in OF_LABELS or task.question == "same":
+        estimates = _of_labels(task, raters, labels, n_resamples, rng)
+    elif task.question == "cluster":
+        estimates = {"ARI": (_pairwise(ari, _clusters(raters), n_resamples, rng, smooth=False), _JACKKNIFE)}
+    elif task.question in OF_CANDIDATES or task.candidates:
+        estimates = _of_candidates(task, raters, n_resamples, rng)
+        if task.question in ("graded", "ranked"):
+            estimates["alpha (ordinal)"] = _alpha_of_candidates(task, raters, scale, rng), _BOOTSTRAP
     else:
-        columns = [np.array([math.nan if one is None else one for one in rater.values], float) for rater in raters]
-        found = {"Spearman": (_pairwise(rho, columns, n_resamples, rng), _BOOTSTRAP)}
+        columns = [
+            np.array([math.nan if value is None else value for value in rater.values], float) for rater in raters
+        ]
+        estimates = {"Spearman": (_pairwise(rho, columns, n_resamples, rng), _BOOTSTRAP)}
         if scale:
             points = _answers(columns, scale)
-            found["alpha"] = _estimate(krippendorff_alpha(points, rng), points), _BOOTSTRAP
+            estimates["alpha"] = _estimate(krippendorff_alpha(points, rng), points), _BOOTSTRAP
     rows = []
-    for measure, (one, interval) in found.items():
-        numbers = (one.value, one.low, one.high, "" if math.isnan(one.low) else interval, one.n)
-        said = (band(measure, one.value), flag(measure, one.value), one.reason)
-        rows.append((task.name, task.language, measure, *numbers, *said))
+    for measure, (estimate, interval) in estimates.items():
+        numbers = (
+            estimate.value,
+            estimate.low,
+            estimate.high,
+            "" if math.isnan(estimate.low) else interval,
+            estimate.n,
+        )
+        words = (band(measure, estimate.value), flag(measure, estimate.value), estimate.reason)
+        rows.append((task.name, task.language, measure, *numbers, *words))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -84,23 +94,25 @@ def with_people(
     of candidates: what `agreement` has of raters two by two, by the same names.
     """
     both = [*raters, model]
-    if task.asked in OF_LABELS or task.asked == "same":
-        *columns, own = _codes(task, both, [])[1]
-        return "Cohen's kappa", _pairwise(cohen, columns, n_resamples, rng, beside=own), _BOOTSTRAP
-    if task.asked == "cluster":
-        *columns, own = _clusters(both)
-        return "ARI", _pairwise(ari, columns, n_resamples, rng, smooth=False, beside=own), _JACKKNIFE
-    if task.asked in OF_CANDIDATES or task.candidates:
-        found, shared = list[float](), 0
+    if task.question in OF_LABELS or task.question == "same":
+        *columns, model_codes = _codes(task, both, [])[1]
+        return "Cohen's kappa", _pairwise(cohen, columns, n_resamples, rng, beside=model_codes), _BOOTSTRAP
+    if task.question == "cluster":
+        *columns, model_codes = _clusters(both)
+        return "ARI", _pairwise(ari, columns, n_resamples, rng, smooth=False, beside=model_codes), _JACKKNIFE
+    if task.question in OF_CANDIDATES or task.candidates:
+        means, shared = list[float](), 0
         for own_values, *each in zip(model.values, *(rater.values for rater in raters), strict=True):
-            there = [one for one in each if one is not None] if own_values is not None else []
-            shared += bool(there)
-            if there:
-                rhos = _rho_of_rows(np.stack([own_values] * len(there)), np.stack(there))
-                found += [float(rhos[np.isfinite(rhos)].mean())] if np.isfinite(rhos).any() else []
-        return "Spearman within items", _mean_over_items(np.array(found), shared, n_resamples, rng), _BOOTSTRAP
-    *columns, own = (np.array([math.nan if one is None else one for one in each.values], float) for each in both)
-    return "Spearman", _pairwise(rho, columns, n_resamples, rng, beside=own), _BOOTSTRAP
+            answers = [answer for answer in each if answer is not None] if own_values is not None else []
+            shared += bool(answers)
+            if answers:
+                rhos = _rho_of_rows(np.stack([own_values] * len(answers)), np.stack(answers))
+                means += [float(rhos[np.isfinite(rhos)].mean())] if np.isfinite(rhos).any() else []
+        return "Spearman within items", _mean_over_items(np.array(means), shared, n_resamples, rng), _BOOTSTRAP
+    *columns, model_codes = (
+        np.array([math.nan if value is None else value for value in each.values], float) for each in both
+    )
+    return "Spearman", _pairwise(rho, columns, n_resamples, rng, beside=model_codes), _BOOTSTRAP
 
 
 def band(measure: str, value: float) -> str:
@@ -131,31 +143,31 @@ def _of_labels(
     """Labels, several labels, marks: kappas of equal or not."""
     labels, columns = _codes(task, raters, named)
     points = _answers(columns, range(max(2, len(labels))))
-    found = {
+    estimates = {
         "Fleiss' kappa": (_estimate(fleiss_kappa(points), points), _T),
         "AC1": (_estimate(ac1(points), points), _T),
         "alpha (nominal)": (_estimate(nominal_alpha(points, rng), points), _BOOTSTRAP),
         "Cohen's kappa": (_pairwise(cohen, columns, number, rng), _BOOTSTRAP),
         "equal answers": (_estimate(raw_agreement(points, rng), points), _BOOTSTRAP),
     }
-    if task.asked == "labels" and len(labels) > 1:
-        found["alpha (MASI)"] = _estimate(masi_alpha(points, labels, rng), points), _BOOTSTRAP
-    return found
+    if task.question == "labels" and len(labels) > 1:
+        estimates["alpha (MASI)"] = _estimate(masi_alpha(points, labels, rng), points), _BOOTSTRAP
+    return estimates
 
 
 def _codes(task: TaskItems, raters: Sequence[ScorerAnswers], named: Sequence[str]) -> tuple[list[str], list[Floats]]:
     """All labels, and each rater's by their numbers; NaN where there is none."""
-    said = [[_label(task, one) for one in rater.values] for rater in raters]
-    labels = list(named) if task.asked == "label" else []
-    labels += sorted({one for column in said for one in column if one is not None} - set(labels))
-    place = {label: float(number) for number, label in enumerate(labels)}
-    return labels, [np.array([math.nan if one is None else place[one] for one in column]) for column in said]
+    labelled = [[_label(task, answer) for answer in rater.values] for rater in raters]
+    labels = list(named) if task.question == "label" else []
+    labels += sorted({label for column in labelled for label in column if label is not None} - set(labels))
+    codes = {label: float(number) for number, label in enumerate(labels)}
+    return labels, [np.array([math.nan if label is None else codes[label] for label in column]) for column in labelled]
 
 
 def _label(task: TaskItems, answer: Any) -> str | None:
     if answer is None:
         return None
-    return str(answer) if task.asked == "same" else str(answer[0])
+    return str(answer) if task.question == "same" else str(answer[0])
 
 
 def _answers(columns: Sequence[Floats], scale: Sequence[int]) -> Answers:
@@ -167,10 +179,10 @@ def _answers(columns: Sequence[Floats], scale: Sequence[int]) -> Answers:
     return Answers(pair.astype(np.int64), rater.astype(np.int64), point.astype(np.int64), tuple(scale))
 
 
-def _estimate(found: Estimate, answers: Answers) -> Estimate:
+def _estimate(estimate: Estimate, answers: Answers) -> Estimate:
     """With the number of items that have two answers."""
     counts = answers.counts() if answers.pairs else np.zeros((0, 1))
-    return found.model_copy(update={"n": int((counts.sum(axis=1) >= 2).sum())})
+    return estimate.model_copy(update={"n": int((counts.sum(axis=1) >= 2).sum())})
 
 
 def _of_candidates(
@@ -185,37 +197,39 @@ def _of_candidates(
         "Spearman within items": _rho_of_rows,
         "Kendall within items": kendall_rows,
     }
-    if task.asked == "binary":
+    if task.question == "binary":
         once = np.ones((1, max(map(len, task.candidates), default=0)))
         measures["Cohen's kappa within items"] = lambda x, y: np.array(
             [cohen(a, b)(once[:, : len(a)])[0] for a, b in zip(x, y, strict=True)]
         )
-    found = {}
+    estimates = {}
     for name, measure in measures.items():
-        values = [_within(measure, one) for one in zip(*(rater.values for rater in raters), strict=True)]
-        known = np.array([one for one in values if not math.isnan(one)])
-        shared = sum(sum(one is not None for one in each) > 1 for each in zip(*(r.values for r in raters), strict=True))
-        found[name] = _mean_over_items(known, shared, number, rng), _BOOTSTRAP
-    return found
+        values = [_within(measure, answers) for answers in zip(*(rater.values for rater in raters), strict=True)]
+        defined = np.array([value for value in values if not math.isnan(value)])
+        shared = sum(
+            sum(answer is not None for answer in each) > 1 for each in zip(*(r.values for r in raters), strict=True)
+        )
+        estimates[name] = _mean_over_items(defined, shared, number, rng), _BOOTSTRAP
+    return estimates
 
 
 def _alpha_of_candidates(
     task: TaskItems, raters: Sequence[ScorerAnswers], scale: Sequence[int], rng: np.random.Generator
 ) -> Estimate:
     """Krippendorff's alpha of grades or ranks, each candidate a unit; an item's candidates are resampled together."""
-    sizes = [len(one) for one in task.candidates]
+    sizes = [len(marks) for marks in task.candidates]
     columns = [
         np.concatenate(
-            [np.full(n, math.nan) if one is None else one for n, one in zip(sizes, each.values, strict=True)]
+            [np.full(n, math.nan) if answer is None else answer for n, answer in zip(sizes, each.values, strict=True)]
         )
         for each in raters
     ]
-    there = np.isfinite(np.stack(columns)) if columns else np.zeros((0, sum(sizes)), bool)
-    given = np.unique(np.stack(columns)[there]).astype(int).tolist() if columns else []
-    points, item = _answers(columns, scale or given), np.repeat(np.arange(len(sizes)), sizes)
-    found = krippendorff_alpha(points, rng, item[there.any(axis=0)])
-    n = len(np.unique(item[there.sum(axis=0) >= 2]))
-    return found.model_copy(update={"n": n})
+    answered = np.isfinite(np.stack(columns)) if columns else np.zeros((0, sum(sizes)), bool)
+    grades = np.unique(np.stack(columns)[answered]).astype(int).tolist() if columns else []
+    points, item = _answers(columns, scale or grades), np.repeat(np.arange(len(sizes)), sizes)
+    estimate = krippendorff_alpha(points, rng, item[answered.any(axis=0)])
+    n = len(np.unique(item[answered.sum(axis=0) >= 2]))
+    return estimate.model_copy(update={"n": n})
 
 
 def _rho_of_rows(x: Floats, y: Floats) -> Floats:
@@ -224,12 +238,12 @@ def _rho_of_rows(x: Floats, y: Floats) -> Floats:
 
 def _within(measure: Callable[[Floats, Floats], Floats], each: Sequence[Floats | None]) -> float:
     """The mean of a measure over raters two by two, of one item."""
-    there = [one for one in each if one is not None]
-    twos = list(combinations(there, 2))
+    answers = [answer for answer in each if answer is not None]
+    twos = list(combinations(answers, 2))
     if not twos:
         return math.nan
-    found = measure(np.stack([one for one, _ in twos]), np.stack([other for _, other in twos]))
-    defined = found[~np.isnan(found)]
+    values = measure(np.stack([first for first, _ in twos]), np.stack([second for _, second in twos]))
+    defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else math.nan
 
 
@@ -255,10 +269,10 @@ def _pairwise(
     With another's answers `beside` them the mean over raters of that one and each.
     """
     twos: list[tuple[np.ndarray, Counted]] = []
-    for one, other in combinations(columns, 2) if beside is None else ((one, beside) for one in columns):
-        both = np.isfinite(one) & np.isfinite(other)
+    for first, second in combinations(columns, 2) if beside is None else ((first, beside) for first in columns):
+        both = np.isfinite(first) & np.isfinite(second)
         if both.sum() >= SHARED:
-            twos.append((both, measure(one[both], other[both])))
+            twos.append((both, measure(first[both], second[both])))
     shared = np.logical_or.reduce([both for both, _ in twos]) if twos else np.zeros(0, bool)
     n = int(shared.sum())
     if not twos:
@@ -292,4 +306,111 @@ def _pairwise(
 def _clusters(raters: Sequence[ScorerAnswers]) -> list[Floats]:
     """Each rater's clusters by number, NaN where there is none."""
     codes = [pd.factorize(pd.Series(rater.values, dtype=object))[0].astype(np.float64) for rater in raters]
-    return [np.where(one < 0, math.nan, one) for one in codes]
+    return [np.where(numbers < 0, math.nan, numbers) for numbers in codes]
+
+
+OF_MODELS = ("task", "language", "model", "measure", "value", "low", "high", "interval", "n", "epsilon",
+           "winning_rate", "advantage", "passes", "raters", "reason")  # fmt: skip
+DIFFICULTY = ("model", "rho", "low", "high", "p", "n", "reason")
+FEWEST_RATERS = 3  # for the alternative annotator test
+PEOPLE = "raters_mean"
+
+
+def annotators(
+    task: TaskItems,
+    models: Sequence[ScorerAnswers],
+    raters: Sequence[ScorerAnswers],
+    *,
+    otherwise: Mapping[str, str] | None = None,
+    n_resamples: int = 1000,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """A row (`OF_MODELS`) for each model: its agreement with raters, and the alternative annotator test.
+
+    `otherwise` says how models were asked for relevance that were not asked as people were: an order is on no common
+    scale with grades, so that these have no test.
+    """
+    rows = []
+    for model in models:
+        measure, estimate, interval = with_people(task, model, raters, n_resamples=n_resamples, rng=rng)
+        question = (otherwise or {}).get(model.scorer, task.question)
+        test = in_a_raters_place(task, model, raters) if question == task.question else None
+        why = test.reason if test else f"it was asked for what is {question}, and people were not"
+        numbers = (
+            estimate.value,
+            estimate.low,
+            estimate.high,
+            "" if math.isnan(estimate.low) else interval,
+            estimate.n,
+        )
+        omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
+        reason = "; ".join(filter(None, (estimate.reason, why)))
+        facts = (task.name, task.language, model.scorer, measure, *numbers)
+        rows.append((*facts, CROWD, omega, rho, passes, n, reason))
+    return pd.DataFrame(rows, columns=list(OF_MODELS))
+
+
+_NONE = (math.nan, math.nan)
+
+
+def in_a_raters_place(
+    task: TaskItems, model: ScorerAnswers, raters: Sequence[ScorerAnswers], epsilon: float = CROWD
+) -> AlternativeTest:
+    """The alternative annotator test of a model (`annotation.judges.alternative`), an item a pair.
+
+    How close an answer is to the other raters' of the item: of labels, marks and choices the share of others who gave
+    the same, of scores minus the mean square distance, and of candidates the same over an item's candidates. NaN with a
+    reason for fewer than three raters, and for clusterings: the numbers of one rater's clusters are not another's.
+
+    Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
+    """
+    why = "a cluster's number is each rater's own" if task.question == "cluster" else ""
+    if len(raters) < FEWEST_RATERS:
+        why = f"the alternative annotator test takes {FEWEST_RATERS} raters"
+    if why:
+        return AlternativeTest(epsilon, math.nan, math.nan, False, pd.DataFrame(), why)
+    apart = _apart(task)
+    by_rater: dict[str, tuple[Floats, Floats]] = {}
+    for index, rater in enumerate(raters):
+        others = [peer.values for number, peer in enumerate(raters) if number != index]
+        human, machine = list[float](), list[float]()
+        for human_answer, model_answer, *each in zip(rater.values, model.values, *others, strict=True):
+            answers = [answer for answer in each if answer is not None]
+            if human_answer is not None and model_answer is not None and answers:
+                human.append(float(np.mean([apart(human_answer, answer) for answer in answers])))
+                machine.append(float(np.mean([apart(model_answer, answer) for answer in answers])))
+        if human:
+            first, second = np.array(human), np.array(machine)
+            tie = np.isclose(first, second, rtol=0, atol=1e-9)
+            closer = ((second < first) | tie).astype(np.float64), ((first < second) | tie).astype(np.float64)
+            by_rater[rater.scorer] = closer
+    return result_of(by_rater, epsilon)
+
+
+def _apart(task: TaskItems) -> Callable[[Any, Any], float]:
+    """How far apart two answers are."""
+    if task.question in OF_LABELS or task.question == "same":
+        return lambda first, second: float(first != second)
+    if task.question in OF_CANDIDATES or task.candidates:
+        return lambda first, second: float(np.mean((first - second) ** 2))
+    return lambda first, second: float((first - second) ** 2)
+
+
+def difficulty(scores: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Whether tasks that are hard for people are hard for each language model too: a row (`DIFFICULTY`) each.
+
+    `scores` are by the tasks' own metrics, with the columns that `scores.score` gives (HUME, Table 13).
+    """
+    scored = scores[scores["scorer_kind"].isin((PEOPLE, "llm")) & scores["score"].notna()]
+    names = scored.loc[scored["scorer_kind"] == "llm", "scorer"].unique()
+    if "subset" in scored:  # which may be several of one task and language
+        scored = scored.assign(task=scored["task"] + " " + scored["subset"])
+    rows = []
+    for name in names:
+        both = scored[(scored["scorer"] == name) | (scored["scorer_kind"] == PEOPLE)]
+        wide = pairs_by_scorer(both, complete=False)
+        if PEOPLE not in wide:
+            continue
+        rho, p = shared_difficulty(wide, PEOPLE, name, rng)
+        rows.append((name, rho.value, rho.low, rho.high, p, rho.n, rho.reason))
+    return pd.DataFrame(rows, columns=list(DIFFICULTY))

@@ -36,7 +36,7 @@ class TaskItems:
     name: str
     task_type: str
     language: str
-    asked: Asked
+    question: Asked
     metrics: tuple[Metric, ...]
     items: tuple[str, ...]
     right: tuple[Any, ...]
@@ -44,7 +44,7 @@ class TaskItems:
 
     @classmethod
     def of(
-        cls, facts: tuple[str, str, str], asked: Asked, metric: str, gold: pd.DataFrame, items: Sequence[str] = ()
+        cls, facts: tuple[str, str, str], question: Asked, metric: str, gold: pd.DataFrame, items: Sequence[str] = ()
     ) -> TaskItems:
         """From gold with the columns item, candidate ("" without), value and label; `facts`: name, type, language.
 
@@ -56,27 +56,28 @@ class TaskItems:
         rows = _by_item(gold.assign(abstained=False))
         order = tuple(items) or tuple(rows)
         of_candidates = bool((gold["candidate"] != "").any())
-        named = tuple(tuple(row[0] for row in rows.get(one, [])) for one in order) if of_candidates else ()
+        named = tuple(tuple(row[0] for row in rows.get(item, [])) for item in order) if of_candidates else ()
         right: list[Any] = []
-        for place, item in enumerate(order):
-            found = _answer(rows[item], asked, named[place] if named else ()) if item in rows else None
-            right.append(found[0] if found is not None and asked in OF_LABELS else found)
-        return cls(*facts, asked, metrics_of(asked, metric, candidates=of_candidates), order, tuple(right), named)
+        for index, item in enumerate(order):
+            answer = _answer(rows[item], question, named[index] if named else ()) if item in rows else None
+            right.append(answer[0] if answer is not None and question in OF_LABELS else answer)
+        return cls(*facts, question, metrics_of(question, metric, candidates=of_candidates), order, tuple(right), named)
 
 
 @dataclass(frozen=True)
 class ScorerAnswers:
     """What one scorer gave for each item of a task, in the task's order; None where there is nothing.
 
-    A label is a tuple of the labels that stand equally (one, of a rater), so that a majority's ties are kept. `made`
-    is there instead where a program says only what the main metric reads of each item (the share of runs that got it
-    right), with NaN for nothing; `beside` what other metrics read, a row for each run where the score is their mean.
+    A label is a tuple of the labels that stand equally (one, of a rater), so that a majority's ties are kept.
+    `item_values` is there instead where a program says only what the main metric reads of each item (the share of runs
+    that got it right), with NaN for nothing; `beside` what other metrics read, a row for each run where the score is
+    their mean.
     """
 
     scorer: str
     kind: Kind
     values: tuple[Any, ...] = ()
-    made: Floats | None = None
+    item_values: Floats | None = None
     beside: Mapping[str, Floats] = field(default_factory=dict)
     abstained: int = 0
     missing: int = 0
@@ -91,48 +92,48 @@ def given_by(task: TaskItems, answers: pd.DataFrame) -> list[ScorerAnswers]:
     """
     need(answers, ("item", "candidate", "rater_id", "rater_kind", "value", "label", "abstained"), "answers")
     once(answers, ("item", "candidate", "rater_id"), "answers")
-    found = []
-    for (rater, kind), own in answers.groupby(["rater_id", "rater_kind"]):
-        rows, values, abstained = _by_item(own), list[Any](), 0
-        for place, item in enumerate(task.items):
-            said = rows.get(item, [])
-            unsure = any(row[3] for row in said)
+    scorers = []
+    for (rater, kind), of_rater in answers.groupby(["rater_id", "rater_kind"]):
+        rows, values, abstained = _by_item(of_rater), list[Any](), 0
+        for index, item in enumerate(task.items):
+            item_rows = rows.get(item, [])
+            unsure = any(row[3] for row in item_rows)
             abstained += unsure
-            named = task.candidates[place] if task.candidates else ()
-            values.append(_answer(said, task.asked, named) if said and not unsure else None)
-        missing = sum(one is None for one in values) - abstained
+            named = task.candidates[index] if task.candidates else ()
+            values.append(_answer(item_rows, task.question, named) if item_rows and not unsure else None)
+        missing = sum(value is None for value in values) - abstained
         who, whole = (str(rater), _RATERS[str(kind)]), tuple(values)
-        found.append(ScorerAnswers(*who, whole, abstained=abstained, missing=missing))
-    return found
+        scorers.append(ScorerAnswers(*who, whole, abstained=abstained, missing=missing))
+    return scorers
 
 
 def _by_item(frame: pd.DataFrame) -> dict[str, list[_Row]]:
     """Each item's rows: candidate, value, label, whether abstained."""
     names = ("item", "candidate", "value", "label", "abstained")
-    found: dict[str, list[_Row]] = {}
+    by_item: dict[str, list[_Row]] = {}
     for item, *row in zip(*(frame[name].tolist() for name in names), strict=True):
-        found.setdefault(str(item), []).append(tuple(row))
-    return found
+        by_item.setdefault(str(item), []).append(tuple(row))
+    return by_item
 
 
-def _answer(rows: Sequence[_Row], asked: Asked, candidates: tuple[str, ...]) -> Any:
+def _answer(rows: Sequence[_Row], question: Asked, candidates: tuple[str, ...]) -> Any:
     """One item's answer of one rater (or of gold); None where it is not whole."""
     _, value, label, _ = rows[0]
-    if asked in OF_LABELS or asked == "cluster":
-        if asked == "labels" and label:
+    if question in OF_LABELS or question == "cluster":
+        if question == "labels" and label:
             label = json.dumps(sorted(json.loads(label)))
-        if not label and asked != "choice":  # there it is an answer: none of the candidates
+        if not label and question != "choice":  # there it is an answer: none of the candidates
             return None
-        return label if asked == "cluster" else (label,)
-    if asked in OF_CANDIDATES or candidates:
+        return label if question == "cluster" else (label,)
+    if question in OF_CANDIDATES or candidates:
         by_candidate = {row[0]: row[1] for row in rows}
-        values = np.array([by_candidate.get(one, math.nan) for one in candidates], np.float64)
+        values = np.array([by_candidate.get(candidate, math.nan) for candidate in candidates], np.float64)
         return values if len(values) and np.isfinite(values).all() else None
     return float(value) if value is not None and math.isfinite(value) else None
 
 
 def aggregate(
-    raters: Sequence[ScorerAnswers], asked: Asked, name: str = "aggregate", ties: Ties = "expected"
+    raters: Sequence[ScorerAnswers], question: Asked, name: str = "aggregate", ties: Ties = "expected"
 ) -> ScorerAnswers | None:
     """What raters give together: the mean of numbers, candidate by candidate, or the labels with the most votes.
 
@@ -143,101 +144,103 @@ def aggregate(
     """
     if ties not in get_args(Ties):
         raise ValueError(f"ties are settled as 'expected' or 'first', not {ties!r}")
-    if asked == "cluster" or not raters:
+    if question == "cluster" or not raters:
         return None
     values: list[Any] = []
     for each in zip(*(rater.values for rater in raters), strict=True):
-        said = [one for one in each if one is not None]
-        if not said:
+        answers = [answer for answer in each if answer is not None]
+        if not answers:
             values.append(None)
-        elif asked in OF_LABELS:
-            votes = Counter(label for one in said for label in one)
+        elif question in OF_LABELS:
+            votes = Counter(label for answer in answers for label in answer)
             most = max(votes.values())
             best = tuple(sorted(label for label, number in votes.items() if number == most))
             values.append(best[:1] if ties == "first" else best)
         else:
-            values.append(np.mean(said, axis=0) if isinstance(said[0], np.ndarray) else float(np.mean(said)))
-    return ScorerAnswers(name, "aggregate", tuple(values), missing=sum(one is None for one in values))
+            values.append(np.mean(answers, axis=0) if isinstance(answers[0], np.ndarray) else float(np.mean(answers)))
+    return ScorerAnswers(name, "aggregate", tuple(values), missing=sum(value is None for value in values))
 
 
-def leaving_one_out(raters: Sequence[ScorerAnswers], asked: Asked, ties: Ties = "expected") -> list[ScorerAnswers]:
+def leaving_one_out(raters: Sequence[ScorerAnswers], question: Asked, ties: Ties = "expected") -> list[ScorerAnswers]:
     """What all but one rater give together, for each rater; `scorer` is who is left out. Empty below three raters."""
     if len(raters) < 3:
         return []
-    made = []
-    for left in raters:
-        others = aggregate([one for one in raters if one is not left], asked, left.scorer, ties)
+    aggregates = []
+    for omitted in raters:
+        others = aggregate([rater for rater in raters if rater is not omitted], question, omitted.scorer, ties)
         if others is not None:
-            made.append(replace(others, kind="leave_one_out"))
-    return made
+            aggregates.append(replace(others, kind="leave_one_out"))
+    return aggregates
 
 
-def read(task: TaskItems, given: ScorerAnswers, metric: Metric) -> Floats | None:
+def read(task: TaskItems, scorer: ScorerAnswers, metric: Metric) -> Floats | None:
     """What a metric reads of each item, NaN where there is nothing; None where a scorer is not known so far.
 
     Of several runs it has a row for each.
     """
-    if given.made is not None:
-        own = metric is task.metrics[0] or task.asked == "cluster"
-        return np.asarray(given.made, np.float64) if own else given.beside.get(metric.name)
-    both = list(zip(task.right, given.values, strict=True))
+    if scorer.item_values is not None:
+        measured = metric is task.metrics[0] or task.question == "cluster"
+        return np.asarray(scorer.item_values, np.float64) if measured else scorer.beside.get(metric.name)
+    both = list(zip(task.right, scorer.values, strict=True))
     if metric.of_item is not None:
-        found = [math.nan if right is None or said is None else metric.of_item(right, said) for right, said in both]
-        return np.array(found, np.float64)
+        values = [
+            math.nan if right is None or answer is None else metric.of_item(right, answer) for right, answer in both
+        ]
+        return np.array(values, np.float64)
     if metric.of_rows is not None:
         return _of_candidates(both, metric.of_rows)
-    if task.asked == "cluster":
-        codes = {cluster: float(number) for number, cluster in enumerate(dict.fromkeys(given.values))}
-        return np.array([math.nan if one is None else codes[one] for one in given.values])
-    if task.asked in OF_LABELS:  # of labels that stand equally the alphabetically first, as HUME has it
-        return codes_of(task, [None if one is None else min(one) for one in given.values])
-    return np.array([math.nan if one is None else float(one) for one in given.values])
+    if task.question == "cluster":
+        codes = {cluster: float(number) for number, cluster in enumerate(dict.fromkeys(scorer.values))}
+        return np.array([math.nan if cluster is None else codes[cluster] for cluster in scorer.values])
+    if task.question in OF_LABELS:  # of labels that stand equally the alphabetically first, as HUME has it
+        return codes_of(task, [None if labels is None else min(labels) for labels in scorer.values])
+    return np.array([math.nan if value is None else float(value) for value in scorer.values])
 
 
 def codes_of(task: TaskItems, labels: Sequence[str | None]) -> Floats:
     """Labels as numbers, the same for gold and all scorers; those that are never right follow."""
-    known = sorted({one for one in task.right if one is not None})
-    others = sorted({one for one in labels if one is not None} - set(known))
-    codes = {label: float(number) for number, label in enumerate([*known, *others])}
-    return np.array([math.nan if one is None else codes[one] for one in labels])
+    right_labels = sorted({label for label in task.right if label is not None})
+    others = sorted({label for label in labels if label is not None} - set(right_labels))
+    codes = {label: float(number) for number, label in enumerate([*right_labels, *others])}
+    return np.array([math.nan if label is None else codes[label] for label in labels])
 
 
 def _of_candidates(both: Sequence[tuple[Any, Any]], of_rows: Callable[[Floats, Floats], Floats]) -> Floats:
     """A metric of each item's candidates, of items with equally many at a time."""
-    sizes = np.array([0 if right is None or said is None else len(right) for right, said in both])
-    made = np.full(len(both), math.nan)
+    sizes = np.array([0 if right is None or answer is None else len(right) for right, answer in both])
+    values = np.full(len(both), math.nan)
     for size in set(sizes.tolist()) - {0}:
         places = np.flatnonzero(sizes == size).tolist()
-        made[places] = of_rows(*(np.stack([both[place][side] for place in places]) for side in (0, 1)))
-    return made
+        values[places] = of_rows(*(np.stack([both[index][side] for index in places]) for side in (0, 1)))
+    return values
 
 
 def right_numbers(task: TaskItems, metric: Metric) -> Floats:
     """What is right, as numbers that a measure of all items reads; NaN where there is no gold."""
-    known = np.array([one is not None for one in task.right])
+    has_gold = np.array([answer is not None for answer in task.right])
     if metric.of_item is not None or metric.of_rows is not None:
-        return np.where(known, 0.0, math.nan)
-    if task.asked == "cluster":
+        return np.where(has_gold, 0.0, math.nan)
+    if task.question == "cluster":
         codes = pd.factorize(pd.Series(task.right, dtype=object))[0].astype(np.float64)
-        return np.where(known, codes, math.nan)
-    if task.asked in OF_LABELS:
+        return np.where(has_gold, codes, math.nan)
+    if task.question in OF_LABELS:
         return codes_of(task, task.right)
-    return np.array([math.nan if one is None else float(one) for one in task.right])
+    return np.array([math.nan if answer is None else float(answer) for answer in task.right])
 
 
-def confusion(task: TaskItems, given: ScorerAnswers) -> pd.DataFrame:
+def confusion(task: TaskItems, scorer: ScorerAnswers) -> pd.DataFrame:
     """How often a scorer gave each label (columns) to items of each right label (rows): numbers of items.
 
     Of a majority's ties each label has its share. Items without gold or answer do not count. Of `label`, `choice` and
     `labels` tasks; raises ValueError for others.
     """
-    if task.asked not in OF_LABELS:
+    if task.question not in OF_LABELS:
         raise ValueError(f"{task.name}: answers that are no labels have no confusion")
     rows = [
-        (right, label, 1 / len(said))
-        for right, said in zip(task.right, given.values, strict=True)
-        if right is not None and said is not None
-        for label in said
+        (right, label, 1 / len(labels_given))
+        for right, labels_given in zip(task.right, scorer.values, strict=True)
+        if right is not None and labels_given is not None
+        for label in labels_given
     ]
     table = pd.DataFrame(rows, columns=["right", "given", "n"]).pivot_table(
         "n", "right", "given", "sum", fill_value=0.0

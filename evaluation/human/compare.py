@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.human.agreement import agreement
-from evaluation.human.annotators import annotators, difficulty
+from evaluation.human.agreement import agreement, annotators, difficulty
 from evaluation.human.answers import ScorerAnswers, TaskItems, codes_of, given_by, read, right_numbers
 from evaluation.human.models import metric_of
 from evaluation.human.records import (
@@ -37,34 +36,34 @@ from plumbline.statistics.seeding import stream
 from plumbline.study.datasets import SEARCHES
 
 
-def closeness(task: TaskItems, given: ScorerAnswers) -> Floats:
+def closeness(task: TaskItems, scorer: ScorerAnswers) -> Floats:
     """For each item of a task from 0 to 1 how near a scorer's answer is to the right one; NaN where there is none.
 
     Of correlations within items (summaries) rho itself, from -1.
     """
     metric = task.metrics[0]
-    made = read(task, given, metric)
-    if made is None:
+    answers = read(task, scorer, metric)
+    if answers is None:
         return np.full(len(task.items), math.nan)
     if metric.of_item is not None:
-        return made
+        return answers
     gold = right_numbers(task, metric)
-    known = np.isfinite(gold) & np.isfinite(made)
-    found = np.full(len(gold), math.nan)
-    if known.sum() > 1:
-        nearness = _same_cluster if task.asked == "cluster" else _same_rank
-        found[known] = nearness(gold[known], made[known])
-    return found
+    both = np.isfinite(gold) & np.isfinite(answers)
+    values = np.full(len(gold), math.nan)
+    if both.sum() > 1:
+        nearness = _same_cluster if task.question == "cluster" else _same_rank
+        values[both] = nearness(gold[both], answers[both])
+    return values
 
 
-def _same_rank(gold: Floats, made: Floats) -> Floats:
-    first, second = (average_ranks(side[None])[0] for side in (gold, made))
+def _same_rank(gold: Floats, answers: Floats) -> Floats:
+    first, second = (average_ranks(side[None])[0] for side in (gold, answers))
     near: Floats = 1 - np.abs(first - second) / (len(gold) - 1)
     return near
 
 
-def _same_cluster(gold: NDArray[np.float64], made: NDArray[np.float64]) -> Floats:
-    right = (gold[:, None] == gold) == (made[:, None] == made)
+def _same_cluster(gold: NDArray[np.float64], clusters: NDArray[np.float64]) -> Floats:
+    right = (gold[:, None] == gold) == (clusters[:, None] == clusters)
     share: Floats = (right.sum(axis=1) - 1) / (len(gold) - 1)
     return share
 
@@ -72,46 +71,46 @@ def _same_cluster(gold: NDArray[np.float64], made: NDArray[np.float64]) -> Float
 COLUMNS = ("task", "subset", "language", "item", "candidate", "value", "label")
 
 
-def gold_of(one: SampledDataset) -> pd.DataFrame:
+def gold_of(sample: SampledDataset) -> pd.DataFrame:
     """The right answers of a sampled task, a row an item (of searches and summaries a candidate), as answers have them.
 
     Columns are `COLUMNS`: `item` is what is scored as one (`Sampled.units`), `value` the score, grade or mark, `label`
     the label as the data set has it (of several a JSON list in order; of bitext the item's own id).
     """
-    rows = pd.DataFrame(_rows(one), columns=["item", "candidate", "value", "label"])
-    named = {"task": one.task.task, "subset": one.subset, "language": one.language}
+    rows = pd.DataFrame(_rows(sample), columns=["item", "candidate", "value", "label"])
+    named = {"task": sample.task.task, "subset": sample.subset, "language": sample.language}
     return rows.assign(**named)[list(COLUMNS)]
 
 
-def by_unit(one: SampledDataset, answers: pd.DataFrame) -> pd.DataFrame:
+def by_unit(sample: SampledDataset, answers: pd.DataFrame) -> pd.DataFrame:
     """The answers (`human/answers.parquet`) to a sampled task, each under the unit that it is scored with.
 
     A summary is a candidate of its text then. Answers to items that give no score are left out.
     """
-    own = answers[(answers["task"] == one.task.task) & answers["item"].isin(set(one.items))]
-    if one.dataset.task != "summarisation":
-        return own
-    return own.assign(candidate=own["item"], item=own["item"].str.rsplit("/", n=2).str[0])
+    answered = answers[(answers["task"] == sample.task.task) & answers["item"].isin(set(sample.items))]
+    if sample.dataset.task != "summarisation":
+        return answered
+    return answered.assign(candidate=answered["item"], item=answered["item"].str.rsplit("/", n=2).str[0])
 
 
-def _rows(one: SampledDataset) -> Iterator[tuple[str, str, float, str]]:
+def _rows(sample: SampledDataset) -> Iterator[tuple[str, str, float, str]]:
     """Item, candidate, value, label."""
-    if one.dataset.task in SEARCHES:
-        for item, judged in zip(one.items, one.judged, strict=True):
+    if sample.dataset.task in SEARCHES:
+        for item, judged in zip(sample.items, sample.judged, strict=True):
             yield from ((item, passage, float(value), "") for passage, value in judged.items())
         return
-    column = _column(one)
-    if one.dataset.task == "summarisation":
-        places = [(unit, float(value)) for unit, values in zip(one.units, column, strict=True) for value in values]
-        yield from ((unit, item, value, "") for item, (unit, value) in zip(one.items, places, strict=True))
+    column = _column(sample)
+    if sample.dataset.task == "summarisation":
+        places = [(unit, float(value)) for unit, values in zip(sample.units, column, strict=True) for value in values]
+        yield from ((unit, item, value, "") for item, (unit, value) in zip(sample.items, places, strict=True))
         return
-    nested = one.dataset.task == "clustering" and len(column) and isinstance(column[0], list)
-    for item, value in zip(one.items, column[0] if nested else column, strict=False):
-        yield item, "", *_answer(one, item, value)
+    nested = sample.dataset.task == "clustering" and len(column) and isinstance(column[0], list)
+    for item, value in zip(sample.items, column[0] if nested else column, strict=False):
+        yield item, "", *_answer(sample, item, value)
 
 
-def _answer(one: SampledDataset, item: str, value: Any) -> tuple[float, str]:
-    kind = one.dataset.task
+def _answer(sample: SampledDataset, item: str, value: Any) -> tuple[float, str]:
+    kind = sample.dataset.task
     if kind in ("sts", "str", "pair_classification"):
         return float(value), ""
     if kind == "multilabel_classification":
@@ -119,9 +118,9 @@ def _answer(one: SampledDataset, item: str, value: Any) -> tuple[float, str]:
     return math.nan, item if kind == "bitext_mining" else str(value)
 
 
-def _column(one: SampledDataset) -> list[Any]:
+def _column(sample: SampledDataset) -> list[Any]:
     """What is right of each row of the scored split."""
-    data = one.dataset
+    data = sample.dataset
     if isinstance(data, MtebTask):
         (parts,) = data.loaded.task.dataset.values()
         return list(parts[data.loaded.split][gold_column(data.loaded.task, data.task)])
@@ -151,10 +150,10 @@ class HumanTables:
 class TaskPart:
     """A sampled task with everybody's answers: people's, language models' (frames as records have them), models'."""
 
-    one: SampledDataset
+    sample: SampledDataset
     people: pd.DataFrame
     annotators: pd.DataFrame
-    made: tuple[ModelMade, ...]
+    results: tuple[ModelMade, ...]
 
 
 def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str] | None = None) -> HumanTables:
@@ -164,30 +163,32 @@ def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str
     `otherwise` says how language models were asked for relevance that were not asked as people were. Raises DataError
     where no item of any task gives a score.
     """
-    some = [part for part in parts if part.one.units]
+    some = [part for part in parts if part.sample.units]
     if not some:
         raise DataError("no item that people saw gives a score; " + "; ".join(_left_out(parts)))
     number = enough_resamples(len(some))
-    made = [_compared(part, number, seed, otherwise or {}) for part in some]
-    apart = pd.concat([one.differences for one in made], ignore_index=True)
+    compared = [_compared(part, number, seed, otherwise or {}) for part in some]
+    apart = pd.concat([tables.differences for tables in compared], ignore_index=True)
     differences = with_holm(apart).assign(subset=apart["subset"], simulated=apart["simulated"])
-    scores = _columns([one.scores for one in made], list(HumanScore.model_fields))
-    compared = scores[scores["main"] & scores["compared"]]
-    hard = difficulty(compared, stream(seed, "human", "difficulty"))
+    scores = _columns([tables.scores for tables in compared], list(HumanScore.model_fields))
+    shared = scores[scores["main"] & scores["compared"]]
+    hard = difficulty(shared, stream(seed, "human", "difficulty"))
     return HumanTables(
         scores,
-        _columns([one.agreement for one in made], list(HumanAgreement.model_fields)),
+        _columns([tables.agreement for tables in compared], list(HumanAgreement.model_fields)),
         differences[list(HumanDifference.model_fields)],
-        _columns([one.items for one in made], list(HumanItemScore.model_fields)),
-        _columns([one.annotators for one in made], list(HumanAnnotator.model_fields)),
+        _columns([tables.items for tables in compared], list(HumanItemScore.model_fields)),
+        _columns([tables.annotators for tables in compared], list(HumanAnnotator.model_fields)),
         hard.assign(simulated=bool(scores["simulated"].any()))[list(HumanDifficulty.model_fields)],
-        (*_left_out(parts), *(note for one in made for note in one.notes)),
+        (*_left_out(parts), *(note for tables in compared for note in tables.notes)),
     )
 
 
 def _left_out(parts: Sequence[TaskPart]) -> list[str]:
     """What gives nobody a score, by task and reason."""
-    return [f"{part.one.name}: {n} left out: {reason}" for part in parts for reason, n in part.one.left_out.items()]
+    return [
+        f"{part.sample.name}: {n} left out: {reason}" for part in parts for reason, n in part.sample.left_out.items()
+    ]
 
 
 def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
@@ -195,62 +196,64 @@ def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
 
 
 def _compared(part: TaskPart, number: int, seed: int, otherwise: Mapping[str, str]) -> HumanTables:
-    one = part.one
-    facts = one.task.task, one.task.task_type, one.language
-    task = TaskItems.of(facts, one.task.asked, metric_of(one), gold_of(one), one.units)
-    people, language = given_by(task, by_unit(one, part.people)), given_by(task, by_unit(one, part.annotators))
-    models = [_given(made, task) for made in part.made]
+    sample = part.sample
+    facts = sample.task.task, sample.task.task_type, sample.language
+    task = TaskItems.of(facts, sample.task.asked, metric_of(sample), gold_of(sample), sample.units)
+    people, language = given_by(task, by_unit(sample, part.people)), given_by(task, by_unit(sample, part.annotators))
+    models = [_given(result, task) for result in part.results]
 
     def rng(what: str) -> np.random.Generator:
-        return stream(seed, "human", what, one.task.task, one.subset, one.language)
+        return stream(seed, "human", what, sample.task.task, sample.subset, sample.language)
 
-    found = score(task, people, [*language, *models], n_resamples=number, rng=rng("scores"))
+    scored = score(task, people, [*language, *models], n_resamples=number, rng=rng("scores"))
     agreed = agreement(
-        task, people, scale=one.task.scale, labels=one.task.labels, n_resamples=number, rng=rng("agreement")
+        task, people, scale=sample.task.scale, labels=sample.task.labels, n_resamples=number, rng=rng("agreement")
     )
     beside = annotators(task, language, people, otherwise=otherwise, n_resamples=number, rng=rng("annotators"))
     simulated = bool(part.people["simulated"].any())
-    reasons = {made.model: made.reason for made in part.made}
-    why = [reasons.get(scorer, "") for scorer in found.scores["scorer"]]
-    scores = found.scores.assign(
-        subset=one.subset,
+    reasons = {result.model: result.reason for result in part.results}
+    why = [reasons.get(scorer, "") for scorer in scored.scores["scorer"]]
+    scores = scored.scores.assign(
+        subset=sample.subset,
         simulated=simulated,
-        main=found.scores["metric"] == task.metrics[0].name,
-        content_hash=one.task.content_hash,
-        reason=["; ".join(filter(None, dict.fromkeys(both))) for both in zip(found.scores["reason"], why, strict=True)],
+        main=scored.scores["metric"] == task.metrics[0].name,
+        content_hash=sample.task.content_hash,
+        reason=[
+            "; ".join(filter(None, dict.fromkeys(both))) for both in zip(scored.scores["reason"], why, strict=True)
+        ],
     )
-    items = pd.DataFrame(_items(one, task, [*people, *language, *models]))
-    differences = found.differences.assign(subset=one.subset, simulated=simulated)
-    agreed = agreed.assign(subset=one.subset, simulated=simulated)
+    items = pd.DataFrame(_items(sample, task, [*people, *language, *models]))
+    differences = scored.differences.assign(subset=sample.subset, simulated=simulated)
+    agreed = agreed.assign(subset=sample.subset, simulated=simulated)
     among = beside["measure"].map(dict(zip(agreed["measure"], agreed["value"], strict=True))).astype(float)
-    beside = beside.assign(subset=one.subset, simulated=simulated, among_people=among)
-    nobody = () if people else (f"{one.name}: nobody's answers count, so that models stand alone",)
-    return HumanTables(scores, agreed, differences, items, beside, pd.DataFrame(), (*nobody, *found.notes))
+    beside = beside.assign(subset=sample.subset, simulated=simulated, among_people=among)
+    nobody = () if people else (f"{sample.name}: nobody's answers count, so that models stand alone",)
+    return HumanTables(scores, agreed, differences, items, beside, pd.DataFrame(), (*nobody, *scored.notes))
 
 
-def _given(made: ModelMade, task: TaskItems) -> ScorerAnswers:
+def _given(result: ModelMade, task: TaskItems) -> ScorerAnswers:
     """A model's answers: of each item what mteb's metric reads; nothing where mteb's score has no items."""
-    values = np.array(made.made or [np.nan] * len(task.items), np.float64)
-    beside = {name: np.array(own, np.float64) for name, own in made.others.items()}
-    if made.labels:
-        codes = np.stack([codes_of(task, run) for run in made.labels])
+    values = np.array(result.made or [np.nan] * len(task.items), np.float64)
+    beside = {name: np.array(values, np.float64) for name, values in result.others.items()}
+    if result.labels:
+        codes = np.stack([codes_of(task, run) for run in result.labels])
         beside |= {metric.name: codes for metric in task.metrics[1:]}
-    return ScorerAnswers(made.model, "model", made=values, beside=beside)
+    return ScorerAnswers(result.model, "model", item_values=values, beside=beside)
 
 
-def _items(one: SampledDataset, task: TaskItems, scorers: Sequence[ScorerAnswers]) -> Iterator[dict[str, object]]:
+def _items(sample: SampledDataset, task: TaskItems, scorers: Sequence[ScorerAnswers]) -> Iterator[dict[str, object]]:
     """What is right of each item, and what each scorer made of it."""
-    place = {"task": task.name, "subset": one.subset, "language": one.language}
+    task_keys = {"task": task.name, "subset": sample.subset, "language": sample.language}
     for item, right in zip(task.items, task.right, strict=True):
         answer = "" if right is None else _words(task, right)
-        yield {**place, "item": item, "scorer": GOLD, "scorer_kind": GOLD, "score": 1.0, "answer": answer}
+        yield {**task_keys, "item": item, "scorer": GOLD, "scorer_kind": GOLD, "score": 1.0, "answer": answer}
     for scorer in scorers:
         near = closeness(task, scorer)
-        said = scorer.values or (None,) * len(task.items)
-        for item, value, answer in zip(task.items, near.tolist(), said, strict=True):
+        answers = scorer.values or (None,) * len(task.items)
+        for item, value, answer in zip(task.items, near.tolist(), answers, strict=True):
             who = {"scorer": scorer.scorer, "scorer_kind": scorer.kind}
             yield {
-                **place,
+                **task_keys,
                 **who,
                 "item": item,
                 "score": value,
@@ -261,12 +264,12 @@ def _items(one: SampledDataset, task: TaskItems, scorers: Sequence[ScorerAnswers
 def _words(task: TaskItems, answer: object) -> str:
     """An answer as people read it: labels with commas, numbers of candidates in their order."""
     if isinstance(answer, np.ndarray):
-        return ", ".join(f"{one:g}" for one in answer.tolist())
+        return ", ".join(f"{number:g}" for number in answer.tolist())
     if isinstance(answer, float):
         return f"{answer:g}"
-    labels = [str(one) or "none" for one in answer] if isinstance(answer, tuple) else [str(answer)]
+    labels = [str(label) or "none" for label in answer] if isinstance(answer, tuple) else [str(answer)]
     return (
-        ", ".join(" and ".join(json.loads(one)) or "none" for one in labels)
-        if task.asked == "labels"
+        ", ".join(" and ".join(json.loads(label)) or "none" for label in labels)
+        if task.question == "labels"
         else ", ".join(labels)
     )

@@ -12,6 +12,7 @@ import pandas as pd
 from annotation.human.records import ITEMS, HumanItem, HumanTask
 from annotation.human.tasks import COMMAND as SAMPLE
 from annotation.human.tasks import read_tasks
+from annotation.verdicts.tables import SIMULATED, count
 from evaluation.display import short_names
 from evaluation.human.records import (
     AGREEMENT,
@@ -30,12 +31,13 @@ from evaluation.human.records import (
     HumanNote,
     HumanScore,
 )
-from evaluation.human.standing import gaps, pairs_by_scorer
+from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept, read_kept_frame
 from plumbline.records import Pair
 from plumbline.study import Study
 
+NONE = "–"
 PLACE = ["task", "subset", "language"]
 PEOPLE = "raters_mean"
 EMBEDS, ANSWERS_TOO = "model", "llm"
@@ -82,8 +84,8 @@ class HumanMaterial:
     @functools.cached_property
     def wide(self) -> pd.DataFrame:
         """Raters' mean and embedding models: scores by task, of the tasks that all of them have."""
-        own = self.compared[self.compared["scorer_kind"].isin((PEOPLE, EMBEDS)) & self.compared["score"].notna()]
-        return pairs_by_scorer(own.assign(task=own["where"]))
+        scored = self.compared[self.compared["scorer_kind"].isin((PEOPLE, EMBEDS)) & self.compared["score"].notna()]
+        return pairs_by_scorer(scored.assign(task=scored["where"]))
 
     @functools.cached_property
     def gaps(self) -> pd.DataFrame:
@@ -94,30 +96,30 @@ class HumanMaterial:
 
 def read_material(study: Study) -> HumanMaterial:
     """The records of an evaluated human study. Raises DataError before it is evaluated, and for edited tables."""
-    made = study.command(COMMAND)
-    scores = read_kept_frame(study, SCORES, HumanScore, made)
+    command = study.command(COMMAND)
+    scores = read_kept_frame(study, SCORES, HumanScore, command)
     if scores.empty:
-        raise DataError(f"{study.folder / SCORES} has no scores; run `{made}` again")
+        raise DataError(f"{study.folder / SCORES} has no scores; run `{command}` again")
     names = _names(scores)
     models = short_names(set(scores.loc[scores["scorer_kind"].isin(MODELS), "scorer"]))
 
     def named(frame: pd.DataFrame) -> pd.DataFrame:
         keys = zip(*(frame[column] for column in PLACE), strict=True)
-        own = frame.assign(where=pd.Series([names[key] for key in keys], index=frame.index, dtype=object))
-        for column in {"scorer", "model"} & set(own):
-            own[column] = [models.get(name, name) for name in own[column]]
-        return own
+        named_frame = frame.assign(where=pd.Series([names[key] for key in keys], index=frame.index, dtype=object))
+        for column in {"scorer", "model"} & set(named_frame):
+            named_frame[column] = [models.get(name, name) for name in named_frame[column]]
+        return named_frame
 
     return HumanMaterial(
-        {one.task: one for one in read_tasks(study)},
+        {task.task: task for task in read_tasks(study)},
         named(scores),
-        named(read_kept_frame(study, AGREEMENT, HumanAgreement, made)),
-        named(read_kept_frame(study, DIFFERENCES, HumanDifference, made)),
-        named(read_kept_frame(study, ITEM_SCORES, HumanItemScore, made)),
-        named(read_kept_frame(study, ANNOTATORS, HumanAnnotator, made)),
-        read_kept_frame(study, DIFFICULTY, HumanDifficulty, made),
+        named(read_kept_frame(study, AGREEMENT, HumanAgreement, command)),
+        named(read_kept_frame(study, DIFFERENCES, HumanDifference, command)),
+        named(read_kept_frame(study, ITEM_SCORES, HumanItemScore, command)),
+        named(read_kept_frame(study, ANNOTATORS, HumanAnnotator, command)),
+        read_kept_frame(study, DIFFICULTY, HumanDifficulty, command),
         _texts(study),
-        tuple(one.text for one in read_kept(study, NOTES, HumanNote, made)),
+        tuple(note.text for note in read_kept(study, NOTES, HumanNote, command)),
     )
 
 
@@ -126,10 +128,10 @@ def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:
     places = list(dict.fromkeys(zip(*(scores[column] for column in PLACE), strict=True)))
     tasks = [task for task, _, _ in places]
     return {
-        place: place[0]
-        if tasks.count(place[0]) == 1
-        else f"{place[0]} ({', '.join(filter(None, dict.fromkeys((place[2], place[1]))))})"
-        for place in places
+        key: key[0]
+        if tasks.count(key[0]) == 1
+        else f"{key[0]} ({', '.join(filter(None, dict.fromkeys((key[2], key[1]))))})"
+        for key in places
     }
 
 
@@ -138,11 +140,11 @@ def _texts(study: Study) -> dict[tuple[str, str], str]:
     pairs = read_kept_frame(study, "pairs.parquet", Pair, study.command(SAMPLE))
     read = dict(zip(pairs["pair_id"], pairs["fields"], strict=True))
     items = read_kept_frame(study, ITEMS, HumanItem, study.command(SAMPLE))
-    found = {}
+    texts = {}
     for row in items.to_dict(orient="records"):
         record = row["pair_id"] or next(iter(row["records"]), "")
-        found[row["task"], row["item"]] = _line(read.get(record, "{}"))
-    return found
+        texts[row["task"], row["item"]] = _line(read.get(record, "{}"))
+    return texts
 
 
 def _line(fields: str) -> str:
@@ -150,3 +152,127 @@ def _line(fields: str) -> str:
     values = json.loads(fields or "{}").values()
     texts = [value if isinstance(value, str) else f"({len(value)} texts)" for value in values]
     return " | ".join(" ".join(text.split()) for text in texts)
+
+
+def first_of(agreement: pd.DataFrame, where: str) -> pd.Series | None:
+    """The first measure of a task's agreement."""
+    rows = agreement[agreement["where"] == where]
+    return rows.iloc[0] if len(rows) else None
+
+
+SIGNIFICANT = 0.05
+_FEW_ITEMS, _FEW_RATERS = 30, 2
+
+
+def headline(material: HumanMaterial) -> tuple[str, ...]:
+    """Where people stand, on which tasks they and the best model truly differ, and how far they agree."""
+    return tuple(filter(None, (_stand(material), _differ(material), _agree(material))))
+
+
+def _stand(material: HumanMaterial) -> str:
+    people = material.main[material.main["scorer_kind"] == PEOPLE].dropna(subset="score")
+    if people.empty:
+        return "No task has a score of people."
+    average = (
+        f"On {count(len(people), 'task')} people reach {100 * people['score'].mean():.1f} on average (raters' mean)"
+    )
+    if material.gaps.empty:
+        return f"{average}; no embedding model was scored on the same items."
+    position, of = rank(material.wide, PEOPLE)
+    above = int((material.gaps["over_best"] > 0).sum())
+    return (
+        f"{average}: rank {position} of {of} among {count(of - 1, 'embedding model')} on the same items; on {above} of"
+        f" {len(material.gaps)} tasks they are above the best model."
+    )
+
+
+def _differ(material: HumanMaterial) -> str:
+    differences = material.differences[material.differences["people"] == PEOPLE]
+    tested = differences[differences["p_holm"].notna()]
+    if tested.empty:
+        return ""
+    sure = tested[tested["p_holm"] < SIGNIFICANT]
+    up, down = int((sure["difference"] > 0).sum()), int((sure["difference"] < 0).sum())
+    return (
+        f"Of {len(tested)} differences between people and a model on a task, {up} are above and {down} below zero"
+        f" beyond chance (paired bootstrap over items, Holm over tasks, p < {SIGNIFICANT:g})."
+    )
+
+
+def _agree(material: HumanMaterial) -> str:
+    first = [first_of(material.agreement, str(where)) for where in material.main["where"].unique()]
+    flags = [str(row["flag"]) for row in first if row is not None]
+    if not flags:
+        return ""
+    return (
+        f"Raters agree reliably on {flags.count('reliable')} and too little on {flags.count('problematic')} of"
+        f" {len(flags)} tasks, by HUME's bounds; a model far above people on the latter fits labels, not meaning."
+    )
+
+
+def doubts(material: HumanMaterial) -> list[str]:
+    """A line for each thing that is doubtful."""
+    lines = [SIMULATED.rstrip(".")] if material.simulated else []
+    people = material.main[material.main["scorer_kind"] == PEOPLE]
+    few = people[people["n_items"] < _FEW_ITEMS]
+    if len(few):
+        lines.append(
+            f"{len(few)} of {count(len(people), 'task')} rest on fewer than {_FEW_ITEMS} items, with wide intervals"
+        )
+    raters = material.main[material.main["scorer_kind"] == "rater"].groupby("where")["scorer"].nunique()
+    if alone := [str(where) for where in material.main["where"].unique() if raters.get(where, 0) < _FEW_RATERS]:
+        lines.append(f"one rater alone, whose score is one person's: {', '.join(alone)}")
+    below = [
+        str(row["where"])
+        for row in material.main[material.main["scorer_kind"] == "trivial"]
+        .groupby("where")["score"]
+        .max()
+        .reset_index()
+        .to_dict("records")
+        if row["score"] >= float(people.loc[people["where"] == row["where"], "score"].max())
+    ]
+    if below:
+        lines.append(f"answers without reading score as much as people or more: {', '.join(below)}")
+    for task in material.tasks.values():
+        if task.n_cut:
+            lines.append(f"{task.task}: people saw {task.n_cut} texts cut to {task.cut} characters, models whole")
+    return [*lines, *material.notes]
+
+
+def differing(material: HumanMaterial, where: str, items: pd.DataFrame) -> pd.DataFrame:
+    """A task's items by how far people's mean is above its best embedding model, those that are alike left out.
+
+    Columns: where, item, text, right, said, best_model, people, model, apart.
+    """
+    shared = material.compared
+    scores = shared[(shared["where"] == where) & (shared["scorer_kind"] == "model") & shared["score"].notna()]
+    people = items[items["scorer_kind"] == "rater"]
+    if scores.empty or people.empty:
+        return pd.DataFrame()
+    best = str(scores["scorer"].iloc[int(scores["score"].to_numpy().argmax())])
+    model = items[(items["scorer_kind"] == "model") & (items["scorer"] == best)].set_index("item")["score"]
+    gold = items[items["scorer_kind"] == "gold"].set_index("item")["answer"]
+    task = str(items["task"].iloc[0])
+    scores_of_items = pd.DataFrame({"people": people.groupby("item")["score"].mean(), "model": model}).dropna()
+    if scores_of_items.empty:
+        return scores_of_items
+    scores_of_items["apart"] = scores_of_items["people"] - scores_of_items["model"]
+    votes = {item: _votes(answers["answer"]) for item, answers in people.groupby("item")}
+    named = [
+        {"where": where, "item": item, "text": material.texts.get((task, str(item)), "")}
+        for item in scores_of_items.index
+    ]
+    table = pd.DataFrame(named, index=scores_of_items.index).assign(
+        right=gold.reindex(scores_of_items.index), said=[votes[item] for item in scores_of_items.index], best_model=best
+    )
+    whole = (
+        pd.concat([table, scores_of_items], axis=1)
+        .reset_index(drop=True)
+        .sort_values(["apart", "item"], ascending=[False, True], kind="stable")
+    )
+    return whole[whole["apart"].abs() > 1e-9].reset_index(drop=True)
+
+
+def _votes(answers: pd.Series) -> str:
+    counts = answers[answers != ""].value_counts()
+    return "; ".join(f"{answer} ({number})" if number > 1 else str(answer) for answer, number in counts.items()) or NONE

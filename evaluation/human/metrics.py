@@ -8,14 +8,13 @@ resamples (`plumbline.statistics.resampled_measures`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.human.ties import ap_of_rows, counted_ap, ndcg_of_rows, rr_of_rows, sklearn_of_rows
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.resampled_measures import (
@@ -29,6 +28,166 @@ from plumbline.statistics.resampled_measures import (
     v_measure,
     weighted_f1,
 )
+
+Values = Sequence[float] | Floats
+
+
+def expected_ap(gold: Values, given: Values) -> float:
+    """Average precision of one query, in the mean over all orders of candidates with equal values.
+
+    `gold` is above 0 for what is relevant, `given` the marks, grades or similarities (more is better), one for each
+    candidate. A group of n tied candidates, r of them relevant, behind N others with R relevant, adds
+
+        sum over i = 1..n of  r / n  (R + 1 + (i - 1) (r - 1) / (n - 1)) / (N + i)
+
+    and the sum is divided by the number of relevant ones. NaN where none is relevant. Raises ValueError for sides of
+    different lengths, or values that are not finite.
+
+    Three of seven relevant, these three and one more marked: scikit-learn has 0.75 whichever they are.
+
+    >>> from evaluation import expected_ap
+    >>> print(f"{expected_ap([1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0]):.4f}")
+    0.8403
+    """
+    return float(ap_of_rows(*_sides(gold, given))[0])
+
+
+def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
+    """NDCG of one query over its first `at` places, in the mean over all orders of candidates with equal values.
+
+    Gains are the gold grades themselves, as in trec_eval and mteb, discounts 1 / log2(1 + place). A tied group's mean
+    gain stands on each of its places. NaN where all gold is 0. Raises ValueError as `expected_ap` does, and for
+    negative gold or `at` below 1.
+
+    >>> from evaluation import expected_ndcg
+    >>> print(f"{expected_ndcg([1, 0], [1, 1]):.4f}")  # (1 + 1 / log2(3)) / 2
+    0.8155
+    """
+    return float(ndcg_of_rows(*_sides(gold, given), at)[0])
+
+
+def expected_rr(gold: Values, values: Values, at: int = 10) -> float:
+    """Reciprocal rank of the first relevant candidate, 0 behind place `at`, over all orders of equal values.
+
+    In the first group with any, r of n relevant behind N others, the first stands at the j-th place with probability
+    C(n - j, r - 1) / C(n, r). NaN where none is relevant. Raises ValueError as `expected_ap` does.
+    """
+    return float(rr_of_rows(*_sides(gold, values), at)[0])
+
+
+def sklearn_ap(gold: Values, values: Values) -> float:
+    """scikit-learn's average precision: all of a tied group have the precision at its end.
+
+    Beside the expected value, and what HUME's program computes of binary marks. NaN where none is relevant.
+    """
+    return float(sklearn_of_rows(*_sides(gold, values))[0])
+
+
+def ap_of_rows(gold: Floats, values: Floats) -> Floats:
+    """`expected_ap` of many queries with equally many candidates, a row each."""
+    return _precisions(*_groups(gold, values))
+
+
+def ndcg_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
+    """`expected_ndcg` of many queries with equally many candidates, a row each."""
+    if at < 1 or (gold < 0).any():
+        raise ValueError("nDCG needs grades of 0 and more, and a place from 1 on")
+    discounts = 1 / np.log2(np.arange(2, gold.shape[1] + 2))
+    discounts[at:] = 0
+    order, group = _order(values)
+    sums, sizes = (_by_group(group, side) for side in (np.take_along_axis(gold, order, axis=1), np.ones_like(gold)))
+    gains = np.take_along_axis(sums / np.maximum(sizes, 1), group, axis=1) @ discounts
+    return _ratio(gains, -np.sort(-gold, axis=1) @ discounts)
+
+
+def rr_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
+    """`expected_rr` of many queries with equally many candidates, a row each."""
+    relevant, total = _groups(gold, values)
+    first = (relevant > 0).argmax(axis=1)[:, None]
+    r, n, ends = (np.take_along_axis(side, first, axis=1) for side in (relevant, total, np.cumsum(total, axis=1)))
+    position = np.arange(gold.shape[1])  # in the group, from 0
+    missed = np.clip((n - r - position) / np.maximum(n - position, 1), 0, 1)
+    before = np.hstack([np.ones_like(r), np.cumprod(missed, axis=1)[:, :-1]])
+    rank = ends - n + position + 1
+    chance = before * r / np.maximum(n - position, 1) * ((position < n) & (rank <= at))
+    return _ratio((chance / rank).sum(axis=1), (r > 0)[:, 0].astype(np.float64))
+
+
+def sklearn_of_rows(gold: Floats, values: Floats) -> Floats:
+    """`sklearn_ap` of many queries with equally many candidates, a row each."""
+    relevant, total = _groups(gold, values)
+    precision = np.cumsum(relevant, axis=1) / np.maximum(np.cumsum(total, axis=1), 1)
+    return _ratio((relevant * precision).sum(axis=1), relevant.sum(axis=1))
+
+
+def counted_ap(gold: Floats, values: Floats) -> Callable[[Floats], Floats]:
+    """Expected average precision of all items at once, as `resampled_measures` takes it.
+
+    For pair classification: items whose gold is above 0, ranked by what was answered.
+    """
+    _, group = np.unique(-values, return_inverse=True)
+    sides = np.eye(int(group.max(initial=0)) + 1)[group]
+    right = sides * (gold > 0)[:, None]
+    return lambda counts: _precisions(counts @ right, counts @ sides)
+
+
+def _precisions(relevant: Floats, total: Floats) -> Floats:
+    """Expected average precision, a row each, from the relevant and all of each tied group, the best group first.
+
+    All rows have equally many items.
+    """
+    rows, groups = total.shape
+    group = np.repeat(np.tile(np.arange(groups), rows), total.ravel().astype(np.int64)).reshape(rows, -1)  # by place
+    rank = np.arange(1, group.shape[1] + 1)
+
+    def at(of_groups: Floats) -> Floats:
+        return np.take_along_axis(of_groups, group, axis=1)
+
+    r, size = at(relevant), at(total)
+    before, relevant_before = at(np.cumsum(total, axis=1) - total), at(np.cumsum(relevant, axis=1) - relevant)
+    others = (rank - before - 1) * (r - 1) / np.maximum(size - 1, 1)
+    terms = np.where(r > 0, r / size * (relevant_before + 1 + others) / rank, 0)
+    return _ratio(terms.sum(axis=1), relevant.sum(axis=1))
+
+
+def _groups(gold: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """(relevant ones, all) of each row's groups of equal values, the largest first; empty ones at the end."""
+    order, group = _order(values)
+    relevant = np.take_along_axis((gold > 0).astype(np.float64), order, axis=1)
+    return _by_group(group, relevant), _by_group(group, np.ones_like(relevant))
+
+
+def _order(values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(the places of each row's values, the largest first; the number of the group that each is in)."""
+    order = np.argsort(-values, axis=1, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=1)
+    new = np.hstack([np.zeros((len(values), 1), bool), ranked[:, 1:] != ranked[:, :-1]])
+    return order, np.cumsum(new, axis=1)
+
+
+def _by_group(group: NDArray[np.int64], values: Floats) -> Floats:
+    """Sums by group, a row each."""
+    rows, width = values.shape
+    cell = group + width * np.arange(rows)[:, None]
+    sums: Floats = np.bincount(cell.ravel(), values.ravel(), rows * width).reshape(rows, width).astype(np.float64)
+    return sums
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    ratios = np.full(len(top), np.nan)
+    np.divide(top, bottom, out=ratios, where=bottom > 0)
+    return ratios
+
+
+def _sides(gold: Values, predicted: Values) -> tuple[Floats, Floats]:
+    """Both sides of one query, as one row each."""
+    grades, values = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
+    if grades.shape != values.shape or grades.ndim != 1:
+        raise ValueError(f"gold and answers of the same candidates are needed: {grades.shape}, {values.shape}")
+    if not (np.isfinite(grades).all() and np.isfinite(values).all()):
+        raise ValueError("gold and answers of every candidate are needed: some are not finite")
+    return grades[None], values[None]
+
 
 Asked = Literal["score", "label", "labels", "same", "cluster", "graded", "binary", "ranked", "choice"]
 OF_CANDIDATES = ("graded", "binary", "ranked")
@@ -52,22 +211,22 @@ class Metric:
     least: float = 0.0
 
 
-def metrics_of(asked: str, name: str, *, candidates: bool = False) -> tuple[Metric, ...]:
+def metrics_of(question: str, name: str, *, candidates: bool = False) -> tuple[Metric, ...]:
     """The metrics of a way of asking, the main one first. `name` is the task's own metric as mteb calls it.
 
     `candidates` is true where each item has several texts that are scored (summaries of a source): then the score is
     the mean over items of the correlations within them. Raises ValueError for what is never asked.
     """
-    if asked not in get_args(Asked):
-        raise ValueError(f"{asked!r} is no way of asking; known are {', '.join(get_args(Asked))}")
-    if asked == "score":
+    if question not in get_args(Asked):
+        raise ValueError(f"{question!r} is no way of asking; known are {', '.join(get_args(Asked))}")
+    if question == "score":
         return (Metric(name, mean, of_rows=_rho_of_rows, least=-1) if candidates else Metric(name, rho, least=-1),)
-    if asked in OF_LABELS:
-        f1 = (Metric("f1", macro_f1), Metric("f1_weighted", weighted_f1)) if asked == "label" else ()
+    if question in OF_LABELS:
+        f1 = (Metric("f1", macro_f1), Metric("f1_weighted", weighted_f1)) if question == "label" else ()
         return (Metric("accuracy", mean, accuracy), *f1)
-    if asked == "same":
+    if question == "same":
         return Metric(name, counted_ap), Metric("accuracy", mean, _same)
-    if asked == "cluster":
+    if question == "cluster":
         return (
             Metric("v_measure", v_measure, smooth=False),
             Metric("ami", ami, smooth=False, least=-1),
@@ -85,32 +244,32 @@ def metrics_of(asked: str, name: str, *, candidates: bool = False) -> tuple[Metr
     return tuple(searches)
 
 
-def accuracy(right: str, given: tuple[str, ...]) -> float:
+def accuracy(right: str, answer: tuple[str, ...]) -> float:
     """1 for the right label, 0 for another; of equally good ones the chance that a draw of them is right."""
-    return (right in given) / len(given)
+    return (right in answer) / len(answer)
 
 
-def _same(right: float, given: float) -> float:
+def _same(right: float, answer: float) -> float:
     """Whether a mark is right; a mean of marks is by its half, and at the half by chance."""
-    return 0.5 if given == 0.5 else float((given > 0.5) == (right > 0))
+    return 0.5 if answer == 0.5 else float((answer > 0.5) == (right > 0))
 
 
-def _rho_of_rows(right: Floats, given: Floats) -> Floats:
+def _rho_of_rows(right: Floats, answer: Floats) -> Floats:
     """Spearman's rho of each item's candidates; NaN where one side does not vary."""
     if right.shape[1] < 3:
         return np.full(len(right), math.nan)
-    return row_correlations(average_ranks(right), average_ranks(given))
+    return row_correlations(average_ranks(right), average_ranks(answer))
 
 
-def ari(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+def ari(gold: NDArray[Any], predicted: NDArray[Any]) -> Counted:
     """The adjusted Rand index of two clusterings (Hubert and Arabie 1985), of items that are there once or not."""
     _, labels = np.unique(gold, return_inverse=True)
-    _, clusters = np.unique(made, return_inverse=True)
+    _, clusters = np.unique(predicted, return_inverse=True)
     cells = labels * (int(clusters.max(initial=0)) + 1) + clusters
-    sums = [group_sums(one) for one in (cells, labels, clusters, np.zeros_like(labels))]
+    sums = [group_sums(groups) for groups in (cells, labels, clusters, np.zeros_like(labels))]
 
     def of(counts: Floats) -> Floats:
-        both, first, second, every = (_twos(one(counts)) for one in sums)
+        both, first, second, every = (_twos(sums_of(counts)) for sums_of in sums)
         by_chance = first * second / np.maximum(every, 1)
         top, bottom = both - by_chance, (first + second) / 2 - by_chance
         return np.where(np.abs(bottom) > 1e-9, top / np.where(bottom == 0, 1, bottom), 1.0)
@@ -118,19 +277,19 @@ def ari(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
     return of
 
 
-def ami(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+def ami(gold: NDArray[Any], predicted: NDArray[Any]) -> Counted:
     """The adjusted mutual information of two clusterings, of items that are there once or not; 1 where both are one.
 
     Vinh, Epps and Bailey (2010), JMLR 11, 2837-2854, with the mean of the entropies, as scikit-learn has it, whose
     function takes 4 ms a time: (MI - E) / ((H + H') / 2 - E), with E the mean over all clusterings of the same sizes.
     """
     _, labels = np.unique(gold, return_inverse=True)
-    _, clusters = np.unique(made, return_inverse=True)
-    sums = [group_sums(one) for one in (labels, clusters, labels * (int(clusters.max(initial=0)) + 1) + clusters)]
+    _, clusters = np.unique(predicted, return_inverse=True)
+    sums = [group_sums(groups) for groups in (labels, clusters, labels * (int(clusters.max(initial=0)) + 1) + clusters)]
 
     def of(counts: Floats) -> Floats:
-        first, second, joint = (one(counts) for one in sums)
-        h_first, h_second, h_joint = (entropies(one) for one in (first, second, joint))
+        first, second, joint = (sums_of(counts) for sums_of in sums)
+        h_first, h_second, h_joint = (entropies(sizes_of) for sizes_of in (first, second, joint))
         sizes, which = np.unique(np.hstack([first, second]).astype(np.int64), axis=0, return_inverse=True)
         by_chance = _by_chance(sizes[:, : first.shape[1]], sizes[:, first.shape[1] :])[which]
         top, bottom = h_first + h_second - h_joint - by_chance, (h_first + h_second) / 2 - by_chance
@@ -153,22 +312,22 @@ def _by_chance(first: NDArray[np.int64], second: NDArray[np.int64]) -> Floats:
     chance = chance - log(both) - log(a - both) - log(b - both) - log(n - a - b + both)
     shared = both / n * np.log(n * both / np.maximum(a * b, 1))
     possible = (both <= a) & (both <= b) & (both >= a + b - n)
-    found: Floats = np.where(possible, shared * np.exp(np.where(possible, chance, 0)), 0).sum(axis=(1, 2, 3))
-    return found
+    expected: Floats = np.where(possible, shared * np.exp(np.where(possible, chance, 0)), 0).sum(axis=(1, 2, 3))
+    return expected
 
 
 def cohen(first: NDArray[Any], second: NDArray[Any]) -> Counted:
     """Cohen's kappa of two raters' labels; NaN where chance agreement is complete (Cohen 1960)."""
     labels = np.unique(np.concatenate([first, second]))
-    one, other = ((side[:, None] == labels).astype(np.float64) for side in (first, second))
+    of_first, of_second = ((side[:, None] == labels).astype(np.float64) for side in (first, second))
     same = (first == second).astype(np.float64)
 
     def of(counts: Floats) -> Floats:
         n = counts.sum(axis=1)
-        by_chance = ((counts @ one) * (counts @ other)).sum(axis=1) / n**2
-        found = np.full(len(n), np.nan)
-        np.divide(counts @ same / n - by_chance, 1 - by_chance, out=found, where=by_chance < 1 - 1e-12)
-        return found
+        by_chance = ((counts @ of_first) * (counts @ of_second)).sum(axis=1) / n**2
+        kappas = np.full(len(n), np.nan)
+        np.divide(counts @ same / n - by_chance, 1 - by_chance, out=kappas, where=by_chance < 1 - 1e-12)
+        return kappas
 
     return of
 

@@ -66,58 +66,60 @@ class ModelTaskScore:
     items: Items
 
 
-def protocol_of(one: SampledDataset, protocol: Protocol) -> Protocol:
+def protocol_of(sample: SampledDataset, protocol: Protocol) -> Protocol:
     """The protocol by which a sampled task is scored."""
-    return "paper" if one.dataset.task == "clustering" else protocol
+    return "paper" if sample.dataset.task == "clustering" else protocol
 
 
-def why_unusable(one: SampledDataset, protocol: Protocol) -> str:
+def why_unusable(sample: SampledDataset, protocol: Protocol) -> str:
     """Why the items give no score, in one line; empty if they do."""
-    return unusable(one.dataset, protocol_of(one, protocol))
+    return unusable(sample.dataset, protocol_of(sample, protocol))
 
 
 def score(
-    one: SampledDataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
+    sample: SampledDataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
 ) -> ModelTaskScore:
     """A model's score on a sampled task. Raises what the encoder raises."""
-    asked = encoder if one.among is None else _Among(encoder, one.among)
-    result, items = measured(one.dataset, asked, protocol_of(one, protocol), batch_size)
+    scorer = encoder if sample.among is None else _Among(encoder, sample.among)
+    result, items = measured(sample.dataset, scorer, protocol_of(sample, protocol), batch_size)
     ((measures,),) = result.scores.values()
-    if one.among is None:
-        return ModelTaskScore(dict(measures), main_score(one.dataset, result), _in_order(one, items))
+    if sample.among is None:
+        return ModelTaskScore(dict(measures), main_score(sample.dataset, result), _in_order(sample, items))
     if not items.parts:
         return ModelTaskScore(dict(measures), math.nan, items)
     (part,) = items.parts
-    n = len(one.items)  # the rows behind them are there to be chosen
+    n = len(sample.items)  # the rows behind them are there to be chosen
     right = (part.gold[:n] == part.made[:n]).astype(np.float64)
-    own = {ACCURACY: float(right.mean()), "main_score": float(right.mean())}
+    accuracies = {ACCURACY: float(right.mean()), "main_score": float(right.mean())}
     named = {name: measures[name] for name in ("hf_subset", "languages")}
-    return ModelTaskScore({**own, **named}, own[ACCURACY], Items((SubsetScores(np.zeros(n), right),), mean))
+    return ModelTaskScore(
+        {**accuracies, **named}, accuracies[ACCURACY], Items((SubsetScores(np.zeros(n), right),), mean)
+    )
 
 
-def metric_of(one: SampledDataset) -> str:
+def metric_of(sample: SampledDataset) -> str:
     """The metric of a sampled task, as mteb calls it."""
-    return METRICS[one.dataset.task]
+    return METRICS[sample.dataset.task]
 
 
-def _in_order(one: SampledDataset, items: Items) -> Items:
+def _in_order(sample: SampledDataset, items: Items) -> Items:
     """Items of searches in the order of the queries, not of their ids."""
-    if one.dataset.task not in SEARCHES or not items.parts:
+    if sample.dataset.task not in SEARCHES or not items.parts:
         return items
-    names = query_names(one)
-    order = {name: place for place, name in enumerate(sorted(names))}
+    names = query_names(sample)
+    order = {name: position for position, name in enumerate(sorted(names))}
     (part,) = items.parts
     places = [order[name] for name in names]
     beside = {name: values[places] for name, values in part.beside.items()}
     return dataclasses.replace(items, parts=(SubsetScores(part.gold, part.made[places], beside),))
 
 
-def query_names(one: SampledDataset) -> list[str]:
+def query_names(sample: SampledDataset) -> list[str]:
     """What mteb calls the queries of a sampled search, in the order of its units."""
-    if one.subset:
-        return [name.removeprefix(f"{one.subset}/") for name in one.units]
-    local = one.dataset.task == "reranking" and hasattr(one.dataset, "splits")
-    return [f"q{place}" for place in range(len(one.units))] if local else list(one.units)
+    if sample.subset:
+        return [name.removeprefix(f"{sample.subset}/") for name in sample.units]
+    local = sample.dataset.task == "reranking" and hasattr(sample.dataset, "splits")
+    return [f"q{number}" for number in range(len(sample.units))] if local else list(sample.units)
 
 
 class _Among:
@@ -132,10 +134,10 @@ class _Among:
         """The next rows of `first` with all of `second`; minus infinity for what is no candidate of theirs."""
         import torch  # noqa: PLC0415 (seconds, and only who evaluates needs it)
 
-        made = torch.as_tensor(self._encoder.similarity(first, second)).cpu().numpy().astype(np.float64)
-        rows = self._among[self._next : self._next + len(made)]
-        self._next += len(made)
-        return np.where(rows, made, -np.inf)
+        similarities = torch.as_tensor(self._encoder.similarity(first, second)).cpu().numpy().astype(np.float64)
+        rows = self._among[self._next : self._next + len(similarities)]
+        self._next += len(similarities)
+        return np.where(rows, similarities, -np.inf)
 
 
 _SEAL = "identity"
@@ -143,11 +145,11 @@ _SEAL = "identity"
 
 @dataclass
 class ModelsOutcome:
-    """What a run did: scores made and kept, texts asked of models and encoded, and which models failed, and why."""
+    """What a run did: scores made and reused, texts requested and encoded, which models failed and why."""
 
-    made: int = 0
-    kept: int = 0
-    asked: int = 0
+    scored: int = 0
+    reused: int = 0
+    requested: int = 0
     encoded: int = 0
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -157,22 +159,22 @@ def sampled_tasks(study: Study) -> list[SampledDataset]:
 
     Raises DataError before items are drawn, and where a data set is not the one that they were drawn from.
     """
-    tasks, specs = read_tasks(study), {one.name: one for one in study.datasets}
+    tasks, specs = read_tasks(study), {spec.name: spec for spec in study.datasets}
     items = read_items(study)
-    found, data = list[SampledDataset](), {}
+    samples, data = list[SampledDataset](), {}
     for task in tasks:
         if task.dataset not in data:
             data[task.dataset] = load_dataset(specs[task.dataset], study.file.parent)
         dataset = data[task.dataset]
         if dataset.revision != task.revision:
             raise other_data(task)
-        found += sampled(dataset, task, [one for one in items if one.task == task.task])
-    return found
+        samples += sampled(dataset, task, [item for item in items if item.task == task.task])
+    return samples
 
 
 def refuse_changed_files(study: Study) -> None:
     """Raise DataError where a file of a data set is there, and not the one that people's items were drawn from."""
-    specs = {one.name: one for one in study.datasets}
+    specs = {spec.name: spec for spec in study.datasets}
     for task in read_tasks(study):
         spec = specs.get(task.dataset)
         path = study.resolve(spec.path) if isinstance(spec, LocalDataset) else None
@@ -196,64 +198,71 @@ def score_models(
     Raises as `evaluation.jobs.done`.
     """
     outcome = ModelsOutcome()
-    due = [one for one in samples if not why_unusable(one, study.evaluation.protocol)]
-    todo = {model.name: [one for one in due if _kept(study, model, one) is None] for model in models}
-    left = sum(map(len, todo.values()))
-    outcome.kept = len(due) * len(models) - left
+    due = [sample for sample in samples if not why_unusable(sample, study.evaluation.protocol)]
+    todo = {model.name: [sample for sample in due if _kept(study, model, sample) is None] for model in models}
+    n_due = sum(map(len, todo.values()))
+    outcome.reused = len(due) * len(models) - n_due
     jobs = [
-        ModelJob(model, [partial(_made, study, model, one) for one in todo[model.name]])
+        ModelJob(model, [partial(_made, study, model, sample) for sample in todo[model.name]])
         for model in models
         if todo[model.name]
     ]
     with (
-        tqdm(total=left, unit="score", desc="evaluating", disable=not left) as bar,
+        tqdm(total=n_due, unit="score", desc="evaluating", disable=not n_due) as bar,
         contextlib.closing(done(study, jobs, load, cluster if jobs else "")) as stream,
     ):
-        for job, made in stream:
-            if isinstance(made, ModelEnd):
-                outcome.asked, outcome.encoded = outcome.asked + made.asked, outcome.encoded + made.encoded
-                if made.failure:
-                    outcome.failures[job.model.name] = made.failure
-                    tqdm.write(f"{job.model.name} failed: {made.failure}", file=sys.stderr)
+        for job, result in stream:
+            if isinstance(result, ModelEnd):
+                outcome.requested, outcome.encoded = outcome.requested + result.asked, outcome.encoded + result.encoded
+                if result.failure:
+                    outcome.failures[job.model.name] = result.failure
+                    tqdm.write(f"{job.model.name} failed: {result.failure}", file=sys.stderr)
                 continue
-            data = json.loads(made.model_dump_json())
-            write_json(_file(study, made.unit_id), {**data, _SEAL: _sealed(data)})
-            outcome.made += 1
+            data = json.loads(result.model_dump_json())
+            write_json(_file(study, result.unit_id), {**data, _SEAL: _sealed(data)})
+            outcome.scored += 1
             bar.update()
     return outcome
 
 
-def _made(study: Study, model: Model, one: SampledDataset, loaded: Encoder) -> ModelMade:
+def _made(study: Study, model: Model, sample: SampledDataset, loaded: Encoder) -> ModelMade:
     """What a model makes of a sampled task."""
-    with naming(one.name):
-        found = score(one, loaded, study.evaluation.protocol, study.evaluation.batch_size)
-    part = found.items.parts[0] if found.items.parts else SubsetScores(np.empty(0), np.empty(0))
-    names = label_names(one.dataset) if isinstance(one.dataset, TableDataset) else []
+    with naming(sample.name):
+        task_score = score(sample, loaded, study.evaluation.protocol, study.evaluation.batch_size)
+    part = task_score.items.parts[0] if task_score.items.parts else SubsetScores(np.empty(0), np.empty(0))
+    names = label_names(sample.dataset) if isinstance(sample.dataset, TableDataset) else []
     runs = part.beside.get(LABELS, np.empty((0, 0))).tolist()
     return ModelMade(
-        unit_id=unit_id(study, model, one), model=model.name,
-        revision=model.revision or loaded.revision or UNKNOWN, task=one.task.task, subset=one.subset,
-        language=one.language, score=found.score, units=one.units,
+        unit_id=unit_id(study, model, sample), model=model.name,
+        revision=model.revision or loaded.revision or UNKNOWN, task=sample.task.task, subset=sample.subset,
+        language=sample.language, score=task_score.score, units=sample.units,
         made=tuple(np.asarray(part.made, np.float64).tolist()),
         labels=tuple(tuple(names[label] if names else str(label) for label in run) for run in runs),
-        others={name: tuple(own.tolist()) for name, own in part.beside.items() if name != LABELS},
-        measures=found.measures,
-        reason=UNDEFINED if math.isnan(found.score) else found.items.reason, versions=versions(),
+        others={name: tuple(values.tolist()) for name, values in part.beside.items() if name != LABELS},
+        measures=task_score.measures,
+        reason=UNDEFINED if math.isnan(task_score.score) else task_score.items.reason, versions=versions(),
     )  # fmt: skip
 
 
-def made_of(study: Study, models: Sequence[Model], one: SampledDataset) -> Iterator[ModelMade]:
+def made_of(study: Study, models: Sequence[Model], sample: SampledDataset) -> Iterator[ModelMade]:
     """What models made of a sampled task, as far as they were scored."""
     for model in models:
-        row = _kept(study, model, one)
+        row = _kept(study, model, sample)
         if row is not None:
             yield row.model_copy(update={"model": model.name})
 
 
-def unit_id(study: Study, model: Model, one: SampledDataset) -> str:
+def unit_id(study: Study, model: Model, sample: SampledDataset) -> str:
     """Identity of a model's score on a sampled task: the items and the data set they are of, model, protocol, mteb."""
-    of = [one.task.content_hash, one.dataset.name, one.dataset.revision, one.subset, one.language, list(one.units)]
-    how = [protocol_of(one, study.evaluation.protocol), metric_of(one), _mteb_version()]
+    of = [
+        sample.task.content_hash,
+        sample.dataset.name,
+        sample.dataset.revision,
+        sample.subset,
+        sample.language,
+        list(sample.units),
+    ]
+    how = [protocol_of(sample, study.evaluation.protocol), metric_of(sample), _mteb_version()]
     return identity("human-score-v2", of, model.model_id, how)
 
 
@@ -266,9 +275,9 @@ def _file(study: Study, unit: str) -> Path:
     return study.folder / MADE / f"{unit}.json"
 
 
-def _kept(study: Study, model: Model, one: SampledDataset) -> ModelMade | None:
+def _kept(study: Study, model: Model, sample: SampledDataset) -> ModelMade | None:
     """What a model made of a sampled task in an earlier run. Raises DataError for a file that is damaged."""
-    path = _file(study, unit_id(study, model, one))
+    path = _file(study, unit_id(study, model, sample))
     if not path.exists():
         return None
     try:

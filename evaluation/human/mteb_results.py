@@ -45,20 +45,20 @@ def subset_names(samples: Sequence[SampledDataset]) -> list[str]:
     """What mteb calls the subsets of one task: those of its data set, or its languages."""
     if len(samples) == 1:
         return ["default"]
-    for names in ([one.subset for one in samples], [one.language for one in samples]):
+    for names in ([sample.subset for sample in samples], [sample.language for sample in samples]):
         if len(set(names)) == len(samples) and all(names):
             return names
-    return [f"{one.subset}-{one.language}" for one in samples]
+    return [f"{sample.subset}-{sample.language}" for sample in samples]
 
 
 def write_results(study: Study, parts: Sequence[TaskPart], compared: HumanTables) -> None:
     """Write them; those of a run before that hold no more go."""
     files: dict[str, bytes] = {}
     by_task: dict[str, list[TaskPart]] = {}
-    for part in (one for one in parts if one.one.units):
-        by_task.setdefault(part.one.task.task, []).append(part)
-    for own in by_task.values():
-        for name, revision, result in results_of(own, compared):
+    for part in (part for part in parts if part.sample.units):
+        by_task.setdefault(part.sample.task.task, []).append(part)
+    for task_parts in by_task.values():
+        for name, revision, result in results_of(task_parts, compared):
             folder = f"results/{name.replace('/', '__').replace(' ', '_')}/{revision.replace('/', '__')}"
             files[f"{folder}/model_meta.json"] = _bytes(_model_meta(name, revision))
             files[f"{folder}/{result['task_name']}.json"] = _bytes(result)
@@ -70,18 +70,18 @@ def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tup
 
     None of who has no score in one of its subsets, or one on other items than the rest: mteb would rank them.
     """
-    task, names = parts[0].one.task, subset_names([part.one for part in parts])
+    task, names = parts[0].sample.task, subset_names([part.sample for part in parts])
     scores = compared.scores
-    own = scores[(scores["task"] == task.task) & scores["main"] & scores["scorer_kind"].isin(_KINDS)]
-    revisions = {made.model: made.revision for part in parts for made in part.made}
-    for (kind, scorer), rows in own.groupby(["scorer_kind", "scorer"], sort=False):
+    task_scores = scores[(scores["task"] == task.task) & scores["main"] & scores["scorer_kind"].isin(_KINDS)]
+    revisions = {result.model: result.revision for part in parts for result in part.results}
+    for (kind, scorer), rows in task_scores.groupby(["scorer_kind", "scorer"], sort=False):
         by_place = {(row["subset"], row["language"]): row for row in rows.to_dict(orient="records")}
-        found = [by_place.get((part.one.subset, part.one.language)) for part in parts]
-        if any(row is None or math.isnan(row["score"]) or not row["compared"] for row in found):
+        part_rows = [by_place.get((part.sample.subset, part.sample.language)) for part in parts]
+        if any(row is None or math.isnan(row["score"]) or not row["compared"] for row in part_rows):
             continue
         simulated = kind != "model" and bool(rows["simulated"].any())
         subsets = [
-            _subset(part, row, name, compared) for part, row, name in zip(parts, found, names, strict=True) if row
+            _subset(part, row, name, compared) for part, row, name in zip(parts, part_rows, names, strict=True) if row
         ]
         about = {"scorer_kind": kind, "simulated": simulated, "content_hash": task.content_hash}
         result = {
@@ -97,25 +97,29 @@ def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tup
 
 def _subset(part: TaskPart, row: Mapping[Hashable, Any], name: str, compared: HumanTables) -> dict[str, Any]:
     """What mteb reads of one subset; of people each rater's score and the raters' agreement too."""
-    one = part.one
+    sample = part.sample
     score = {row["metric"]: row["score"], "main_score": row["score"], "n_items": row["n_items"]}
-    said = {"hf_subset": name, "languages": [with_script(one.language)], **score}
+    facts = {"hf_subset": name, "languages": [with_script(sample.language)], **score}
     if row["scorer_kind"] not in ("raters_mean", "aggregate"):
-        return said
-    raters = _of(compared.scores, one)
+        return facts
+    raters = _of(compared.scores, sample)
     raters = raters[raters["main"] & (raters["scorer_kind"] == "rater")]
-    agreed = _of(compared.agreement, one)
+    agreed = _of(compared.agreement, sample)
     agreement = dict(zip(agreed["measure"], map(_plain, agreed["value"].tolist()), strict=True))
     each = [
         {"rater": who, row["metric"]: _plain(value), "n_items": n}
         for who, value, n in zip(raters["scorer"], raters["score"].tolist(), raters["n_items"].tolist(), strict=True)
     ]
-    return {**said, "scores_per_experiment": each, "agreement": agreement}
+    return {**facts, "scores_per_experiment": each, "agreement": agreement}
 
 
-def _of(frame: pd.DataFrame, one: SampledDataset) -> pd.DataFrame:
-    place = (frame["task"] == one.task.task) & (frame["subset"] == one.subset) & (frame["language"] == one.language)
-    return frame[place]
+def _of(frame: pd.DataFrame, sample: SampledDataset) -> pd.DataFrame:
+    rows = (
+        (frame["task"] == sample.task.task)
+        & (frame["subset"] == sample.subset)
+        & (frame["language"] == sample.language)
+    )
+    return frame[rows]
 
 
 def _named(kind: str, scorer: str, revisions: Mapping[str, str], *, simulated: bool) -> tuple[str, str]:
@@ -131,8 +135,8 @@ def _named(kind: str, scorer: str, revisions: Mapping[str, str], *, simulated: b
 def _model_meta(name: str, revision: str) -> dict[str, Any]:
     from mteb.models.model_meta import ModelMeta  # noqa: PLC0415 (takes seconds)
 
-    made: dict[str, Any] = ModelMeta.create_empty({"name": name, "revision": revision}).to_dict()
-    return made
+    meta: dict[str, Any] = ModelMeta.create_empty({"name": name, "revision": revision}).to_dict()
+    return meta
 
 
 def _plain(value: float) -> float | None:
@@ -161,12 +165,16 @@ class SampledTask(OwnTask):
         """Scores by subset, as the study scores its own models."""
         del split
         batch_size = int(encode_kwargs.get("batch_size", 32))
-        made = {}
-        for name, one in self.samples.items():
+        scores = {}
+        for name, sample in self.samples.items():
             if subsets_to_run is None or name in subsets_to_run:
-                found = score(one, model, self.protocol, batch_size)
-                made[name] = {**found.measures, "main_score": found.score, metric_of(one): found.score}
-        return made
+                task_score = score(sample, model, self.protocol, batch_size)
+                scores[name] = {
+                    **task_score.measures,
+                    "main_score": task_score.score,
+                    metric_of(sample): task_score.score,
+                }
+        return scores
 
 
 def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> Benchmark:
@@ -181,9 +189,9 @@ def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> 
     (6, 'Classification')
     """
     opened = load_study(study, exports)
-    samples = [one for one in sampled_tasks(opened) if one.units]
+    samples = [sample for sample in sampled_tasks(opened) if sample.units]
     protocol = opened.evaluation.protocol
-    tasks = [_task(list(own), protocol) for _, own in groupby(samples, key=lambda one: one.task.task)]
+    tasks = [_task(list(of_task), protocol) for _, of_task in groupby(samples, key=lambda sample: sample.task.task)]
     return Benchmark(
         name=f"{opened.name} (human)",
         tasks=tasks,
@@ -193,27 +201,27 @@ def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> 
 
 def _task(samples: Sequence[SampledDataset], protocol: Protocol) -> SampledTask:
     names = subset_names(samples)
-    own = {
+    attributes = {
         "metadata": _metadata(samples, names, protocol),
         "samples": dict(zip(names, samples, strict=True)),
         "protocol": protocol,
     }
-    kind: type[SampledTask] = type("SampledTask", (SampledTask,), own)
+    kind: type[SampledTask] = type("SampledTask", (SampledTask,), attributes)
     return registered(kind)
 
 
 def _metadata(samples: Sequence[SampledDataset], names: Sequence[str], protocol: Protocol) -> TaskMetadata:
-    task, one = samples[0].task, samples[0]
-    base = make_task(one.dataset, protocol_of(one, protocol)).metadata
+    task, first = samples[0].task, samples[0]
+    base = make_task(first.dataset, protocol_of(first, protocol)).metadata
     languages = [[with_script(sample.language)] for sample in samples]
-    made: TaskMetadata = base.model_copy(
+    metadata: TaskMetadata = base.model_copy(
         update={
             "name": task_name(task),
             "description": f"{sum(len(sample.items) for sample in samples)} items of {task.source} that people did",
             "dataset": {"path": f"plumbline/{task.task}", "revision": task.content_hash},
             "eval_splits": ["test"],
             "eval_langs": languages[0] if len(samples) == 1 else dict(zip(names, languages, strict=True)),
-            "main_score": metric_of(one),
+            "main_score": metric_of(first),
         }
     )
-    return made
+    return metadata

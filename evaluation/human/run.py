@@ -14,7 +14,6 @@ from annotation.human.tasks import subject_of
 from annotation.verdicts.tables import SIMULATED, count
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.display import hundred
-from evaluation.human.cells import with_ami
 from evaluation.human.compare import HumanTables, TaskPart, compare
 from evaluation.human.models import ModelsOutcome, made_of, sampled_tasks, score_models
 from evaluation.human.mteb_results import write_results
@@ -34,6 +33,7 @@ from evaluation.human.records import (
     HumanNote,
     HumanScore,
 )
+from evaluation.human.standing import with_ami
 from evaluation.models import encoder
 from evaluation.units import Model, chosen_models
 from evaluation.work import Loader, quiet
@@ -70,15 +70,17 @@ def evaluate_human(
     chosen = [Model.of(study, spec) for spec in chosen_models(study, models)] if study.evaluation.models else []
     people = read_kept_frame(study, ANSWERS, HumanAnswer, study.command(ACCEPT))
     named = subject_of(study).models
-    there = bool(named) and (study.folder / MODEL_ANSWERS).exists()
-    every = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, study.command(JUDGE)) if there else people.iloc[:0]
-    annotators = every[every["rater_id"].isin([one.called for one in named])]
+    asked_models = bool(named) and (study.folder / MODEL_ANSWERS).exists()
+    every = (
+        read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, study.command(JUDGE)) if asked_models else people.iloc[:0]
+    )
+    annotators = every[every["rater_id"].isin([spec.called for spec in named])]
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         samples = sampled_tasks(study)
         outcome = score_models(study, samples, chosen, load, cluster)
         embedding = [Model.of(study, spec) for spec in study.evaluation.models]
-        parts = [TaskPart(one, people, annotators, tuple(made_of(study, embedding, one))) for one in samples]
-        otherwise = {one.called: one.relevance for one in named if one.relevance}
+        parts = [TaskPart(sample, people, annotators, tuple(made_of(study, embedding, sample))) for sample in samples]
+        otherwise = {spec.called: spec.relevance for spec in named if spec.relevance}
         compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
         compared = dataclasses.replace(
             compared, notes=(*_unaccepted(study), *_unasked(study, annotators), *compared.notes)
@@ -92,24 +94,24 @@ def evaluate_human(
             (DIFFICULTY, compared.difficulty, HumanDifficulty),
         ):
             write_kept_table(study, name, frame, record)
-        write_kept(study, NOTES, [HumanNote(text=one) for one in compared.notes])
+        write_kept(study, NOTES, [HumanNote(text=note) for note in compared.notes])
         write_results(study, parts, compared)
     return HumanEvaluation(outcome, compared)
 
 
 def _unaccepted(study: Study) -> Iterator[str]:
     """A line for each task that people's answers did not suffice to accept: it is scored all the same."""
-    for one in read_verdicts(study) if (study.folder / "verdicts.json").exists() else ():
-        if one.decision != "accepted":
-            why = "; ".join(one.reasons)
-            yield f"{one.transformation} ({one.language}) is {one.decision}, and scored all the same: {why}"
+    for verdict in read_verdicts(study) if (study.folder / "verdicts.json").exists() else ():
+        if verdict.decision != "accepted":
+            why = "; ".join(verdict.reasons)
+            yield f"{verdict.transformation} ({verdict.language}) is {verdict.decision}, and scored all the same: {why}"
 
 
 def _unasked(study: Study, answers: pd.DataFrame) -> Iterator[str]:
     """A line for each language model without answers: it was not asked, or none of what it said could be read."""
-    for one in subject_of(study).models:
-        if one.called not in set(answers["rater_id"]):
-            yield f"{one.called} has no answers: `{study.command(JUDGE)}` asks it, or says why none could be read"
+    for spec in subject_of(study).models:
+        if spec.called not in set(answers["rater_id"]):
+            yield f"{spec.called} has no answers: `{study.command(JUDGE)}` asks it, or says why none could be read"
 
 
 def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
@@ -122,9 +124,9 @@ def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
         for line in lines_of(done.compared):
             print(line)
         print(
-            f"\n{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
+            f"\n{study.name}: {count(outcome.scored, 'score')} made, {outcome.reused} were there;"
             f" {count(outcome.encoded, 'text')} encoded"
-            f" for {outcome.asked} asked -> {outputs[0]}\ntables and figures: `{study.command(REPORT)}`"
+            f" for {outcome.requested} asked -> {outputs[0]}\ntables and figures: `{study.command(REPORT)}`"
         )
         if outcome.failures:
             raise ServiceError(
@@ -138,17 +140,17 @@ def lines_of(compared: HumanTables) -> list[str]:
     """A line for each task and language: people's scores beside the best model's; then what was left out."""
     lines = [SIMULATED] if compared.scores["simulated"].any() else []
     for (task, subset, language), every in with_ami(compared.scores, ["task", "subset", "language"]):
-        own = every[every["compared"]]
-        found = dict(zip(own["scorer_kind"], own["score"], strict=True))
-        told = f"people {hundred(found.get('raters_mean', math.nan))}"
-        if not math.isnan(together := found.get("aggregate", math.nan)):
-            told += f" (together {hundred(together)})"
+        compared_rows = every[every["compared"]]
+        by_kind = dict(zip(compared_rows["scorer_kind"], compared_rows["score"], strict=True))
+        line = f"people {hundred(by_kind.get('raters_mean', math.nan))}"
+        if not math.isnan(together := by_kind.get("aggregate", math.nan)):
+            line += f" (together {hundred(together)})"
         for kind, words in (("model", "best model"), ("llm", "best language model")):
-            scored = own[(own["scorer_kind"] == kind) & own["score"].notna()]
+            scored = compared_rows[(compared_rows["scorer_kind"] == kind) & compared_rows["score"].notna()]
             best = scored.sort_values("score", ascending=False, kind="stable").head(1)
             named = zip(best["score"].tolist(), best["scorer"], strict=True)
-            told += "".join(f", {words} {hundred(value)} ({name})" for value, name in named)
-        place = ", ".join(filter(None, (str(language), str(subset))))
-        items = max(own["n_items"], default=0)
-        lines.append(f"{task} ({place}), {every['metric'].iloc[0]} x 100 of {items} items: {told}")
+            line += "".join(f", {words} {hundred(value)} ({name})" for value, name in named)
+        where = ", ".join(filter(None, (str(language), str(subset))))
+        items = max(compared_rows["n_items"], default=0)
+        lines.append(f"{task} ({where}), {every['metric'].iloc[0]} x 100 of {items} items: {line}")
     return [*lines, *compared.notes]

@@ -75,11 +75,11 @@ def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> li
 
     Raises DataError for items that the data set does not have.
     """
-    found: dict[tuple[str, str], list[HumanItem]] = {}
-    for one in items:
-        found.setdefault((one.subset, one.language), []).append(one)
+    groups: dict[tuple[str, str], list[HumanItem]] = {}
+    for item in items:
+        groups.setdefault((item.subset, item.language), []).append(item)
     try:
-        return [_sampled(dataset, task, place, own) for place, own in found.items()]
+        return [_sampled(dataset, task, key, group) for key, group in groups.items()]
     except (KeyError, IndexError, ValueError) as error:
         raise DataError(
             f"data set {dataset.name!r} lacks an item that people of {task.task!r} saw ({error}); bring back the data"
@@ -87,57 +87,57 @@ def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> li
         ) from None
 
 
-def _sampled(dataset: Dataset, task: HumanTask, place: tuple[str, str], items: Sequence[HumanItem]) -> SampledDataset:
-    subset, language = place
-    own = [_Item(one, subset) for one in items]
+def _sampled(dataset: Dataset, task: HumanTask, key: tuple[str, str], items: Sequence[HumanItem]) -> SampledDataset:
+    subset, language = key
+    parsed = [_Item(item, subset) for item in items]
     if isinstance(dataset, MtebTask):
-        made, chosen, left = _of_mteb(dataset, subset or "default", own)
+        scored, chosen, left_out = _of_mteb(dataset, subset or "default", parsed)
     elif isinstance(dataset, TableDataset):
-        made, chosen, left = _of_files(dataset, own)
+        scored, chosen, left_out = _of_files(dataset, parsed)
     else:
         raise TypeError(f"no sample of {type(dataset).__name__}")
     names = tuple(item.name for item in chosen.items)
     units = tuple(chosen.units) or names
-    return SampledDataset(task, subset, language, made, names, units, chosen.among, chosen.judged, left)
+    return SampledDataset(task, subset, language, scored, names, units, chosen.among, chosen.judged, left_out)
 
 
 class _Item:
     """An item's name taken apart: its id without the subset, and the row, column and place of a text in a list."""
 
-    def __init__(self, one: HumanItem, subset: str) -> None:
-        self.name, self.candidates = one.item, one.candidates
-        self.id = one.item.removeprefix(f"{subset}/") if subset else one.item
-        self.prefix = one.item.removesuffix(self.id)
-        found = _PLACE.fullmatch(self.id)
-        self.row, self.column, self.place = (found[1], found[2], int(found[3])) if found else (self.id, "", 0)
+    def __init__(self, item: HumanItem, subset: str) -> None:
+        self.name, self.candidates = item.item, item.candidates
+        self.id = item.item.removeprefix(f"{subset}/") if subset else item.item
+        self.prefix = item.item.removesuffix(self.id)
+        match = _PLACE.fullmatch(self.id)
+        self.row, self.column, self.place = (match[1], match[2], int(match[3])) if match else (self.id, "", 0)
 
 
 def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice, dict[str, int]]:
     frame = dataset.splits["test"]
     if dataset.task == "retrieval":
         queries = {str(query): row for row, query in enumerate(frame["id"])}
-        judged = {one.id: _judged(dataset.qrels[one.id], one) for one in items}
-        kept, left = _findable(items, judged)
-        rows = frame.iloc[[queries[one.id] for one in kept]].reset_index(drop=True)
-        ids = dict.fromkeys(passage for one in kept for passage in one.candidates)
-        made = dataclasses.replace(
+        judged = {item.id: _judged(dataset.qrels[item.id], item) for item in items}
+        usable, left_out = _findable(items, judged)
+        rows = frame.iloc[[queries[item.id] for item in usable]].reset_index(drop=True)
+        ids = dict.fromkeys(passage for item in usable for passage in item.candidates)
+        scored = dataclasses.replace(
             dataset,
             splits={**dataset.splits, "test": rows},
             corpus={name: dataset.corpus[name] for name in ids},
-            qrels={one.id: judged[one.id] for one in kept},
-            candidates={one.id: tuple(one.candidates) for one in kept},
+            qrels={item.id: judged[item.id] for item in usable},
+            candidates={item.id: tuple(item.candidates) for item in usable},
         )
-        return made, _ItemChoice(kept, judged=[judged[one.id] for one in kept]), left
+        return scored, _ItemChoice(usable, judged=[judged[item.id] for item in usable]), left_out
     if dataset.task == "reranking":
         return _reranked(dataset, frame, items)
     columns = {str(name): list(frame[name]) for name in frame}
-    lists, left = ("machine_summaries", "relevance"), dict[str, int]()
+    lists, left_out = ("machine_summaries", "relevance"), dict[str, int]()
     if dataset.task == "summarisation":
-        items, left = _ordered(columns[lists[1]], items)
+        items, left_out = _ordered(columns[lists[1]], items)
     elif dataset.task == "bitext_mining":
-        items, left = _matched(items)
+        items, left_out = _matched(items)
     chosen = _chosen(dataset.task, items, columns, lists)
-    return _with_rows(dataset, frame.iloc[list(chosen.rows)], chosen.cells), chosen, left
+    return _with_rows(dataset, frame.iloc[list(chosen.rows)], chosen.cells), chosen, left_out
 
 
 def _reranked(
@@ -146,55 +146,57 @@ def _reranked(
     """Rows of a query and lists of passages, with those of its passages that people saw."""
     lists: dict[str, dict[str, list[str]]] = {}
     judged: dict[str, dict[str, int]] = {}
-    for one in items:
-        row = frame.iloc[int(one.id)]
-        names = passage_names(f"q{one.id}", [*row["positive"], *row["negative"]])
+    for item in items:
+        row = frame.iloc[int(item.id)]
+        names = passage_names(f"q{item.id}", [*row["positive"], *row["negative"]])
         relevant = set(names[: len(row["positive"])])
         texts = dict(zip(names, [*row["positive"], *row["negative"]], strict=True))
-        judged[one.id] = {name: int(name in relevant) for name in one.candidates}
-        lists[one.id] = {
-            "positive": [texts[name] for name in names if judged[one.id].get(name) == 1],
-            "negative": [texts[name] for name in names if judged[one.id].get(name) == 0],
+        judged[item.id] = {name: int(name in relevant) for name in item.candidates}
+        lists[item.id] = {
+            "positive": [texts[name] for name in names if judged[item.id].get(name) == 1],
+            "negative": [texts[name] for name in names if judged[item.id].get(name) == 0],
         }
-        if missing := [name for name in one.candidates if name not in texts]:
-            raise KeyError(f"candidate {missing[0]} of {one.name}")
-    kept, left = _findable(items, judged)
-    cells = {name: [lists[one.id][name] for one in kept] for name in ("positive", "negative")}
-    made = _with_rows(dataset, frame.iloc[[int(one.id) for one in kept]], cells)
-    return made, _ItemChoice(kept, judged=[judged[one.id] for one in kept]), left
+        if missing := [name for name in item.candidates if name not in texts]:
+            raise KeyError(f"candidate {missing[0]} of {item.name}")
+    usable, left_out = _findable(items, judged)
+    cells = {name: [lists[item.id][name] for item in usable] for name in ("positive", "negative")}
+    scored = _with_rows(dataset, frame.iloc[[int(item.id) for item in usable]], cells)
+    return scored, _ItemChoice(usable, judged=[judged[item.id] for item in usable]), left_out
 
 
 def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, list[Any]]) -> TableDataset:
     """The data set with these rows to be scored, which have other cells in some columns."""
-    own = {name: pd.Series(made, dtype=object) for name, made in cells.items()}
-    return dataclasses.replace(dataset, splits={**dataset.splits, "test": rows.reset_index(drop=True).assign(**own)})
+    columns = {name: pd.Series(values, dtype=object) for name, values in cells.items()}
+    return dataclasses.replace(
+        dataset, splits={**dataset.splits, "test": rows.reset_index(drop=True).assign(**columns)}
+    )
 
 
 def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice, dict[str, int]]:
     loaded, kind = dataset.loaded, dataset.task
-    parts, left = loaded.task.dataset[subset], dict[str, int]()
+    parts, left_out = loaded.task.dataset[subset], dict[str, int]()
     part = parts[loaded.split]
     if kind in SEARCHES:
-        judged = {one.id: _judged(part["relevant_docs"][one.id], one) for one in items}
-        kept, left = _findable(items, judged)
-        part, chosen = _searched(part, kept, judged), _ItemChoice(kept, judged=[judged[one.id] for one in kept])
+        judged = {item.id: _judged(part["relevant_docs"][item.id], item) for item in items}
+        usable, left_out = _findable(items, judged)
+        part, chosen = _searched(part, usable, judged), _ItemChoice(usable, judged=[judged[item.id] for item in usable])
     else:
         texts = text_columns(loaded.task, kind)
         gold = loaded.task.relevancy_column_name if kind == "summarisation" else _label_column(loaded.task, kind)
         columns = {name: part[name] for name in (*texts, gold)} if gold else {}
         if kind == "summarisation":
-            items, left = _ordered(columns[gold], items)
+            items, left_out = _ordered(columns[gold], items)
         elif kind == "bitext_mining":
-            items, left = _matched(items)
+            items, left_out = _matched(items)
         chosen = _chosen(kind, items, columns, (texts[-1], gold))
         part = _with_cells(part.select(chosen.rows), chosen.cells)
         if kind == "clustering" and not chosen.cells:
             part = _first_level(part, gold)
-    made = loaded.with_data({subset: type(parts)({**parts, loaded.split: part})})
-    made.task.hf_subsets = [subset]
+    sample = loaded.with_data({subset: type(parts)({**parts, loaded.split: part})})
+    sample.task.hf_subsets = [subset]
     if kind in SEARCHES:
-        made.task.skip_first_result = False  # that is a query's own text, which is not among what people saw
-    return dataclasses.replace(dataset, loaded=made), chosen, left
+        sample.task.skip_first_result = False  # that is a query's own text, which is not among what people saw
+    return dataclasses.replace(dataset, loaded=sample), chosen, left_out
 
 
 def _label_column(task: Any, kind: str) -> str:
@@ -204,45 +206,45 @@ def _label_column(task: Any, kind: str) -> str:
 def _searched(part: Mapping[str, Any], items: Sequence[_Item], judged: Mapping[str, Any]) -> dict[str, Any]:
     queries = {query: row for row, query in enumerate(part["queries"]["id"])}
     passages = {passage: row for row, passage in enumerate(part["corpus"]["id"])}
-    wanted = dict.fromkeys(passage for one in items for passage in one.candidates)
+    wanted = dict.fromkeys(passage for item in items for passage in item.candidates)
     return {
         **part,
-        "queries": part["queries"].select([queries[one.id] for one in items]),
+        "queries": part["queries"].select([queries[item.id] for item in items]),
         "corpus": part["corpus"].select([passages[name] for name in wanted]),
-        "relevant_docs": {one.id: judged[one.id] for one in items},
-        "top_ranked": {one.id: list(one.candidates) for one in items},
+        "relevant_docs": {item.id: judged[item.id] for item in items},
+        "top_ranked": {item.id: list(item.candidates) for item in items},
     }
 
 
-def _judged(known: Mapping[str, int], one: _Item) -> dict[str, int]:
+def _judged(relevance: Mapping[str, int], item: _Item) -> dict[str, int]:
     """The relevance of a query's candidates; what nobody judged is irrelevant."""
-    return {passage: int(known.get(passage, 0)) for passage in one.candidates}
+    return {passage: int(relevance.get(passage, 0)) for passage in item.candidates}
 
 
 def _findable(items: Sequence[_Item], judged: Mapping[str, Mapping[str, int]]) -> tuple[list[_Item], dict[str, int]]:
     """The queries whose candidates have an order that is better than another, and how many have none."""
 
-    def differ(one: _Item) -> bool:
-        relevant = [value > 0 for value in judged[one.id].values()]
+    def differ(item: _Item) -> bool:
+        relevant = [value > 0 for value in judged[item.id].values()]
         return any(relevant) and not all(relevant)
 
-    kept = [one for one in items if differ(one)]
-    return kept, _counted(NOTHING_TO_FIND, len(items) - len(kept))
+    usable = [item for item in items if differ(item)]
+    return usable, _counted(NOTHING_TO_FIND, len(items) - len(usable))
 
 
 def _ordered(relevance: Sequence[Sequence[float]], items: Sequence[_Item]) -> tuple[list[_Item], dict[str, int]]:
     """The summaries of texts that have some of different relevance, and how many texts have none."""
     values: dict[str, list[float]] = {}
-    for one in items:
-        values.setdefault(one.row, []).append(float(relevance[int(one.row)][one.place]))
+    for item in items:
+        values.setdefault(item.row, []).append(float(relevance[int(item.row)][item.place]))
     ordered = {row for row, some in values.items() if len(some) > 2 and len(set(some)) > 1}
-    return [one for one in items if one.row in ordered], _counted(NO_ORDER, len(values) - len(ordered))
+    return [item for item in items if item.row in ordered], _counted(NO_ORDER, len(values) - len(ordered))
 
 
 def _matched(items: Sequence[_Item]) -> tuple[list[_Item], dict[str, int]]:
     """The sentences of bitext that stand beside their other side, and how many do not."""
-    kept = [one for one in items if one.name in one.candidates]
-    return kept, _counted(ABSENT, len(items) - len(kept))
+    usable = [item for item in items if item.name in item.candidates]
+    return usable, _counted(ABSENT, len(items) - len(usable))
 
 
 def _counted(reason: str, number: int) -> dict[str, int]:
@@ -254,27 +256,27 @@ def _chosen(
 ) -> _ItemChoice:
     """What of a table is kept; `lists` are its columns of texts and of what is known of each, element by element."""
     if kind == "summarisation":
-        rows = list(dict.fromkeys(int(one.row) for one in items))
-        own = [[one for one in items if int(one.row) == row] for row in rows]
+        rows = list(dict.fromkeys(int(item.row) for item in items))
+        by_row = [[item for item in items if int(item.row) == row] for row in rows]
         cells = {
-            name: [[columns[name][row][one.place] for one in some] for row, some in zip(rows, own, strict=True)]
+            name: [[columns[name][row][item.place] for item in some] for row, some in zip(rows, by_row, strict=True)]
             for name in lists
         }
-        ordered = [one for some in own for one in some]
-        return _ItemChoice(ordered, rows, cells, [f"{some[0].prefix}{some[0].row}" for some in own])
+        ordered = [item for some in by_row for item in some]
+        return _ItemChoice(ordered, rows, cells, [f"{some[0].prefix}{some[0].row}" for some in by_row])
     if kind == "clustering" and items and items[0].column:
-        cells = {name: [[columns[name][int(one.row)][one.place] for one in items]] for name in lists}
+        cells = {name: [[columns[name][int(item.row)][item.place] for item in items]] for name in lists}
         return _ItemChoice(items, [int(items[0].row)], cells)
-    rows = [int(one.id) for one in items]
+    rows = [int(item.id) for item in items]
     if kind != "bitext_mining":
         return _ItemChoice(items, rows)
-    sought = [[int(name.removeprefix(one.prefix)) for name in one.candidates] for one in items]
-    every = list(dict.fromkeys([*rows, *(row for own in sought for row in own)]))
-    place = {row: number for number, row in enumerate(every)}
+    sought = [[int(name.removeprefix(item.prefix)) for name in item.candidates] for item in items]
+    every = list(dict.fromkeys([*rows, *(row for indices in sought for row in indices)]))
+    position = {row: number for number, row in enumerate(every)}
     among = np.ones((len(every), len(every)), dtype=bool)
     for number, own_rows in enumerate(sought):
         among[number] = False
-        among[number, [place[row] for row in own_rows]] = True
+        among[number, [position[row] for row in own_rows]] = True
     return _ItemChoice(items, every, among=among)
 
 
@@ -288,7 +290,7 @@ def _first_level(rows: Any, column: str) -> Any:
 def _with_cells(rows: Any, cells: Mapping[str, list[Any]]) -> Any:
     """A table of the library datasets with other cells in some columns; the order of its columns stays."""
     order = rows.column_names
-    for name, made in cells.items():
+    for name, values in cells.items():
         feature = rows.features[name]
-        rows = rows.remove_columns(name).add_column(name, made, feature=feature)
+        rows = rows.remove_columns(name).add_column(name, values, feature=feature)
     return rows.select_columns(order)

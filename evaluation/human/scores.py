@@ -13,10 +13,139 @@ from numpy.typing import NDArray
 
 from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, leaving_one_out, read, right_numbers
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Metric
-from evaluation.human.resampled import OVER_ITEMS, WITH_RATERS, ScoreResamples, mean_of, over_raters_too, resampled
-from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, jackknife
+from plumbline.statistics.intervals import adding_raters, known
 from plumbline.statistics.paired import holm
-from plumbline.statistics.resampled_measures import mean
+from plumbline.statistics.resampled_measures import Counted, mean
+from plumbline.statistics.seeding import draw_counts
+
+OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
+WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
+ALIKE = "it is the same in all resamples, so its spread is unknown"
+FEWEST = 3  # raters, from which on they are a sample of people too
+
+
+@dataclass(frozen=True)
+class ScoreResamples:
+    """A score and what it is in each resample (or without each item), of one scorer or of a mean of scorers.
+
+    `ends` are the least and the most that it can be.
+    """
+
+    value: float
+    draws: Floats
+    smooth: bool
+    n: int
+    ends: tuple[float, float] = (-math.inf, math.inf)
+
+    def __sub__(self, subtrahend: ScoreResamples) -> ScoreResamples:
+        return ScoreResamples(self.value - subtrahend.value, self.draws - subtrahend.draws, self.smooth, self.n)
+
+    @property
+    def interval(self) -> Estimate:
+        """The score with its 95% interval over items: percentiles of resamples, or the jackknife's t interval."""
+        if math.isnan(self.value):
+            return Estimate.undefined("the metric is undefined: one side does not vary", self.n)
+        if self.n < 2:
+            return Estimate.alone(self.value, "one item has no spread", self.n)
+        if self.smooth:
+            return self._bootstrap.percentile(alike=ALIKE, ends=self.ends)
+        if not np.isfinite(self.draws).all():
+            undefined = f"{np.isnan(self.draws).sum()} of {len(self.draws)} resamples"
+            return Estimate.alone(self.value, f"no interval: undefined in {undefined}", self.n)
+        return jackknife(self.value, self.draws, alike=ALIKE, ends=self.ends, n=self.n)
+
+    @property
+    def _bootstrap(self) -> Bootstrap:
+        return Bootstrap(self.value, self.n, self.draws)
+
+    @property
+    def p(self) -> float:
+        """Two-sided p of the value's being zero; NaN where there is no interval.
+
+        Of resamples the share that, with the value taken away, is as far from zero as it or farther; the sample itself
+        counts as one. Of a jackknife Student's t with n - 1 degrees of freedom.
+        """
+        if math.isnan(self.interval.low):
+            return math.nan
+        if self.smooth:
+            return self._bootstrap.p
+        from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
+
+        return float(2 * special.stdtr(self.n - 1, -abs(self.value) / math.sqrt(self.spread)))
+
+    @property
+    def spread(self) -> float:
+        """The variance over items."""
+        defined = self.draws[np.isfinite(self.draws)]
+        return float(defined.var(ddof=1) if self.smooth else (self.n - 1) * defined.var())
+
+
+def resampled(
+    metric: Metric, gold: Floats, answers: Sequence[Floats], number: int, rng: np.random.Generator
+) -> list[ScoreResamples]:
+    """Each scorer's score and its value in `number` resamples, all of the same draws of items.
+
+    Who has a row for each of several runs is scored by the mean of their scores.
+    """
+    n = len(gold)
+    once = np.ones((1, n))
+    measures = [_of_runs(metric, gold, np.atleast_2d(runs)) for runs in answers]
+    values = [float(measure(once)[0]) for measure in measures]
+    if not metric.smooth:
+        without = 1 - np.eye(n)
+        draws = [[measure(without) for measure in measures]] if n > 1 else []
+    else:
+        draws = []
+        for counts in draw_counts(rng, n, number):
+            weights = counts.astype(np.float64)
+            draws.append([measure(weights) for measure in measures])
+    empty = [np.empty(0)]
+    joined = [np.concatenate(empty + [part[k] for part in draws]) for k in range(len(answers))]
+    ends = metric.least, 1.0
+    return [ScoreResamples(value, drawn, metric.smooth, n, ends) for value, drawn in zip(values, joined, strict=True)]
+
+
+def _of_runs(metric: Metric, gold: Floats, runs: Floats) -> Counted:
+    measures = [metric.measure(gold, run) for run in runs]
+    if len(measures) == 1:
+        return measures[0]
+
+    def of(counts: Floats) -> Floats:
+        means: Floats = np.mean([measure(counts) for measure in measures], axis=0)
+        return means
+
+    return of
+
+
+def mean_of(scores: list[ScoreResamples]) -> ScoreResamples:
+    """The mean of several scores, in each resample too."""
+    draws, first = np.mean([score.draws for score in scores], axis=0), scores[0]
+    return ScoreResamples(float(np.mean([score.value for score in scores])), draws, first.smooth, first.n, first.ends)
+
+
+def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Floats) -> Estimate:
+    """A mean of raters with its 95% interval over items and over people who could have been raters.
+
+    `rater_sums` are each rater's score times the items that it rests on, `rater_counts` these items. The variance over
+    items is added to that over raters, with the quantiles of Student's t of either, as
+    `plumbline.statistics.intervals.over_pairs_and_raters` has it: with three raters the interval is wide.
+    """
+    over_items = score.interval
+    if (
+        math.isnan(score.value)
+        or len(rater_counts) < FEWEST
+        or (math.isnan(over_items.low) and np.ptp(rater_sums) == 0)
+    ):
+        return over_items
+    spread = np.array(score.spread if not math.isnan(over_items.low) else 0.0)
+    pairs = known(np.array(score.value), spread, np.array(score.n - 1.0))
+    interval = adding_raters(pairs, spread, rater_sums, rater_counts)
+    if math.isnan(float(interval.low)):
+        return over_items
+    least, most = score.ends
+    low, high = max(least, float(interval.low)), min(most, float(interval.high))
+    return Estimate(value=score.value, low=low, high=high, n=score.n)
 
 
 def trivial(task: TaskItems, rng: np.random.Generator) -> list[ScorerAnswers]:
@@ -26,23 +155,25 @@ def trivial(task: TaskItems, rng: np.random.Generator) -> list[ScorerAnswers]:
     alike or not: all tied, which is random order. Clusters: one cluster an item, which the V-measure rewards, and as
     many clusters as there are, at random. None of scores, of which random ones have a rho of 0.
     """
-    right = [one for one in task.right if one is not None]
+    right = [label for label in task.right if label is not None]
     n = len(task.items)
     if not right:
         return []
-    if task.asked in OF_LABELS:
+    if task.question in OF_LABELS:
         votes = Counter(right)
         labels = tuple(sorted(votes))
         frequent = min(labels, key=lambda label: (-votes[label], label))
-        made = [ScorerAnswers("most frequent label", "trivial", ((frequent,),) * n)]
-        return [ScorerAnswers("random label", "trivial", (labels,) * n), *made] if task.asked == "label" else made
-    if task.asked in OF_CANDIDATES:
-        flat = tuple(None if one is None else np.zeros(len(one)) for one in task.right)
+        scorers = [ScorerAnswers("most frequent label", "trivial", ((frequent,),) * n)]
+        return (
+            [ScorerAnswers("random label", "trivial", (labels,) * n), *scorers] if task.question == "label" else scorers
+        )
+    if task.question in OF_CANDIDATES:
+        flat = tuple(None if answer is None else np.zeros(len(answer)) for answer in task.right)
         return [ScorerAnswers("random order", "trivial", flat)]
-    if task.asked == "same":
+    if task.question == "same":
         return [ScorerAnswers("random order", "trivial", (0.0,) * n)]
-    if task.asked == "cluster":
-        drawn = tuple(str(one) for one in rng.integers(0, len(set(right)), n))
+    if task.question == "cluster":
+        drawn = tuple(str(number) for number in rng.integers(0, len(set(right)), n))
         return [
             ScorerAnswers("one cluster an item", "trivial", task.items),
             ScorerAnswers("random clusters", "trivial", drawn),
@@ -77,7 +208,7 @@ class _MetricReading:
     task: TaskItems
     metric: Metric
     scorers: tuple[ScorerAnswers, ...]
-    made: tuple[Floats, ...]
+    values: tuple[Floats, ...]
     gold: Floats
     scorable: np.ndarray
     common: np.ndarray
@@ -86,30 +217,32 @@ class _MetricReading:
     @classmethod
     def of(cls, task: TaskItems, metric: Metric, scorers: Sequence[ScorerAnswers]) -> _MetricReading:
         """Scorers of whom the metric knows something; compared are those that have 90% of what can be scored."""
-        read_of = [(one, read(task, one, metric)) for one in scorers]
-        known = [(one, values) for one, values in read_of if values is not None]
+        read_of = [(scorer, read(task, scorer, metric)) for scorer in scorers]
+        readable = [(scorer, values) for scorer, values in read_of if values is not None]
         gold = right_numbers(task, metric)
-        there = [_there(values) for _, values in known]
-        scorable = np.isfinite(gold) & np.logical_or.reduce([np.zeros(len(gold), bool), *there])
+        answered = [_there(values) for _, values in readable]
+        scorable = np.isfinite(gold) & np.logical_or.reduce([np.zeros(len(gold), bool), *answered])
         enough = tuple(
-            one.kind in _SINGLE and scorable.any() and some[scorable].mean() >= SHARE
-            for (one, _), some in zip(known, there, strict=True)
+            scorer.kind in _SINGLE and scorable.any() and some[scorable].mean() >= SHARE
+            for (scorer, _), some in zip(readable, answered, strict=True)
         )
         needed = [
-            some for (one, _), some, is_in in zip(known, there, enough, strict=True) if is_in or one.kind == "aggregate"
+            some
+            for (scorer, _), some, is_in in zip(readable, answered, enough, strict=True)
+            if is_in or scorer.kind == "aggregate"
         ]
         common = np.logical_and.reduce([scorable, *needed])
-        return cls(task, metric, tuple(one for one, _ in known), tuple(v for _, v in known), gold, scorable, common,
-                   enough)  # fmt: skip
+        scorers_of, values = tuple(scorer for scorer, _ in readable), tuple(values for _, values in readable)
+        return cls(task, metric, scorers_of, values, gold, scorable, common, enough)
 
     def row(
-        self, given: ScorerAnswers, found: Estimate, interval: str, reason: str = "", *, compared: bool = True
+        self, scorer: ScorerAnswers, estimate: Estimate, interval: str, reason: str = "", *, compared: bool = True
     ) -> dict[str, object]:
         """One row of the table; `compared` where the score rests on the common items."""
-        interval = "" if math.isnan(found.low) else interval
-        said = (self.task.name, self.task.task_type, self.task.language, given.scorer, given.kind, self.metric.name)
-        values = (found.value, found.low, found.high, interval, found.n, given.abstained, compared)
-        return dict(zip(COLUMNS, (*said, *values, "; ".join(filter(None, (found.reason, reason)))), strict=True))
+        interval = "" if math.isnan(estimate.low) else interval
+        facts = (self.task.name, self.task.task_type, self.task.language, scorer.scorer, scorer.kind, self.metric.name)
+        values = (estimate.value, estimate.low, estimate.high, interval, estimate.n, scorer.abstained, compared)
+        return dict(zip(COLUMNS, (*facts, *values, "; ".join(filter(None, (estimate.reason, reason)))), strict=True))
 
 
 def score(
@@ -132,20 +265,20 @@ def score(
     Intervals are 95%, over items; of the mean of three raters or more over raters too (`resampled`). A difference is
     people less model, with the interval and p of the same resamples, raters being as they are.
     """
-    together = [aggregate(people, task.asked, ties=ties), *leaving_one_out(people, task.asked, ties)]
-    scorers = [*people, *(one for one in together if one is not None), *others, *trivial(task, rng)]
+    together = [aggregate(people, task.question, ties=ties), *leaving_one_out(people, task.question, ties)]
+    scorers = [*people, *(scorer for scorer in together if scorer is not None), *others, *trivial(task, rng)]
     rows: list[dict[str, object]] = []
     differences = pd.DataFrame(columns=list(DIFFERENCES))
     notes: list[str] = []
     for metric in task.metrics:
         main = metric is task.metrics[0]
         all_kinds = main or not metric.smooth  # the lines without reading stand beside AMI and ARI too
-        some = [one for one in scorers if all_kinds or one.kind not in ("leave_one_out", "trivial")]
+        some = [scorer for scorer in scorers if all_kinds or scorer.kind not in ("leave_one_out", "trivial")]
         metered = _MetricReading.of(task, metric, some)
-        found = _on_common(metered, n_resamples, rng)
-        rows += _rows(metered, found) + _apart(metered, n_resamples, rng)
+        resamples = _on_common(metered, n_resamples, rng)
+        rows += _rows(metered, resamples) + _apart(metered, n_resamples, rng)
         if main:
-            differences = _differences(metered, found)
+            differences = _differences(metered, resamples)
             notes = _notes(metered)
     return TaskScores(pd.DataFrame(rows, columns=list(COLUMNS)), differences, tuple(notes))
 
@@ -153,65 +286,69 @@ def score(
 def _on_common(metered: _MetricReading, number: int, rng: np.random.Generator) -> dict[_Key, ScoreResamples]:
     """Each scorer that has all common items, and the mean of raters, resampled together."""
     common = metered.common
-    whole = [k for k, values in enumerate(metered.made) if _there(values)[common].all()]
-    raters = [k for k, one in enumerate(metered.scorers) if one.kind == "rater"]
-    made = [metered.made[k][..., common] for k in whole]
+    whole = [k for k, values in enumerate(metered.values) if _there(values)[common].all()]
+    raters = [k for k, scorer in enumerate(metered.scorers) if scorer.kind == "rater"]
+    answers = [metered.values[k][..., common] for k in whole]
     pooled = metered.metric.measure is mean and bool(raters)
     if pooled:
-        made.append(_item_means(np.stack([metered.made[k][common] for k in raters])))
-    if not common.any() or not made:
+        answers.append(_item_means(np.stack([metered.values[k][common] for k in raters])))
+    if not common.any() or not answers:
         return {}
-    drawn = resampled(metered.metric, metered.gold[common], made, number, rng)
-    found = {_key(metered.scorers[k]): one for k, one in zip(whole, drawn, strict=False)}
-    own = [found[_key(metered.scorers[k])] for k in raters if k in whole]
+    drawn = resampled(metered.metric, metered.gold[common], answers, number, rng)
+    resamples = {_key(metered.scorers[k]): score for k, score in zip(whole, drawn, strict=False)}
+    of_raters = [resamples[_key(metered.scorers[k])] for k in raters if k in whole]
     if pooled:
-        found[_MEAN] = drawn[-1]
-    elif own:
-        found[_MEAN] = mean_of([one for one in own if math.isfinite(one.value)] or own)
-    return found
+        resamples[_MEAN] = drawn[-1]
+    elif of_raters:
+        resamples[_MEAN] = mean_of([score for score in of_raters if math.isfinite(score.value)] or of_raters)
+    return resamples
 
 
-def _rows(metered: _MetricReading, found: dict[_Key, ScoreResamples]) -> list[dict[str, object]]:
+def _rows(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> list[dict[str, object]]:
     """The rows of scores on the common items, the mean of raters and what they say together too."""
     smooth = metered.metric.smooth
     rows = [
-        metered.row(one, found[_key(one)].interval, OVER_ITEMS[smooth]) for one in metered.scorers if _key(one) in found
+        metered.row(scorer, resamples[_key(scorer)].interval, OVER_ITEMS[smooth])
+        for scorer in metered.scorers
+        if _key(scorer) in resamples
     ]
-    raters = [one for one in metered.scorers if one.kind == "rater"]
+    raters = [scorer for scorer in metered.scorers if scorer.kind == "rater"]
     n = int(metered.common.sum())
-    if _MEAN in found:
-        rows.append(_mean_row(metered, found, raters))
+    if _MEAN in resamples:
+        rows.append(_mean_row(metered, resamples, raters))
     elif raters:
         why = f"no rater has all of the {n} items that are compared" if n else "no item is everybody's"
         undefined = Estimate.undefined(why, n)
         rows.append(metered.row(ScorerAnswers("raters_mean", "raters_mean"), undefined, ""))
-    if raters and metered.task.asked == "cluster":
+    if raters and metered.task.question == "cluster":
         undefined = Estimate.undefined(_NO_AGGREGATE, n)
         rows.append(metered.row(ScorerAnswers("aggregate", "aggregate"), undefined, ""))
     return rows
 
 
 def _mean_row(
-    metered: _MetricReading, found: dict[_Key, ScoreResamples], raters: Sequence[ScorerAnswers]
+    metered: _MetricReading, resamples: dict[_Key, ScoreResamples], raters: Sequence[ScorerAnswers]
 ) -> dict[str, object]:
     """The mean of raters, with an interval over raters too where there are three."""
-    made = {_key(one): values[..., metered.common] for one, values in zip(metered.scorers, metered.made, strict=True)}
+    values_of = {
+        _key(rater): values[..., metered.common] for rater, values in zip(metered.scorers, metered.values, strict=True)
+    }
     reason = ""
     if metered.metric.measure is mean:
-        values = np.stack([made[_key(one)] for one in raters])
+        values = np.stack([values_of[_key(rater)] for rater in raters])
         counts = np.isfinite(values).sum(axis=1).astype(np.float64)
         sums, counts = np.nansum(values, axis=1)[counts > 0], counts[counts > 0]
     else:
-        own = [one for one in raters if _key(one) in found]
-        defined = [one for one in own if math.isfinite(found[_key(one)].value)]
+        scored = [rater for rater in raters if _key(rater) in resamples]
+        defined = [rater for rater in scored if math.isfinite(resamples[_key(rater)].value)]
         counts = np.full(len(defined), float(metered.common.sum()))
-        sums = np.array([found[_key(one)].value for one in defined]) * counts
+        sums = np.array([resamples[_key(rater)].value for rater in defined]) * counts
         if len(defined) < len(raters):
             reason = f"of {len(defined)} of {len(raters)} raters: the others have no score on these items"
-    value = found[_MEAN]
+    value = resamples[_MEAN]
     both = over_raters_too(value, sums, counts)
     words = OVER_ITEMS if both == value.interval else WITH_RATERS
-    mean_given = ScorerAnswers("raters_mean", "raters_mean", abstained=sum(one.abstained for one in raters))
+    mean_given = ScorerAnswers("raters_mean", "raters_mean", abstained=sum(rater.abstained for rater in raters))
     return metered.row(mean_given, both, words[metered.metric.smooth], reason)
 
 
@@ -219,38 +356,38 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
     """The rows of who lacks common items: on what they have."""
     rows = []
     items = int(metered.scorable.sum())
-    for one, values in zip(metered.scorers, metered.made, strict=True):
-        there = _there(values)
-        own = there & metered.scorable
-        if metered.common.any() and there[metered.common].all():
+    for scorer, values in zip(metered.scorers, metered.values, strict=True):
+        answered = _there(values)
+        scored = answered & metered.scorable
+        if metered.common.any() and answered[metered.common].all():
             continue
-        why = f"has {own.sum()} of {items} items: scored on these alone, and compared with nobody"
-        if one.kind == "rater" and metered.metric.measure is mean:
+        why = f"has {scored.sum()} of {items} items: scored on these alone, and compared with nobody"
+        if scorer.kind == "rater" and metered.metric.measure is mean:
             why += "; the answers count in the mean of raters"
-        if not own.any():
+        if not scored.any():
             undefined = Estimate.undefined(f"has none of {items} items")
-            rows.append(metered.row(one, undefined, "", compared=False))
+            rows.append(metered.row(scorer, undefined, "", compared=False))
             continue
-        (found,) = resampled(metered.metric, metered.gold[own], [values[..., own]], number, rng)
-        rows.append(metered.row(one, found.interval, OVER_ITEMS[metered.metric.smooth], why, compared=False))
+        (resamples,) = resampled(metered.metric, metered.gold[scored], [values[..., scored]], number, rng)
+        rows.append(metered.row(scorer, resamples.interval, OVER_ITEMS[metered.metric.smooth], why, compared=False))
     return rows
 
 
-def _differences(metered: _MetricReading, found: dict[_Key, ScoreResamples]) -> pd.DataFrame:
+def _differences(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> pd.DataFrame:
     """People less each model, on the common items; NaN with the reason where one side has no score on them."""
     rows = []
-    for model in (one for one in metered.scorers if one.kind in ("llm", "model")):
+    for model in (model for model in metered.scorers if model.kind in ("llm", "model")):
         for people in PEOPLE:
-            sides = found.get((people, people)), found.get(_key(model))
+            sides = resamples.get((people, people)), resamples.get(_key(model))
             if sides[0] is None or sides[1] is None:
                 lacking = people if sides[0] is None else model.scorer
                 n, p = int(metered.common.sum()), math.nan
-                one = Estimate.undefined(f"{lacking} has no score on the common items", n)
+                estimate = Estimate.undefined(f"{lacking} has no score on the common items", n)
             else:
                 apart = sides[0] - sides[1]
-                one, p = apart.interval, apart.p
-            said = (metered.task.name, metered.task.language, model.scorer, people)
-            rows.append((*said, one.value, one.low, one.high, p, one.n, one.reason))
+                estimate, p = apart.interval, apart.p
+            facts = (metered.task.name, metered.task.language, model.scorer, people)
+            rows.append((*facts, estimate.value, estimate.low, estimate.high, p, estimate.n, estimate.reason))
     return pd.DataFrame(rows, columns=list(DIFFERENCES))
 
 
@@ -262,8 +399,8 @@ def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
     """
     whole = differences.copy()
     whole["p_holm"] = math.nan
-    for _, own in whole.groupby(["model", "people"]):
-        whole.loc[own.index, "p_holm"] = holm(own["p"].to_numpy(np.float64))
+    for _, group in whole.groupby(["model", "people"]):
+        whole.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(np.float64))
     order = [*DIFFERENCES[:7], "p", "p_holm", *DIFFERENCES[8:]]
     return whole[order]
 
@@ -275,39 +412,39 @@ def enough_resamples(tasks: int) -> int:
 
 def _notes(metered: _MetricReading) -> list[str]:
     """What was left out of a task, and why: a line each."""
-    task, made = metered.task, []
+    task, lines = metered.task, []
     where = f"{task.name} ({task.language})" if task.language else task.name
     if lost := len(task.items) - int(metered.scorable.sum()):
-        made.append(f"{where}: {lost} of {len(task.items)} items cannot be scored: no gold, or nothing is relevant")
-    left = int(metered.scorable.sum() - metered.common.sum())
-    if left:
+        lines.append(f"{where}: {lost} of {len(task.items)} items cannot be scored: no gold, or nothing is relevant")
+    n_left_out = int(metered.scorable.sum() - metered.common.sum())
+    if n_left_out:
         lacking = [
-            f"{one.scorer} {int((metered.scorable & ~np.isfinite(values)).sum())}"
-            for one, values, is_in in zip(metered.scorers, metered.made, metered.compared, strict=True)
-            if (is_in or one.kind == "aggregate") and not np.isfinite(values[metered.scorable]).all()
+            f"{scorer.scorer} {int((metered.scorable & ~np.isfinite(values)).sum())}"
+            for scorer, values, is_in in zip(metered.scorers, metered.values, metered.compared, strict=True)
+            if (is_in or scorer.kind == "aggregate") and not np.isfinite(values[metered.scorable]).all()
         ]
-        made.append(f"{where}: {left} of {len(task.items)} items are left out, which {', '.join(lacking)} lack")
-    for one in metered.scorers:
-        if one.kind in ("rater", "llm") and (one.abstained or one.missing):
-            lacks = [f"cannot tell of {one.abstained}"] if one.abstained else []
-            lacks += [f"has no answer to {one.missing}"] if one.missing else []
-            made.append(f"{where}: {one.scorer} {' and '.join(lacks)} of {len(task.items)} items")
-    return made
+        lines.append(f"{where}: {n_left_out} of {len(task.items)} items are left out, which {', '.join(lacking)} lack")
+    for scorer in metered.scorers:
+        if scorer.kind in ("rater", "llm") and (scorer.abstained or scorer.missing):
+            lacks = [f"cannot tell of {scorer.abstained}"] if scorer.abstained else []
+            lacks += [f"has no answer to {scorer.missing}"] if scorer.missing else []
+            lines.append(f"{where}: {scorer.scorer} {' and '.join(lacks)} of {len(task.items)} items")
+    return lines
 
 
 def _item_means(values: Floats) -> Floats:
     """The mean over raters of each item; NaN where there is no rater."""
-    there = np.isfinite(values)
-    number = there.sum(axis=0)
-    sums = np.where(there, values, 0).sum(axis=0)
+    answered = np.isfinite(values)
+    number = answered.sum(axis=0)
+    sums = np.where(answered, values, 0).sum(axis=0)
     return np.where(number > 0, sums / np.maximum(number, 1), math.nan)
 
 
 def _there(values: Floats) -> NDArray[np.bool_]:
     """Of which items something is known; of several runs by all."""
-    there: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(np.atleast_2d(values)))
-    return there
+    answered: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(np.atleast_2d(values)))
+    return answered
 
 
-def _key(given: ScorerAnswers) -> _Key:
-    return given.kind, given.scorer
+def _key(scorer: ScorerAnswers) -> _Key:
+    return scorer.kind, scorer.scorer

@@ -6,7 +6,8 @@ A pair is a task in a language. Every number that compares scorers rests on the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from plumbline.statistics.paired import spearman_interval
 
 PAIR = ["task_type", "task", "language"]
 EASY, HARD = 0.7, 0.5  # people's scores from which on a pair is easy, and below which it is hard (HUME, Figure 15)
+V_MEASURE = "v_measure"
 AGAINST = {"best": "max", "median": "median", "mean": "mean"}
 
 
@@ -30,13 +32,23 @@ def pairs_by_scorer(scores: pd.DataFrame, *, complete: bool = True) -> pd.DataFr
     columns = [*PAIR, "scorer"]
     filled(scores, columns, "scores")
     once(scores, columns, "scores")
-    known = scores.assign(score=numbers(scores["score"], "scores"))
-    wide = known.pivot(index=PAIR, columns="scorer", values="score")
+    scored = scores.assign(score=numbers(scores["score"], "scores"))
+    wide = scored.pivot(index=PAIR, columns="scorer", values="score")
     order = pd.MultiIndex.from_frame(scores[PAIR].drop_duplicates())
     wide = wide.loc[order, list(dict.fromkeys(scores["scorer"]))]
     whole = wide.dropna() if complete else wide
     whole.attrs["left_out"] = len(wide) - len(whole)
     return whole
+
+
+def with_ami(scores: pd.DataFrame, by: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """(place, its rows of the task's own metric), and of clusterings those of AMI before: it hardly moves with n."""
+    for key, every in scores.groupby(by, sort=False):
+        main = every[every["main"]]
+        if (main["metric"] == V_MEASURE).any() and len(adjusted := every[every["metric"] == "ami"]):
+            yield key, adjusted
+        if len(main):
+            yield key, main
 
 
 def by_group(wide: pd.DataFrame) -> pd.DataFrame:
@@ -70,8 +82,8 @@ def by_task(wide: pd.DataFrame, task_type: str) -> pd.DataFrame:
     Of `pairs_by_scorer(..., complete=False)` each scorer has the mean over its own languages. So has the paper, whose
     models have French items that nobody rated.
     """
-    own = wide[wide.index.get_level_values("task_type") == task_type]
-    return own.groupby(level="task").mean().T
+    of_type = wide[wide.index.get_level_values("task_type") == task_type]
+    return of_type.groupby(level="task").mean().T
 
 
 def rank(wide: pd.DataFrame, people: str, others: Sequence[str] = ()) -> tuple[int, int]:
@@ -110,7 +122,7 @@ def in_languages(tasks: Iterable[str], languages: Iterable[str]) -> list[str]:
     """
     both = pd.DataFrame({"task": list(tasks), "language": list(languages)})
     number = both.groupby("task")["language"].transform("nunique")
-    return ["in several languages" if one > 1 else "in one language" for one in number.tolist()]
+    return ["in several languages" if n > 1 else "in one language" for n in number.tolist()]
 
 
 def gaps(wide: pd.DataFrame, people: str, others: Sequence[str] = ()) -> pd.DataFrame:
@@ -127,7 +139,7 @@ def gaps(wide: pd.DataFrame, people: str, others: Sequence[str] = ()) -> pd.Data
     table["best_model"] = models.idxmax(axis=1)
     for against in AGAINST:
         table[f"over_{against}"] = table["people"] - table[against]
-    table["difficulty"] = [difficulty(one) for one in table["people"]]
+    table["difficulty"] = [difficulty(score) for score in table["people"]]
     table["relative"] = (table["best"] / table["people"]).where(table["people"] > 0)
     return table.reset_index()
 
@@ -149,7 +161,7 @@ def relative(score: float, people: float, trivial: float = math.nan) -> tuple[fl
     return plain, (score - trivial) / (people - trivial) if people > trivial else math.nan
 
 
-def shared_difficulty(wide: pd.DataFrame, people: str, other: str, rng: np.random.Generator) -> tuple[Estimate, float]:
+def shared_difficulty(wide: pd.DataFrame, people: str, model: str, rng: np.random.Generator) -> tuple[Estimate, float]:
     """(Spearman's rho of people's and another scorer's scores over pairs, its p): whether the same is hard for both.
 
     HUME, Table 13, of language models; the interval is a percentile bootstrap over pairs, p is scipy's, of the t
@@ -157,9 +169,9 @@ def shared_difficulty(wide: pd.DataFrame, people: str, other: str, rng: np.rando
     """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
-    both = wide[[people, other]].dropna().to_numpy(np.float64)
-    found = spearman_interval(both[:, 0], both[:, 1], rng=rng)
-    return found, math.nan if math.isnan(found.value) else float(stats.spearmanr(both[:, 0], both[:, 1]).pvalue)
+    both = wide[[people, model]].dropna().to_numpy(np.float64)
+    rho = spearman_interval(both[:, 0], both[:, 1], rng=rng)
+    return rho, math.nan if math.isnan(rho.value) else float(stats.spearmanr(both[:, 0], both[:, 1]).pvalue)
 
 
 def _models(wide: pd.DataFrame, people: str, others: Sequence[str]) -> pd.DataFrame:
@@ -169,3 +181,100 @@ def _models(wide: pd.DataFrame, people: str, others: Sequence[str]) -> pd.DataFr
     if models.empty:
         raise ValueError("scores: there is no model to compare people with, or no pair that all have")
     return models
+
+
+Z = 1.96
+TABLE_8 = ("task", "subset", "language", "task_type", "n", "raters", "answers", "people", "low", "high", "interval",
+           "measure", "agreement", "best", "best_model", "star", "reason")  # fmt: skip
+_CORRELATED, _CLASSIFIED = ("sts", "str", "summarisation"), ("classification", "multilabel_classification")
+AGGREGATED = (*_CORRELATED, *_CLASSIFIED)  # where HUME's score of people is what they say together
+
+
+def wilson_interval(share: float, n: int, z: float = Z) -> tuple[float, float]:
+    """Wilson's score interval of a share of n items (Wilson 1927, JASA 22, 209-212).
+
+    The centre is (p + z^2 / 2n) / (1 + z^2 / n), the half width z / (1 + z^2 / n) sqrt(p (1 - p) / n + z^2 / 4n^2).
+    """
+    centre, scale = share + z**2 / (2 * n), 1 + z**2 / n
+    half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return (centre - half) / scale, (centre + half) / scale
+
+
+def fisher_interval(correlation: float, n: int, z: float = Z) -> tuple[float, float]:
+    """Fisher's interval of a correlation over n items: tanh(atanh r -+ z / sqrt(n - 3)) (Fisher 1915, Biometrika 10).
+
+    Of Spearman's rho it is approximate, and narrow: its error is some 1.03 / sqrt(n - 3) (Fieller et al. 1957).
+    """
+    middle, reach = math.atanh(correlation), z / math.sqrt(n - 3)
+    return math.tanh(middle - reach), math.tanh(middle + reach)
+
+
+def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]) -> tuple[Estimate, str]:
+    """HUME's 95% interval of people's score, and which it is: "Wilson", "Fisher z" or "range of raters".
+
+    `value` is its score of people (`paper_score`), `raters` each rater's. Undefined for a share outside 0 to 1, for a
+    correlation of 1 or -1, and for fewer items than the formula takes.
+    """
+    kind = "Fisher z" if task_type in _CORRELATED else "Wilson"
+    if task_type not in AGGREGATED and len(raters) > 1:
+        return Estimate(value=value, low=min(raters), high=max(raters), n=n), "range of raters"
+    if kind == "Fisher z":
+        reason = "" if n > 3 and abs(value) < 1 else "Fisher's z needs more than 3 items, and a rho within -1 and 1"
+    else:
+        reason = "" if n > 0 and 0 <= value <= 1 else "Wilson's interval needs items, and a score from 0 to 1"
+    if reason:
+        return Estimate.alone(value, reason, n), kind
+    low, high = (fisher_interval if kind == "Fisher z" else wilson_interval)(value, n)
+    return Estimate(value=value, low=low, high=high, n=n), kind
+
+
+def paper_score(task_type: str, raters: Sequence[float], together: float) -> float:
+    """HUME's score of people: of classification and STS what they say `together`, else the mean of `raters`.
+
+    Its votes go to the alphabet where labels tie: `answers.aggregate(..., ties="first")`.
+    """
+    if task_type in AGGREGATED:
+        return together
+    return sum(raters) / len(raters) if raters else math.nan
+
+
+def star(interval: Estimate, model: float) -> bool:
+    """Whether a model lies outside people's interval, which HUME calls significant.
+
+    It is no test: the best of many models is looked at, its own uncertainty is left out, and the items are the same.
+    `scores.score` has the paired difference.
+    """
+    return bool(model < interval.low or model > interval.high)
+
+
+def table_8(scores: pd.DataFrame, agreement: pd.DataFrame) -> pd.DataFrame:
+    """People's scores with intervals, agreement and stars, a row a task in a language, exactly as HUME's Table 8.
+
+    `scores` has rows of `HumanScore` (of each task's own metric), `agreement` of `HumanAgreement`, the measure that the
+    paper prints first. Columns: task, subset, language, task_type, n (items), raters, answers (of all raters), people,
+    low, high, interval (which of HUME's), measure and agreement (empty and NaN for one rater), best (model's score),
+    best_model, star and reason. Tasks without a score of people are left out.
+    """
+    keys = ["task", "subset", "language"]
+    first = agreement.drop_duplicates(keys).set_index(keys)
+    rows = []
+    for key, rows_of_task in scores.groupby(keys, sort=False):
+        by_kind = dict(iter(rows_of_task.groupby("scorer_kind")))
+        raters = by_kind["rater"].dropna(subset="score") if "rater" in by_kind else rows_of_task.head(0)
+        together = float(by_kind["aggregate"]["score"].iloc[0]) if "aggregate" in by_kind else math.nan
+        counted = by_kind.get("aggregate", rows_of_task)  # a rater alone may have others
+        kind, n = str(rows_of_task["task_type"].iloc[0]), int(counted["n_items"].max())
+        value = paper_score(kind, raters["score"].tolist(), together)
+        if math.isnan(value):
+            continue
+        estimate, interval = paper_interval(kind, value, n, raters["score"].tolist())
+        models = by_kind["model"].dropna(subset="score") if "model" in by_kind else rows_of_task.head(0)
+        top = models.sort_values("score", ascending=False, kind="stable").head(1)
+        best, name = (float(top["score"].iloc[0]), str(top["scorer"].iloc[0])) if len(top) else (math.nan, "")
+        agreed = first.loc[[key]].iloc[0] if key in first.index and len(raters) > 1 else None
+        rows.append(
+            (*key, kind, n, len(raters), int(raters["n_items"].sum()), value, estimate.low, estimate.high, interval)
+            + (("", math.nan) if agreed is None else (agreed["measure"], agreed["value"]))
+            + (best, name, star(estimate, best), estimate.reason)
+        )
+    return pd.DataFrame(rows, columns=list(TABLE_8))

@@ -11,10 +11,9 @@ import pandas as pd
 from evaluation import tables
 from evaluation.benchmarks.quality.checks import CHECKS, COLUMNS
 from evaluation.benchmarks.selection_files import curve
-from evaluation.human.charts import all_figures
 from evaluation.human.exhibits import all_exhibits
-from evaluation.human.headline import differing, doubts, headline
-from evaluation.human.material import read_material
+from evaluation.human.material import differing, doubts, headline, read_material
+from evaluation.human.report import all_figures
 from evaluation.instructions import charts as wording_charts
 from evaluation.instructions import exhibits as wording_exhibits
 from evaluation.instructions import page as wording_page

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from annotation.verdicts.tables import SIMULATED
-from evaluation.human import page as people_page
+from evaluation.human import report as people_page
 from evaluation.instructions import analysis
 from evaluation.instructions import page as wording_page
 from evaluation.report import boards, charts, paper_tables, sensitivity_tables

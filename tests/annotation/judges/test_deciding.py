@@ -32,8 +32,8 @@ from evaluation.bundle.again import _settings
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
-from evaluation.bundle.tables import BundledJudgement
-from evaluation.bundle.words import checks, contents
+from evaluation.bundle.records import BundledJudgement
+from evaluation.bundle.report import checks, contents
 from evaluation.tables.resampling import decision_at
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.prediction_powered import FEWEST_RATED

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from evaluation.bundle.export import export
-from evaluation.bundle.tables import REPORTS
+from evaluation.bundle.records import REPORTS
 from evaluation.run import evaluate
 from plumbline.study import ROOT, Study, load_study
 from tests.shared import made_once

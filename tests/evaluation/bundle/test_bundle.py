@@ -25,8 +25,8 @@ from evaluation.bundle.archive import Archive, check_signature
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import faults, open_checked
 from evaluation.bundle.export import export
+from evaluation.bundle.records import REPORTS
 from evaluation.bundle.source import BundleSource
-from evaluation.bundle.tables import REPORTS
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.commands import here

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from pandas.testing import assert_frame_equal
 
-from evaluation.bundle import words
+from evaluation.bundle import report
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.diff import difference
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, like_for_like, specs
 from evaluation.bundle.export import export
-from evaluation.bundle.page import write
+from evaluation.bundle.report import write_report
 from evaluation.results import read_drift, read_scores
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
@@ -47,7 +47,7 @@ def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: P
 def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
     found = open_checked(bundle)
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
-    text, page = words.evaluation(found, made), write(found, made).read_text(encoding="utf-8")
+    text, page = report.evaluation(found, made), write_report(found, made).read_text(encoding="utf-8")
     for shown in (text, page):
         assert "mine" in shown and f"{NGRAMS} (maker" in shown and "SIMULATED" in shown.upper()
     assert "apache-2.0" in page and found.identity in page and not made.notes
@@ -66,7 +66,7 @@ def test_a_bundle_without_the_makers_scores_is_scored_all_the_same(
     del found.manifest.members["scores.parquet"], found.__dict__["scores"]  # read while it was checked
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
     assert made.scores["score"].notna().all() and made.beside.empty and not made.notes
-    assert "mine" in words.evaluation(found, made) and "mine" in write(found, made).read_text(encoding="utf-8")
+    assert "mine" in report.evaluation(found, made) and "mine" in write_report(found, made).read_text(encoding="utf-8")
 
 
 def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
@@ -81,12 +81,12 @@ def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_pa
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
     left = made.scores[made.scores["transformation"] == "translation"]
     assert set(left["status"]) == {"left_out"} and left["score"].isna().all()
-    assert "translation, left out: rejected: too low" in words.evaluation(found, made)
+    assert "translation, left out: rejected: too low" in report.evaluation(found, made)
     made = evaluate_bundle(
         found, [{"name": "mine"}], tmp_path, EvaluationRequest(include_rejected=True, simulated=True), loader
     )
     assert set(made.scores[made.scores["transformation"] == "translation"]["status"]) == {"included_rejected"}
-    assert "WITH WHAT NO VERDICT ACCEPTS" in words.evaluation(found, made)
+    assert "WITH WHAT NO VERDICT ACCEPTS" in report.evaluation(found, made)
 
 
 def test_a_model_that_fails_is_one_line_and_the_others_stay(bundle: Path, tmp_path: Path, loader: Loader) -> None:

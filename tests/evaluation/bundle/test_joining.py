@@ -15,7 +15,7 @@ from evaluation.bundle import tables
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import faults
 from evaluation.bundle.export import export
-from evaluation.bundle.manifest import DatasetSource
+from evaluation.bundle.records import DatasetSource
 from evaluation.bundle.source import BundleSource
 from plumbline.errors import DataError
 from plumbline.records import Text

@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.metrics import adjusted_rand_score, cohen_kappa_score
 
 from annotation.judges.alternative import alternative_test
-from evaluation.human.annotators import annotators, difficulty, in_a_raters_place
+from evaluation.human.agreement import annotators, difficulty, in_a_raters_place
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import read_material

@@ -10,19 +10,23 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from evaluation.human.agreement import flag
-from evaluation.human.hume import fisher_interval, paper_interval, star, table_8, wilson_interval
 from evaluation.human.scores import score
 from evaluation.human.standing import (
     by_group,
     by_task,
     by_type,
     difficulty,
+    fisher_interval,
     gaps,
     in_languages,
     pairs_by_scorer,
+    paper_interval,
     rank,
     relative,
     shared_difficulty,
+    star,
+    table_8,
+    wilson_interval,
     wins,
 )
 from plumbline.study import ROOT

@@ -18,14 +18,11 @@ from annotation.status.stages import PEOPLE_REPORT
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from evaluation.human import records
-from evaluation.human.cells import OF_N_ITEMS
-from evaluation.human.charts import all_figures
-from evaluation.human.exhibits import all_exhibits
-from evaluation.human.headline import doubts, headline
-from evaluation.human.material import read_material
+from evaluation.human.exhibits import OF_N_ITEMS, all_exhibits
+from evaluation.human.material import doubts, headline, read_material
 from evaluation.human.metrics import ami
-from evaluation.human.page import OUTLINE, write_report
 from evaluation.human.records import HumanScore
+from evaluation.human.report import OUTLINE, all_figures, write_report
 from evaluation.human.run import evaluate_human
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, stage, write_kept_table

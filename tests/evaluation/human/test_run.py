@@ -21,8 +21,8 @@ from evaluation.human import records
 from evaluation.human.compare import TaskPart, compare, gold_of
 from evaluation.human.models import sampled_tasks
 from evaluation.human.mteb_results import results_of
-from evaluation.human.page import write_report
 from evaluation.human.records import HumanDifference, HumanItemScore, HumanScore
+from evaluation.human.report import write_report
 from evaluation.human.run import evaluate_human, lines_of
 from evaluation.human.sampled import sampled
 from evaluation.models.encoder import Encoder
@@ -94,7 +94,7 @@ def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study, monkeypat
         raise AssertionError("no model has anything left")
 
     done = evaluate_human(study, load=load)
-    assert (done.outcome.made, done.outcome.kept, done.outcome.failures) == (0, 6, {})
+    assert (done.outcome.scored, done.outcome.reused, done.outcome.failures) == (0, 6, {})
     pd.testing.assert_frame_equal(_scores(study), before)
     simulated, line, *_ = lines_of(done.compared)
     assert simulated.startswith("SIMULATED") and "best model" in line and "best language model" in line

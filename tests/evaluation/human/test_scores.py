@@ -144,7 +144,7 @@ def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
     some[0], some[1] = "?", None  # cannot tell; no answer: 18 of 20 are enough to be compared
     half = [*right[:10], *[None] * 10]
     task = task_of(right, "label", "accuracy")
-    model = ScorerAnswers("m", "model", made=np.array([0.0] + [1.0] * 19))
+    model = ScorerAnswers("m", "model", item_values=np.array([0.0] + [1.0] * 19))
     made = score(task, people(task, {"a": right, "b": some, "c": half}), [model], rng=rng())
     scores = made.scores.query("metric == 'accuracy'").set_index(["scorer_kind", "scorer"])
     assert scores.at[("model", "m"), "n_items"] == scores.at[("rater", "a"), "n_items"] == 18
@@ -196,7 +196,7 @@ def test_answers_for_some_candidates_alone_are_no_answer() -> None:
 
 def test_without_gold_there_is_nothing_and_it_is_said() -> None:
     task = task_of(RIGHT, "label", "accuracy")
-    bare = TaskItems(task.name, task.task_type, "", task.asked, task.metrics, task.items, (None,) * 6)
+    bare = TaskItems(task.name, task.task_type, "", task.question, task.metrics, task.items, (None,) * 6)
     made = score(bare, people(bare, SAID), rng=rng())
     assert made.scores["score"].isna().all() and (made.scores["reason"] != "").all()
     assert made.notes[0] == "made: 6 of 6 items cannot be scored: no gold, or nothing is relevant"
@@ -223,7 +223,7 @@ def test_differences_are_paired_and_corrected_over_tasks() -> None:
     wrong = ["y", "x"] * 20
     said = [*right[:30], *wrong[30:]]
     task = task_of(right, "label", "accuracy")
-    made = score(task, people(task, {"a": said}), [ScorerAnswers("m", "model", made=np.ones(40))], rng=rng())
+    made = score(task, people(task, {"a": said}), [ScorerAnswers("m", "model", item_values=np.ones(40))], rng=rng())
     row = made.differences.iloc[0]
     assert tuple(made.differences.columns) == DIFFERENCES
     # A quarter of the items is lost: the mean of 40 values of 0 and -1, whose error is sqrt(.25 * .75 / 40) = .068.
@@ -236,6 +236,6 @@ def test_differences_are_paired_and_corrected_over_tasks() -> None:
     assert holm["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06])  # 3 x .01; 2 x .03, and no less for .04
     assert enough_resamples(100) == 4000 and enough_resamples(10) == 1000
     same = score(
-        task, people(task, {"a": right}), [ScorerAnswers("m", "model", made=np.ones(40))], rng=rng()
+        task, people(task, {"a": right}), [ScorerAnswers("m", "model", item_values=np.ones(40))], rng=rng()
     ).differences
     assert same["difference"].tolist() == [0, 0] and same["p"].isna().all() and (same["reason"] != "").all()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from evaluation.human.ties import counted_ap, expected_ap, expected_ndcg, expected_rr, sklearn_ap
+from evaluation.human.metrics import counted_ap, expected_ap, expected_ndcg, expected_rr, sklearn_ap
 
 
 def _ap(relevant: np.ndarray) -> float:

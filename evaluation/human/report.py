@@ -1,17 +1,21 @@
-"""Frame in, chart out: people among models, how far they are apart, agreement beside scores."""
+"""The report on people and models: one page that opens with the answer, each table and chart as files."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import altair as alt
 import pandas as pd
 
-from evaluation.human.cells import first_of
-from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial
+from annotation.verdicts.tables import SIMULATED
+from evaluation.human.exhibits import all_exhibits
+from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial, doubts, first_of, headline, read_material
+from evaluation.human.models import refuse_changed_files
 from plumbline.exhibits.charts import NAMES, ROW, WIDTH, figure
-from plumbline.exhibits.page import Figure
+from plumbline.exhibits.page import Figure, PageWords, write_outlined
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
+from plumbline.study import Study
 
 _BLUE, _ORANGE, _GREEN = COLOURS.values()
 _KINDS = {"rater": "A rater", PEOPLE: "Raters' mean", "aggregate": "Raters together", "model": "A model",
@@ -27,28 +31,30 @@ _LOOK = {
 _AGAINST = {"over_best": "Best model", "over_median": "Median model"}
 
 
-def all_figures(one: HumanMaterial) -> dict[str, Figure]:
+def all_figures(material: HumanMaterial) -> dict[str, Figure]:
     """The figures by name, in the page's order; those that would show nothing are left away."""
-    found = {}
-    if one.main["score"].notna().any():
+    figures = {}
+    if material.main["score"].notna().any():
         caption = "Scores times 100: people, models, answers without reading; bar: the range of embedding models"
-        found["ranges"] = figure(ranges(one), caption)
-    if not one.gaps.empty:
+        figures["ranges"] = figure(ranges(material), caption)
+    if not material.gaps.empty:
         caption = "Points by which the raters' mean is above (right) or below (left) the best and the median model"
-        found["gaps"] = figure(gap_bars(one), caption)
-    agreed = alike(one)
+        figures["gaps"] = figure(gap_bars(material), caption)
+    agreed = alike(material)
     if len(agreed) > 1:
         caption = "Agreement of raters (the first measure of the table) beside their mean score, a point a task"
-        found["agreement"] = figure(agreement_scores(agreed), caption)
-    return found
+        figures["agreement"] = figure(agreement_scores(agreed), caption)
+    return figures
 
 
-def ranges(one: HumanMaterial) -> alt.LayerChart:
+def ranges(material: HumanMaterial) -> alt.LayerChart:
     """A row a task: the models' range as a bar, and everybody's score (HUME, Figure 2)."""
-    own = one.main[one.main["scorer_kind"].isin(_KINDS) & one.main["score"].notna()]
-    own = own[own.index.isin(one.compared.index) | (own["scorer_kind"] == "rater")]
-    frame = own[["where", "scorer", "score"]].assign(
-        kind=own["scorer_kind"].map(_KINDS), score=100 * own["score"], order=own["scorer_kind"].map(list(_KINDS).index)
+    scores = material.main[material.main["scorer_kind"].isin(_KINDS) & material.main["score"].notna()]
+    scores = scores[scores.index.isin(material.compared.index) | (scores["scorer_kind"] == "rater")]
+    frame = scores[["where", "scorer", "score"]].assign(
+        kind=scores["scorer_kind"].map(_KINDS),
+        score=100 * scores["score"],
+        order=scores["scorer_kind"].map(list(_KINDS).index),
     )
     row = alt.Y("where:N", sort=list(frame["where"].unique()), title=None).axis(labelLimit=NAMES)
     across = alt.X("score:Q", title="Score times 100").scale(zero=False)
@@ -58,8 +64,8 @@ def ranges(one: HumanMaterial) -> alt.LayerChart:
         .mark_bar(height=10, opacity=0.25, color=_BLUE)
         .encode(y=row, x=alt.X("min(score):Q", title="Score times 100").scale(zero=False), x2="max(score):Q")
     )
-    there = [name for name in _LOOK if name in set(frame["kind"])]
-    shapes, colours = zip(*(_LOOK[name] for name in there), strict=True)
+    kinds = [name for name in _LOOK if name in set(frame["kind"])]
+    shapes, colours = zip(*(_LOOK[name] for name in kinds), strict=True)
     legend = alt.Legend(orient="top", columns=1, symbolOpacity=1, labelLimit=NAMES)
     points = (
         alt.Chart(frame)
@@ -67,20 +73,20 @@ def ranges(one: HumanMaterial) -> alt.LayerChart:
         .encode(
             y=row,
             x=across,
-            shape=alt.Shape("kind:N", title=None, legend=legend).scale(domain=there, range=list(shapes)),
-            color=alt.Color("kind:N", title=None, legend=legend).scale(domain=there, range=list(colours)),
+            shape=alt.Shape("kind:N", title=None, legend=legend).scale(domain=kinds, range=list(shapes)),
+            color=alt.Color("kind:N", title=None, legend=legend).scale(domain=kinds, range=list(colours)),
             tooltip=["where:N", "kind:N", "scorer:N", alt.Tooltip("score:Q", format=".2f")],
         )
     )
     return alt.LayerChart(layer=[bars, points]).properties(width=WIDTH, height=ROW * frame["where"].nunique())
 
 
-def gap_bars(one: HumanMaterial) -> alt.LayerChart:
+def gap_bars(material: HumanMaterial) -> alt.LayerChart:
     """A row a task: people less the best and less the median model (HUME, Figures 13 and 14)."""
     columns = ["task", *_AGAINST]
-    long = one.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
+    long = material.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
     frame = long.assign(points=100 * long["points"], against=long["over"].map(_AGAINST))
-    order = list(one.gaps.sort_values("over_best", ascending=False, kind="stable")["task"])
+    order = list(material.gaps.sort_values("over_best", ascending=False, kind="stable")["task"])
     names = list(_AGAINST.values())
     bars = (
         alt.Chart(frame)
@@ -99,11 +105,11 @@ def gap_bars(one: HumanMaterial) -> alt.LayerChart:
     return alt.LayerChart(layer=[bars, nought]).properties(width=WIDTH, height=ROW * len(order))
 
 
-def alike(one: HumanMaterial) -> pd.DataFrame:
+def alike(material: HumanMaterial) -> pd.DataFrame:
     """The first measure of agreement of each task beside raters' mean score: where, measure, agreement, score."""
     rows = []
-    for where, own in one.main[one.main["scorer_kind"] == PEOPLE].groupby("where", sort=False):
-        first, score = first_of(one.agreement, str(where)), own["score"].iloc[0]
+    for where, rows_of_task in material.main[material.main["scorer_kind"] == PEOPLE].groupby("where", sort=False):
+        first, score = first_of(material.agreement, str(where)), rows_of_task["score"].iloc[0]
         if first is not None and not math.isnan(first["value"] + score):
             rows.append(
                 {"where": where, "measure": first["measure"], "agreement": first["value"], "score": 100 * score}
@@ -129,3 +135,36 @@ def agreement_scores(frame: pd.DataFrame) -> alt.LayerChart:
     )
     names = base.mark_text(align="left", dx=8, limit=NAMES, color=NEUTRAL).encode(text="where:N")
     return alt.LayerChart(layer=[points, names]).properties(width=WIDTH, height=ROW * 9)
+
+
+FOLDER = "report_human"
+#: Headings, and what stands below them by name: figures first.
+OUTLINE = {
+    "People and models": ("ranges", "ceiling"),
+    "Differences": ("gaps", "models"),
+    "Where people stand": ("groups", "standing"),
+    "Agreement": ("agreement",),
+    "Language models as annotators": ("annotators", "annotators_by_type", "difficulty"),
+    "Raters": ("raters",),
+    "Items seen differently": ("items",),
+    "Other metrics": ("other_metrics",),
+    "As HUME has it": ("as_hume",),
+    "What was asked": ("tasks",),
+}
+_ABOUT = (
+    "People did tasks that embedding models are scored on, on the very same items and candidates, after HUME;"
+    " docs/human.md says where this differs, and why. Each table is a file in tables/ (CSV with all"
+    " digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG)."
+)
+
+
+def write_report(study: Study) -> Path:
+    """Write the report of an evaluated human study; returns its page. Those of the report before go.
+
+    Raises DataError before the study is evaluated, for edited tables, and where a data set's file is another by now.
+    """
+    refuse_changed_files(study)
+    material = read_material(study)
+    title = f"People and models on the same items: study {study.name}"
+    words = PageWords(title, SIMULATED if material.simulated else "", headline(material), doubts(material), _ABOUT)
+    return write_outlined(study.folder / FOLDER, words, OUTLINE, all_exhibits(material), all_figures(material))

@@ -8,6 +8,8 @@ import shutil
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pyarrow.compute as pc
@@ -15,15 +17,17 @@ import pyarrow.compute as pc
 from annotation.records import Summary, Verdict
 from annotation.verdicts.marks import late_lines
 from annotation.verdicts.rules import unchecked
-from evaluation.bundle import judged
+from annotation.verdicts.tables import display
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.check import Fault
+from evaluation.bundle.check import judges_line
 from evaluation.bundle.evaluate import BundleEvaluation
+from evaluation.bundle.records import Fault
 from evaluation.display import axis_notes, hundred, other_originals, points, total_notes
 from evaluation.report import boards
 from evaluation.tables import axis_table, left_out, ranking_table, transformation_table
 from plumbline.cli import columns
-from plumbline.exhibits.table import reasons
+from plumbline.exhibits.page import Section, write_page
+from plumbline.exhibits.table import Table, reasons
 from plumbline.languages import language_name
 from plumbline.transformations import Axes
 from plumbline.words import printable_line
@@ -42,15 +46,15 @@ def heading(bundle: Bundle) -> str:
 
 def claims(bundle: Bundle) -> list[str]:
     """What the bundle says of itself and nobody can check, a line each, whatever stands in it."""
-    said = bundle.manifest
-    made_by = f"{said.generator.get('model', '')} ({said.generator.get('kind', '')})"
+    manifest = bundle.manifest
+    made_by = f"{manifest.generator.get('model', '')} ({manifest.generator.get('kind', '')})"
     lines = [
-        f"{said.study}, edition {said.edition}",
-        said.description,
-        f"texts transformed by {made_by}, rated from {said.rated[0]} to {said.rated[1]};"
-        f" made with Plumbline {said.made_with}",
-        f"licence of outputs and ratings: {said.licence or 'not said'}; contact: {said.contact or 'not said'};"
-        f" raters' comments: {'in it' if said.comments else 'left out'}",
+        f"{manifest.study}, edition {manifest.edition}",
+        manifest.description,
+        f"texts transformed by {made_by}, rated from {manifest.rated[0]} to {manifest.rated[1]};"
+        f" made with Plumbline {manifest.made_with}",
+        f"licence of outputs and ratings: {manifest.licence or 'not said'}; contact: {manifest.contact or 'not said'};"
+        f" raters' comments: {'in it' if manifest.comments else 'left out'}",
     ]
     return [line for line in map(printable_line, lines) if line]
 
@@ -85,8 +89,15 @@ def warnings(bundle: Bundle) -> list[str]:
 def contents(bundle: Bundle) -> str:
     """Its data sets, verdicts and outputs."""
     rows = [
-        [one.name, one.task, ", ".join(one.languages), str(one.n_texts), one.licence, _where(one.kind, one.texts)]
-        for one in bundle.manifest.datasets
+        [
+            dataset.name,
+            dataset.task,
+            ", ".join(dataset.languages),
+            str(dataset.n_texts),
+            dataset.licence,
+            _where(dataset.kind, dataset.texts),
+        ]
+        for dataset in bundle.manifest.datasets
     ]
     head = ["data set", "task", "languages", "texts", "licence", "where the texts are"]
     cells = [[cell if len(cell) <= _CELL else f"{cell[:_CELL]} ..." for cell in row] for row in rows]
@@ -96,22 +107,22 @@ def contents(bundle: Bundle) -> str:
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
     """What was decided, and on what."""
-    questions = list(dict.fromkeys(one.question for verdict in verdicts for one in verdict.questions))
+    questions = list(dict.fromkeys(summary.question for verdict in verdicts for summary in verdict.questions))
     rows, both = [], any(verdict.decision_people for verdict in verdicts)
     for verdict in verdicts:
-        own = {one.question: one for one in verdict.questions}
+        by_question = {summary.question: summary for summary in verdict.questions}
         where = language_name(verdict.language) + (f" ({verdict.task_type})" if verdict.task_type else "")
-        found = [cell for name in questions for cell in _two(own.get(name))]
+        cells = [cell for name in questions for cell in _two(by_question.get(name))]
         alone = [verdict.alone] if both else []
-        rows.append([verdict.transformation, where, verdict.decision, *alone, str(verdict.n_pairs), *found])
+        rows.append([verdict.transformation, where, verdict.decision, *alone, str(verdict.n_pairs), *cells])
     head = [*(["people alone"] if both else []), "pairs", *(word for name in questions for word in (name, "AC2"))]
     table = columns(["transformation", "language", "decision", *head], rows, "no verdict was reached")
     return f"{table}\n{note}" if (note := unchecked(verdicts)) else table
 
 
-def _two(one: Summary | None) -> tuple[str, str]:
+def _two(summary: Summary | None) -> tuple[str, str]:
     """A question's mean and agreement."""
-    return ("–", "–") if one is None else (_plain(one.mean), _plain(one.ac2.value))
+    return ("–", "–") if summary is None else (_plain(summary.mean), _plain(summary.ac2.value))
 
 
 def _plain(value: float) -> str:
@@ -126,15 +137,15 @@ def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
             f"holds  {len(bundle.manifest.members)} members have the hashes of the manifest",
             f"holds  {COMPUTED}",
             "holds  ratings carry what was decided about raters and pairs; rated outputs and texts are those in it",
-            *([f"holds  {printable_line(told)}"] if (told := judged.in_words(bundle)) else []),
+            *([f"holds  {printable_line(of_judges)}"] if (of_judges := judges_line(bundle)) else []),
         ]
     signature = printable_line(signed) or "signature: not checked (--key)"
     return "\n".join(["Checked by this program:", *lines, f"{'holds' if signed else 'open '}  {signature}"])
 
 
-def evaluation(bundle: Bundle, found: BundleEvaluation) -> str:
+def evaluation(bundle: Bundle, evaluated: BundleEvaluation) -> str:
     """The scores of an evaluation, with others beside them."""
-    scores = pd.concat([found.scores, found.beside], ignore_index=True)
+    scores = pd.concat([evaluated.scores, evaluated.beside], ignore_index=True)
     named = printable_line(f"{bundle.manifest.study}, edition {bundle.manifest.edition}")
     parts = [f"Scores times 100 on {named}, bundle {bundle.short}."]
     parts += map(printable_line, warnings(bundle))
@@ -143,17 +154,19 @@ def evaluation(bundle: Bundle, found: BundleEvaluation) -> str:
             parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
         parts.append(_axes(scores, bundle.verdicts, include_rejected=included))
         parts.append(_transformations(scores, include_rejected=included))
-    parts.append(_ranks(scores, found.study.sample.seed))
+    parts.append(_ranks(scores, evaluated.study.sample.seed))
     parts += (
-        ["\n".join(f"- {printable_line(note)}" for note in notes)] if (notes := [*gaps(found), *found.notes]) else []
+        ["\n".join(f"- {printable_line(note)}" for note in notes)]
+        if (notes := [*gaps(evaluated), *evaluated.notes])
+        else []
     )
     return "\n\n".join(parts)
 
 
-def gaps(found: BundleEvaluation) -> list[str]:
+def gaps(evaluated: BundleEvaluation) -> list[str]:
     """What was left out, dropped or included all the same, and why."""
-    rows = left_out(found.scores).to_dict(orient="records")
-    return [f"{one['transformation']}, {one['status'].replace('_', ' ')}: {one['reason']}" for one in rows]
+    rows = left_out(evaluated.scores).to_dict(orient="records")
+    return [f"{row['transformation']}, {row['status'].replace('_', ' ')}: {row['reason']}" for row in rows]
 
 
 def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected: bool) -> str:
@@ -209,9 +222,9 @@ def _outputs(bundle: Bundle) -> str:
             n += table.num_rows
             failed += pc.sum(pc.equal(table["status"], "failed")).as_py() or 0
             counted = pc.value_counts(pc.list_flatten(table["flags"])).to_pylist()
-            flags.update({one["values"]: one["counts"] for one in counted})
-        said = ", ".join(f"{flag} {count}" for flag, count in flags.most_common())
-        rows.append([name, str(n), str(failed), said or "none"])
+            flags.update({entry["values"]: entry["counts"] for entry in counted})
+        counts = ", ".join(f"{flag} {count}" for flag, count in flags.most_common())
+        rows.append([name, str(n), str(failed), counts or "none"])
     return columns(["transformation", "outputs", "failed", "error types (on the last attempt)"], rows)
 
 
@@ -219,3 +232,69 @@ def _where(kind: str, texts: str) -> str:
     if kind == "mteb":
         return "on the hub" + (" alone" if texts == "reference" else ", and in it")
     return "in it" if texts == "include" else "in your own copy (--data)"
+
+
+FILE = "report.html"
+
+
+def write_report(bundle: Bundle, evaluated: BundleEvaluation) -> Path:
+    """Write the page of an evaluation; where it is. Raises ModuleNotFoundError where what draws it is not installed."""
+    from evaluation.report import paper_tables  # noqa: PLC0415 (not everybody has what draws)
+
+    manifest, warned = bundle.manifest, warnings(bundle)
+    scores = pd.concat([evaluated.scores, evaluated.beside], ignore_index=True)
+    results = paper_tables.PaperResults(
+        scores,
+        bundle.verdicts,
+        (*warned, *gaps(evaluated), *evaluated.notes),
+        evaluated.study.sample.seed,
+    )
+    shown = [paper_tables.axes(results), paper_tables.transformations(results)]
+    if (scores["status"] == "included_rejected").any():
+        shown += [write(results, include_rejected=True) for write in (paper_tables.axes, paper_tables.transformations)]
+    shown += [paper_tables.ranking(results, transformed=transformed) for transformed in (False, True)]
+    scored = [replace(exhibit.table(), caption=exhibit.caption) for exhibit in shown if len(exhibit.frame)]
+    computed = [f"Checked: {line}." for line in (COMPUTED, judges_line(bundle)) if line]
+    sections = [
+        Section("What this rests on", [f"Bundle {bundle.identity}.", *computed]),
+        Section("What the bundle says of itself", [*map(_sentence, claims(bundle)), _sources(bundle)]),
+        Section("What people decided", [_verdict_rows(bundle)]),
+        Section("Scores", scored),
+    ]
+    path = evaluated.study.folder / FILE
+    write_page(path, f"Scores on {manifest.study}, bundle {bundle.short}", " ".join(warned), sections)
+    return path
+
+
+def _sentence(line: str) -> str:
+    return line[:1].upper() + line[1:]
+
+
+def _short(revision: str) -> str:
+    """The beginning of a hash, after the repository that it is of."""
+    repository, at, digest = revision.rpartition("@")
+    return f"{repository}{at}{digest[:12]}"
+
+
+def _sources(bundle: Bundle) -> Table:
+    rows = [
+        {
+            "Data set": dataset.name,
+            "Task": dataset.task,
+            "Languages": ", ".join(dataset.languages),
+            "Texts": str(dataset.n_texts),
+        }
+        | {"Licence": dataset.licence, "Revision": _short(dataset.revision)}
+        for dataset in bundle.manifest.datasets
+    ]
+    return Table(pd.DataFrame(rows), "Data sets of the bundle")
+
+
+def _verdict_rows(bundle: Bundle) -> Table:
+    rows = [
+        {"Transformation": display(verdict.transformation, pooled=False), "Language": language_name(verdict.language)}
+        | {"Decision": verdict.decision}
+        | {"Pairs": str(verdict.n_pairs), "Why": "; ".join(verdict.reasons)}
+        for verdict in bundle.verdicts
+    ]
+    return Table(pd.DataFrame(rows), "Verdicts, computed again from the ratings in the bundle")
