@@ -32,7 +32,7 @@ from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
 from evaluation.run import evaluate
-from evaluation.tables.ranks import split_half_table
+from evaluation.tables.comparisons import split_half_table
 from generation.datasets.loading import load_datasets
 from plumbline.study import ROOT, Study
 from plumbline.study.evaluation import ModelSpec

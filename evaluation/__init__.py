@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from evaluation.bundle.tasks import plumbline_benchmark, plumbline_tasks
     from evaluation.human.metrics import expected_ap, expected_ndcg
     from evaluation.human.mteb_results import human_benchmark
-    from evaluation.instructions.origins import median_permutation_test, split_half_choice
     from evaluation.instructions.spread import (
         coefficient_of_variation,
         default_ecdf,
         median_ecdf,
+        median_permutation_test,
         share_above_median,
+        split_half_choice,
     )
     from evaluation.models.distances import drift
     from evaluation.run import evaluate
@@ -49,12 +50,13 @@ __getattr__, __dir__ = lazily(
         "evaluation.bundle.tasks": ["plumbline_benchmark", "plumbline_tasks"],
         "evaluation.human.mteb_results": ["human_benchmark"],
         "evaluation.human.metrics": ["expected_ap", "expected_ndcg"],
-        "evaluation.instructions.origins": ["median_permutation_test", "split_half_choice"],
         "evaluation.instructions.spread": [
             "coefficient_of_variation",
             "default_ecdf",
             "median_ecdf",
+            "median_permutation_test",
             "share_above_median",
+            "split_half_choice",
         ],
         "evaluation.run": ["evaluate"],
         "evaluation.models.distances": ["drift"],

@@ -16,8 +16,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha
-from annotation.statistics.kappas import mean_kappa
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa
 from annotation.statistics.summaries import HTEB_SCALE, mean_of, points_of
 from plumbline.frames import filled, numbers, once, that_count, with_names
 from plumbline.statistics.estimates import Estimate

@@ -17,9 +17,8 @@ import pandas as pd
 from annotation.questions import QuestionScale
 from annotation.records import Group, Summary
 from annotation.rubric import Rubric
-from annotation.statistics import labels, rankings
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, raw_agreement
-from annotation.statistics.kappas import mean_kappa
+from annotation.statistics import labels
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.intervals import (
     CHANGED,
@@ -192,9 +191,11 @@ def _of_labels(
             "interval_reason": what,
             **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
             "shares": labels.shares(question, ratings, interval, anytime=anytime, within_bounds=design.bounded),
-            "ranks": rankings.mean_ranks(question, ratings, interval, anytime=anytime) if ranking else (),
+            "ranks": labels.mean_ranks(question, ratings, interval, anytime=anytime) if ranking else (),
             "coefficients": (
-                rankings.coefficients(question, ratings) if ranking else labels.coefficients(question, ratings, seed)
+                labels.ranking_coefficients(question, ratings)
+                if ranking
+                else labels.coefficients(question, ratings, seed)
             ),
         }
     )

@@ -16,8 +16,8 @@ from evaluation.benchmarks.sources import slash
 from evaluation.display import hundred, short_names
 from evaluation.report.boards import notes, printed
 from evaluation.results import read_scores
-from evaluation.tables.pairs import originals
-from evaluation.tables.ranks import board
+from evaluation.tables.comparisons import board
+from evaluation.tables.scores import originals
 from generation.output_statistics import shown
 from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.exhibits.table import Exhibit, reasons
@@ -38,7 +38,7 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class RankedModels:
-    """A board (`evaluation.tables.ranks.board`) of `scores`, and the types of its tasks in their order."""
+    """A board (`evaluation.tables.comparisons.board`) of `scores`, and the types of its tasks in their order."""
 
     scores: Scores
     types: dict[str, str]

@@ -10,12 +10,29 @@ import numpy as np
 import pandas as pd
 
 from evaluation.display import short_names
-from evaluation.instructions import tables
-from evaluation.instructions.boards import HOLES, chosen_boards, drawn_boards, recommended_board
-from evaluation.instructions.comparable import Choice, empty_prompts, marked, parts_of, reasons, sharing_folders
-from evaluation.instructions.grid import Grid, grid_of
-from evaluation.instructions.origins import choice_table, source_tests
+from evaluation.instructions import spread
+from evaluation.instructions.boards import (
+    AGAINST_DEFAULTS,
+    DEFAULTS,
+    HOLES,
+    chosen_boards,
+    drawn_boards,
+    recommended_board,
+)
+from evaluation.instructions.grid import (
+    Choice,
+    Grid,
+    empty_prompts,
+    grid_of,
+    marked,
+    parts_of,
+    reasons,
+    sharing_folders,
+)
+from evaluation.instructions.scores import DEFAULT
+from evaluation.instructions.spread import choice_table, source_tests
 from plumbline.errors import DataError, StudyError
+from plumbline.statistics.estimates import Floats, percentiles
 from plumbline.statistics.seeding import stream
 
 SIMULATED = (
@@ -55,17 +72,17 @@ class Analysis:
     @cached_property
     def distribution(self) -> pd.DataFrame:
         """A row for each model and task."""
-        return tables.distribution_table(self.grid)
+        return distribution_table(self.grid)
 
     @cached_property
     def variation(self) -> pd.DataFrame:
         """A row a model."""
-        return tables.variation_table(self.grid)
+        return variation_table(self.grid)
 
     @cached_property
     def inflation(self) -> pd.DataFrame:
         """A row a model."""
-        return tables.inflation_table(self.grid, seed=self.settings.seed)
+        return inflation_table(self.grid, seed=self.settings.seed)
 
     @cached_property
     def boards(self) -> pd.DataFrame:
@@ -96,12 +113,12 @@ class Analysis:
     @cached_property
     def gate(self) -> pd.DataFrame:
         """Accepted wordings beside all."""
-        return tables.gate_table(self.whole.of_source(self.source) if self.source else self.whole)
+        return gate_table(self.whole.of_source(self.source) if self.source else self.whole)
 
     @cached_property
     def published(self) -> pd.DataFrame:
         """What published defaults would have one conclude, beside matched ones."""
-        return tables.published_table(self.grid) if self.settings.defaults == MATCHED else pd.DataFrame()
+        return published_table(self.grid) if self.settings.defaults == MATCHED else pd.DataFrame()
 
     @property
     def simulated(self) -> bool:
@@ -215,3 +232,227 @@ def _parts_said(parts: pd.DataFrame) -> list[str]:
 
 def _distinct(grid: Grid, which: np.ndarray) -> int:
     return int((which & (grid.prompts != "") & (~np.isnan(grid.scores)).any(axis=0)).sum())
+
+
+#: The verdicts of `distribution_table`, and the rule that gives them (no threshold is in the paper).
+RULE = "inflated: the default is above the wordings' upper quartile; deflated: below the lower one; else typical"
+
+
+def distribution_table(grid: Grid) -> pd.DataFrame:
+    """A row for each model and task with wordings: how they score, and where the default lies among them.
+
+    n (distinct wordings), mean, median, lower_quartile, upper_quartile, min, max, sd (population), range, cv; default,
+    none, ecdf (share of wordings at most the default), ecdf_with_default (the default counted too), difference (default
+    less median, in points), in_sds (the same in standard deviations), verdict (`RULE`), reason.
+    """
+    n, mean, sd = spread.moments(grid.scores)
+    middle = spread.median(grid.scores)
+    low, high = (spread.quantile(grid.scores, share) for share in (0.25, 0.75))
+    least, most = (spread.quantile(grid.scores, share) for share in (0.0, 1.0))
+    in_sds = np.full(sd.shape, np.nan)
+    np.divide(grid.default - middle, sd, out=in_sds, where=(sd > 0) & (n >= spread.LEAST))
+    columns: dict[str, Floats] = {"n": n, "mean": mean, "median": middle, "lower_quartile": low, "upper_quartile": high}
+    columns |= {"min": least, "max": most, "sd": sd, "range": most - least, "cv": spread.variation(grid.scores)}
+    columns |= {"default": grid.default, "none": grid.none, "ecdf": spread.default_ecdf(grid.scores, grid.default)}
+    columns["ecdf_with_default"] = spread.default_ecdf(grid.scores, grid.default, with_itself=True)
+    columns |= {"difference": 100 * (grid.default - middle), "in_sds": in_sds}
+    index = pd.MultiIndex.from_product([grid.models, grid.tasks], names=["model", "task"])
+    table = pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index).reset_index()
+    table["verdict"] = np.select(
+        [table["default"].isna() | (table["n"] < spread.LEAST), table["default"] > table["upper_quartile"],
+         table["default"] < table["lower_quartile"]],
+        ["", "inflated", "deflated"], "typical",
+    )  # fmt: skip
+    why = list(map(spread.variation_reason, n.ravel().astype(np.int64).tolist(), mean.ravel().tolist()))
+    lacking = np.where(table["default"].isna(), "no default of the same run and part", "")
+    table["reason"] = ["; ".join(filter(None, both)) for both in zip(why, lacking, strict=True)]
+    table["n"] = table["n"].astype(np.int64)
+    return table
+
+
+def variation_table(grid: Grid) -> pd.DataFrame:
+    """A row a model: coefficients of variation (median, largest and its task), median sd and range in points."""
+    cv, (n, _, sd) = spread.variation(grid.scores), spread.moments(grid.scores)
+    some = np.where(n >= spread.LEAST, 100.0, np.nan)
+    reach = (spread.quantile(grid.scores, 1.0) - spread.quantile(grid.scores, 0.0)) * some
+    rows = []
+    for number, model in enumerate(grid.models):
+        of_model = cv[number]
+        defined = ~np.isnan(of_model)
+        most = int(np.nanargmax(of_model)) if defined.any() else 0
+        rows.append(
+            {"model": model, "n_tasks": int(defined.sum()), "cv_median": float(spread.median(of_model))}
+            | {
+                "cv_max": float(of_model[most]) if defined.any() else np.nan,
+                "task": grid.tasks[most] if defined.any() else "",
+            }
+            | {
+                "sd_median": float(spread.median(sd[number] * some[number])),
+                "range_median": float(spread.median(reach[number])),
+            }
+            | {"reason": "" if defined.all() else f"undefined on {int((~defined).sum())} of {len(of_model)} tasks"}
+        )
+    return pd.DataFrame(rows)
+
+
+def best_worst_table(grid: Grid) -> pd.DataFrame:
+    """The best and the worst wording of each model on each task, its default among them (the paper's Tables 5 to 15).
+
+    task, model, best, best_prompt (id), best_text, worst, worst_prompt, worst_text, gap in points. Of equal ones the
+    default is named, then the first.
+    """
+    rows = []
+    for t, task in enumerate(grid.tasks):
+        for m, model in enumerate(grid.models):
+            scores = np.array([grid.default[m, t], *grid.scores[m, t]])
+            if np.isnan(scores).all():
+                continue
+            ids, texts = [DEFAULT, *grid.prompts[t]], ["", *grid.facts["text"][t]]
+            best, worst = int(np.nanargmax(scores)), int(np.nanargmin(scores))
+            rows.append(
+                {"task": task, "model": model, "best": scores[best], "best_prompt": ids[best], "best_text": texts[best]}
+                | {"worst": scores[worst], "worst_prompt": ids[worst], "worst_text": texts[worst]}
+                | {"gap": 100 * (scores[best] - scores[worst])}
+            )
+    return pd.DataFrame(rows)
+
+
+def compared_default(grid: Grid) -> Floats:
+    """The defaults on models' tasks with the least number of wordings of which anything is said; NaN elsewhere."""
+    n, _, _ = spread.moments(grid.scores)
+    return np.where(n >= spread.LEAST, grid.default, np.nan)
+
+
+def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
+    """A row a model: on how many tasks the default is above the median wording, and by how much.
+
+    share, share_low, share_high (`share_above_median`), figure5, figure5_low, figure5_high (`median_ecdf`), points
+    (mean over tasks of default less median), in_sds (median over tasks), above_all (tasks where no wording reaches it),
+    n_tasks, reason.
+    """
+    table = distribution_table(grid)
+    rows = []
+    for number, model in enumerate(grid.models):
+        scores, default = grid.scores[number], compared_default(grid)[number]
+        share = spread.share_above_median(scores, default, rng=stream(seed, "share above median", model))
+        figure5 = spread.median_ecdf(scores, default, rng=stream(seed, "median of the default's ECDF", model))
+        of_model = table[(table["model"] == model) & table["difference"].notna() & (table["n"] >= spread.LEAST)]
+        rows.append(
+            {"model": model, "n_tasks": share.n, "share": share.value, "share_low": share.low, "share_high": share.high}
+            | {"figure5": figure5.value, "figure5_low": figure5.low, "figure5_high": figure5.high}
+            | {"points": float(of_model["difference"].mean()), "in_sds": float(of_model["in_sds"].median())}
+            | {
+                "above_all": int((of_model["default"] > of_model["max"]).sum()),
+                "reason": _why(share.reason, figure5.reason),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _why(of_share: str, of_ecdf: str) -> str:
+    """Why a share above the median, and a median of the ECDF, have no value or interval."""
+    if of_share == of_ecdf:
+        return of_share
+    reason_of = {"default above median": of_share, "median of its ECDF": of_ecdf}
+    return "; ".join(f"{name}: {why}" for name, why in reason_of.items() if why)
+
+
+def gate_table(grid: Grid) -> pd.DataFrame:
+    """What refused wordings would have made of it: each model with accepted wordings alone, and with all.
+
+    wordings (scores that count), mean, cv_median, best (mean over tasks of the best wording), share (of tasks whose
+    default is above the median); `all_...` the same with every wording. Both rest on the same models' tasks, those
+    with an accepted wording. Empty where nothing was refused on them.
+    """
+    accepted = grid.accepted()
+    scored = ~np.isnan(accepted.scores).all(axis=-1, keepdims=True)
+    accepted, grid = (
+        accepted.with_wordings(),
+        replace(grid, scores=np.where(scored, grid.scores, np.nan)).with_wordings(),
+    )
+    if not grid.gated or (np.isnan(accepted.scores) == np.isnan(grid.scores)).all():
+        return pd.DataFrame()
+    parts = []
+    for prefix, grid_shown in (("", accepted), ("all_", grid)):
+        n, mean, _ = spread.moments(grid_shown.scores)
+        above = spread.above_median(grid_shown.scores, compared_default(accepted))
+        best = spread.quantile(grid_shown.scores, 1.0)
+        columns = {
+            "wordings": n.sum(axis=1),
+            "mean": mean.mean(axis=1),
+            "cv_median": spread.median(spread.variation(grid_shown.scores)),
+        }
+        columns |= {"best": best.mean(axis=1), "share": _mean_of_known(above)}
+        parts.append(pd.DataFrame({f"{prefix}{name}": values for name, values in columns.items()}))
+    table = pd.concat(parts, axis=1)
+    table.insert(0, "model", list(grid.models))
+    return table.astype({"wordings": int, "all_wordings": int})
+
+
+def context_table(grid: Grid) -> pd.DataFrame:
+    """How wordings of a kind score against the mean of all wordings of their model and task, in points.
+
+    A row for each value of source, context, generator and label that there are several of: kind, value, wordings
+    (distinct, over tasks), mean (points from the mean), low, high (of wordings' own means: 2.5 and 97.5%).
+    """
+    _, mean, _ = spread.moments(grid.scores)
+    off = 100 * (grid.scores - mean[..., None])
+    counted = (~np.isnan(off)).sum(axis=0)
+    by_wording = np.full(counted.shape, np.nan)
+    np.divide(np.nansum(off, axis=0), counted, out=by_wording, where=counted > 0)
+    defined, rows = counted > 0, []
+    for kind in ("source", "context", "generator", "label"):
+        values = sorted({str(value) for value in grid.facts[kind][defined]})
+        for value in values if len(values) > 1 else []:
+            of_value = by_wording[defined & (grid.facts[kind] == value)]
+            low, high = percentiles(of_value)
+            row = {
+                "kind": kind,
+                "value": value or "not said",
+                "wordings": len(of_value),
+                "mean": float(of_value.mean()),
+            }
+            rows.append(row | {"low": low, "high": high})
+    return pd.DataFrame(rows, columns=["kind", "value", "wordings", "mean", "low", "high"])
+
+
+def published_table(grid: Grid) -> pd.DataFrame:
+    """What becomes of conclusions when the published defaults give way to those of the same run, split and subset.
+
+    A row a model: n_published, n_matched (tasks), above_published, above_matched (tasks whose default is above the
+    median wording), rank_published, rank_matched (by points averaged over the tasks that a model has, as the paper
+    drew it), best_published, best_matched (its rank with its best wordings against the others' defaults). Empty where
+    nothing was published.
+    """
+    if np.isnan(grid.reported).all() or np.isnan(grid.default).all():
+        return pd.DataFrame()
+    columns = {}
+    for name, compared in (("published", replace(grid, default=grid.reported)), ("matched", grid)):
+        above = spread.above_median(compared.scores, compared_default(compared))
+        drawn = chosen_boards(compared, "present")
+        alone = drawn[(drawn["scenario"] == AGAINST_DEFAULTS) & (drawn["chosen"] == drawn["model"])]
+        columns[f"n_{name}"] = (~np.isnan(above)).sum(axis=1)
+        columns[f"above_{name}"] = np.nansum(above, axis=1).astype(np.int64)
+        columns[f"rank_{name}"] = drawn.loc[drawn["scenario"] == DEFAULTS, "rank"].to_numpy()
+        columns[f"best_{name}"] = alone["rank"].to_numpy()
+    table = pd.DataFrame({"model": list(grid.models), **columns})
+    return table[
+        ["model", *(f"{what}_{name}" for what in ("n", "above", "rank", "best") for name in ("published", "matched"))]
+    ]
+
+
+def coverage_table(grid: Grid) -> pd.DataFrame:
+    """A row for each model and task: wordings scored, and whether default, none and a published default were."""
+    index = pd.MultiIndex.from_product([grid.models, grid.tasks], names=["model", "task"])
+    wanted = (grid.prompts != "").sum(axis=1)
+    columns = {"wordings": (~np.isnan(grid.scores)).sum(axis=-1), "of": np.broadcast_to(wanted, grid.default.shape)}
+    for name in ("default", "none", "reported"):
+        columns[name] = ~np.isnan(getattr(grid, name))
+    return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index).reset_index()
+
+
+def _mean_of_known(values: Floats) -> Floats:
+    defined = (~np.isnan(values)).sum(axis=1)
+    means = np.full(len(values), np.nan)
+    np.divide(np.nansum(values, axis=1), defined, out=means, where=defined > 0)
+    return means

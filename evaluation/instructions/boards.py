@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.spread import moments
-from evaluation.tables.ranks import board
+from evaluation.tables.comparisons import board
 from plumbline.statistics.estimates import Floats, percentiles
 from plumbline.statistics.rankings import kendall, kendall_rows, points_of, ranks_of
 
@@ -127,7 +127,7 @@ def _taus(points: Floats, at_default: Floats) -> tuple[float, float, float]:
 
 
 def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataFrame:
-    """Models ranked by the mean over accepted wordings, best first (`evaluation.tables.ranks.board`, mteb's holes).
+    """Models ranked by the mean over accepted wordings, best first (`tables.comparisons.board`, mteb's holes).
 
     Beside that: the mean's 95% interval over wordings, tasks held fixed (`mean_over_wordings`), the defaults' mean and
     rank (by the rule `holes`), and Kendall's tau-b of both rankings in the attribute `tau`.

@@ -8,9 +8,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from evaluation.instructions.analysis import Analysis
+from evaluation.instructions.analysis import Analysis, coverage_table
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
-from evaluation.instructions.tables import coverage_table
 from evaluation.report.paper_tables import SIGNIFICANT
 from plumbline.exhibits.charts import (
     NAMES,

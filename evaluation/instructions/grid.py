@@ -1,19 +1,198 @@
-"""The scores that count as arrays: models by tasks by wordings, the defaults beside them."""
+"""Which scores may stand beside each other, and these as arrays: models by tasks by wordings, and their defaults.
+
+A default says something about wordings only where it was measured on the same items with the same program.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.instructions.comparable import WHY
-from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, is_wording
-from plumbline.errors import DataError
+from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, folder_name, is_wording
+from plumbline.errors import DataError, StudyError, nearest
 from plumbline.statistics.estimates import Floats
+
+#: The column of `marked` that says why a row stands aside, and that of how many parts a task's wordings were scored on.
+WHY = "why"
+_PART = ("split", "subset")
+_BY_TASK = (*_PART, "metric", "dataset_revision")
+_BY_MODEL = ("run", "revision")
+_BY_CELL = ("mteb_version", "seed")
+_NAMES = {"dataset_revision": "data set revision", "mteb_version": "mteb"}
+_CALLED = "|".join(_NAMES.get(name, name) for name in (*_BY_TASK, *_BY_MODEL, *_BY_CELL))
+_DIFFERS = rf"^({_CALLED}) .*, and the wordings that count are of .*$"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is taken: `tasks` (all where empty), and of tasks with several parts the `parts` (split, subset) by task."""
+
+    tasks: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+_ALL = Choice()
+
+
+def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
+    """The scores (`evaluation.instructions.scores.checked_scores`) with the column `why`: empty where a row counts.
+
+    Of a task one part is taken, a split and a subset of one metric and data set revision: the one that most wordings
+    were scored on, of equal ones the test split, then the first by name. Of a model one run and revision, and of a
+    model on a task one mteb and seed, by the same rule. Everything else is marked with what differs. Published
+    defaults (prompt id `reported`) are of no run and are never matched: they count as such. Raises StudyError for a
+    task or part that is not there.
+    """
+    _refuse_unknown(scores, choice)
+    marked_scores = scores.copy()
+    marked_scores[WHY] = ""
+    if choice.tasks:
+        marked_scores.loc[~marked_scores["task"].isin(choice.tasks), WHY] = "the task was not asked for"
+    _mark(
+        marked_scores,
+        marked_scores["score"].isna(),
+        marked_scores["reason"].where(marked_scores["reason"] != "", "there is no score"),
+    )
+    for task, (split, subset) in choice.parts.items():
+        elsewhere = (marked_scores["task"] == task) & ~(
+            (marked_scores["split"] == split) & (marked_scores["subset"] == subset)
+        )
+        _mark(
+            marked_scores,
+            elsewhere & (marked_scores["prompt_id"] != REPORTED),
+            f"another part than {split}/{subset}, which was asked for",
+        )
+    for group, fields in ((["task"], _BY_TASK), (["model"], _BY_MODEL), (["model", "task"], _BY_CELL)):
+        _mark_others(marked_scores, group, fields)
+    _mark_same_texts(marked_scores)
+    published = marked_scores[(marked_scores["prompt_id"] == REPORTED) & (marked_scores[WHY] == "")]
+    others = published.index[published.duplicated(["model", "task"])]
+    _mark(
+        marked_scores,
+        marked_scores.index.isin(others),
+        "another published default of this model and task stands before it",
+    )
+    return marked_scores
+
+
+def parts_of(scores: pd.DataFrame) -> pd.DataFrame:
+    """The parts of tasks that wordings were scored on: task, split, subset, n (scores), taken."""
+    worded = scores[is_wording(scores["prompt_id"]) & scores["score"].notna()]
+    parts = worded.groupby(["task", *_PART], sort=False).agg(
+        n=("score", "size"), taken=(WHY, lambda why: (why == "").any())
+    )
+    return parts.reset_index()
+
+
+def _refuse_unknown(scores: pd.DataFrame, choice: Choice) -> None:
+    tasks = sorted(scores["task"].unique())
+    for name in (*choice.tasks, *choice.parts):
+        if name not in tasks:
+            raise StudyError(f"there are no scores on task {name!r}; {nearest(name, tasks)[:400]}")
+    for task, (split, subset) in choice.parts.items():
+        of_task = scores[(scores["task"] == task) & is_wording(scores["prompt_id"])]
+        parts = sorted({f"{row.split}/{row.subset}" for row in of_task.itertuples()})
+        if f"{split}/{subset}" not in parts:
+            raise StudyError(
+                f"no wording was scored on {split}/{subset} of {task}; known are: {', '.join(parts)[:400]}"
+            )
+    if not is_wording(scores["prompt_id"]).any():
+        raise DataError("no wording has a score, only defaults; prompt sensitivity needs at least 2 wordings a task")
+
+
+def _mark(scores: pd.DataFrame, which: Any, why: pd.Series | str) -> None:
+    """Mark rows that are not marked yet."""
+    unmarked = which & (scores[WHY] == "")
+    scores.loc[unmarked, WHY] = why[unmarked] if isinstance(why, pd.Series) else why
+
+
+def _mark_others(scores: pd.DataFrame, group: list[str], fields: tuple[str, ...]) -> None:
+    """Of each group keep the fields' values that most wordings have, and mark the rest with the first that differs."""
+    counting = scores[(scores[WHY] == "") & is_wording(scores["prompt_id"])]
+    if counting.empty:
+        return
+    counts = counting.groupby([*group, *fields], sort=False).size().rename("n").reset_index()
+    if "split" in fields:
+        counts["later"] = counts["split"] != "test"
+    order = [*group, "n", *(["later"] if "split" in fields else []), *fields]
+    counts = counts.sort_values(order, ascending=[name != "n" for name in order], kind="stable")
+    chosen = counts.drop_duplicates(group).set_index(group)[list(fields)]
+    if len(counts) == len(chosen) and (scores.loc[scores[WHY] == "", list(fields)].nunique() == 1).all():
+        return
+    keys = pd.MultiIndex.from_frame(scores[group]) if len(group) > 1 else pd.Index(scores[group[0]])
+    wanted = chosen.reindex(keys)
+    stated = wanted[fields[0]].notna().to_numpy() & (scores["prompt_id"] != REPORTED).to_numpy()
+    for name in fields:
+        values = wanted[name].to_numpy()
+        stated_values = scores[name].to_numpy()
+        rows = stated & (stated_values != values) & (scores[WHY] == "").to_numpy()
+        if rows.any():
+            called = _NAMES.get(name, name)
+            scores.loc[rows, WHY] = [
+                f"{called} {mine if mine != '' else 'unknown'}, and the wordings that count are of {most or 'unknown'}"
+                for mine, most in zip(stated_values[rows], values[rows], strict=True)
+            ]
+
+
+def _mark_same_texts(scores: pd.DataFrame) -> None:
+    """Equal texts of one task are one wording: the first counts."""
+    texts = scores.loc[is_wording(scores["prompt_id"]) & (scores["text"] != ""), ["task", "prompt_id", "text"]]
+    once = texts.drop_duplicates(["task", "prompt_id"])
+    twice = once[once.duplicated(["task", "text"])]
+    if twice.empty:
+        return
+    original = once.drop_duplicates(["task", "text"])
+    first = dict(zip(zip(original["task"], original["text"], strict=True), original["prompt_id"], strict=True))
+    differing = {
+        (task, prompt_id): f"the same text as {first[task, text]}"
+        for task, prompt_id, text in twice.itertuples(index=False, name=None)
+    }
+    why = pd.Series(
+        [differing.get(key, "") for key in zip(scores["task"], scores["prompt_id"], strict=True)], index=scores.index
+    )
+    _mark(scores, why != "", why)
+
+
+def empty_prompts(scores: pd.DataFrame) -> int:
+    """Wordings without a text in a table that says the texts of others: they may be `none` under another name."""
+    worded = scores[is_wording(scores["prompt_id"])]
+    if not (worded["text"] != "").any():
+        return 0
+    return int(worded.loc[worded["text"] == "", ["task", "prompt_id"]].drop_duplicates().shape[0])
+
+
+def reasons(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rows that stand aside: reason (without the values that differ), n, an example (model, task, prompt)."""
+    aside = scores[scores[WHY] != ""]
+    why = aside[WHY].str.replace(_DIFFERS, r"another \1 than that of the wordings that count", regex=True)
+    example = aside["model"] + ", " + aside["task"] + ", " + aside["prompt_id"]
+    rows = pd.DataFrame({"reason": why, "example": example})
+    counts = rows.groupby("reason", sort=False).agg(n=("example", "size"), example=("example", "first")).reset_index()
+    return counts.sort_values("n", ascending=False, kind="stable", ignore_index=True)
+
+
+def sharing_folders(scores: pd.DataFrame) -> list[tuple[str, str]]:
+    """Pairs of texts that mteb's names of experiments do not tell apart, and whose scores are all the same.
+
+    mteb would have answered for the second with the first one's scores.
+    """
+    rows = scores[(scores[WHY] == "") & is_wording(scores["prompt_id"]) & (scores["text"] != "")]
+    texts = pd.Series(rows["text"].unique())
+    groups = []
+    for _, of_folder in texts.groupby(texts.map(folder_name)):
+        for first, second in itertools.combinations(of_folder, 2):
+            sides = [rows[rows["text"] == text].set_index(["model", "task"])["score"] for text in (first, second)]
+            both = sides[0].to_frame("one").join(sides[1].rename("other"), how="inner")
+            if len(both) and (both["one"] == both["other"]).all():
+                groups.append((str(first), str(second)))
+    return groups
+
 
 Words = NDArray[Any]
 
@@ -80,7 +259,7 @@ class Grid:
 
 
 def grid_of(marked_scores: pd.DataFrame, named: Callable[[str], str] = str) -> Grid:
-    """The grid of scores that count (`evaluation.instructions.comparable.marked`); `named` shortens models' names.
+    """The grid of scores that count (`evaluation.instructions.grid.marked`); `named` shortens models' names.
 
     Raises DataError where no task has two wordings.
     """

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from evaluation.instructions.results import InstructionScore, PromptResults
-from evaluation.instructions.units import PromptUnit, plan
+from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan
 from evaluation.jobs import done
 from evaluation.models import encoder
 from evaluation.models.embeddings import Embeddings

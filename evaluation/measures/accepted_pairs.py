@@ -25,7 +25,7 @@ from annotation.verdicts.verdicts import accepted_pairs, read_pair_means
 from evaluation.measures.rows import Fields, MeasureRow, read_rows
 from evaluation.models.encoder import Encoder, drift_of_texts
 from evaluation.outputs import Outputs
-from evaluation.tables.drift import QUANTILES
+from evaluation.tables.datasets import QUANTILES
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
 from evaluation.units import UNDEFINED, Model, Place, ScoreUnit

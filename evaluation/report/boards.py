@@ -37,7 +37,7 @@ def printed(
     mean: str = "Mean of tasks",
     shown: Callable[[float], str] = hundred,
 ) -> list[dict[str, str]]:
-    """Rows of `evaluation.tables.ranks.board`; columns of intervals only where any is known.
+    """Rows of `evaluation.tables.comparisons.board`; columns of intervals only where any is known.
 
     `mean` is what the mean over types' means is called.
     """

@@ -307,7 +307,7 @@ def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def rank_limits(table: pd.DataFrame) -> alt.LayerChart:
-    """A row a model, best first: its rank as a point, its limits as a line, from `evaluation.tables.ranks.board`.
+    """A row a model, best first: its rank as a point, its limits as a line, from `evaluation.tables.comparisons.board`.
 
     A model without limits has its point alone.
     """

@@ -27,7 +27,7 @@ from evaluation.measures.accepted_pairs import read_accepted_scores, read_text_d
 from evaluation.measures.rows import COMMAND
 from evaluation.report.paper_tables import PaperResults
 from evaluation.results import read_drift, read_scores
-from evaluation.tables.resampling import resampled_acceptance
+from evaluation.tables.sensitivity import resampled_acceptance
 from evaluation.units import label
 from generation.compare import length_table, lengths_measure
 from generation.jobs import makers_of
@@ -85,7 +85,7 @@ class ReportMaterial:
     """What tables and figures are made of, models by the names that they have there.
 
     `rule` is what decided. `rated` (with a column accepted) and `correlations` are the drift of rated pairs against
-    `question` (on `scale`), `resampled` what resampled ratings accept (`evaluation.tables.resampling`), `accepted` and
+    `question` (on `scale`), `resampled` what resampled ratings accept (`evaluation.tables.sensitivity`), `accepted` and
     `moved` the rows of `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of `abstention.parquet`.
     Frames are empty where the records have nothing.
     """

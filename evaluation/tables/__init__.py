@@ -10,19 +10,28 @@ transformations, and say `simulated` where any rating behind them is.
 from __future__ import annotations
 
 from evaluation.tables.abstention import abstention_curves, abstention_table, not_searches, threshold_shares
-from evaluation.tables.comparisons import baseline_table, difference_table, shift_table
+from evaluation.tables.comparisons import (
+    baseline_table,
+    difference_table,
+    kendall_table,
+    ranking_table,
+    shift_table,
+    split_half_table,
+)
 from evaluation.tables.datasets import (
+    accepted_drift_table,
     accepted_table,
     dataset_averages,
     dataset_totals,
+    drift_by_quality,
+    drift_correlations,
     drop_table,
     profile_table,
     size_table,
+    text_drift_table,
     translation_table,
 )
-from evaluation.tables.drift import accepted_drift_table, drift_by_quality, drift_correlations, text_drift_table
 from evaluation.tables.generators import generator_table, prompt_table
-from evaluation.tables.ranks import kendall_table, ranking_table, split_half_table
 from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out, transformation_table
 from evaluation.tables.sensitivity import (
     acceptance_table,

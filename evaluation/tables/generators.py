@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.tables.pairs import averaged, counting_scores, with_originals
-from evaluation.tables.scores import axis_means
+from evaluation.tables.scores import averaged, axis_means, counting_scores, with_originals
 from generation.compare import OVERALL
 from plumbline.transformations import Axes, in_order
 

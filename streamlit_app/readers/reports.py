@@ -15,7 +15,6 @@ from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import differing, doubts, headline, read_material
 from evaluation.human.report import all_figures
 from evaluation.instructions import charts as wording_charts
-from evaluation.instructions import exhibits as wording_exhibits
 from evaluation.instructions import page as wording_page
 from evaluation.instructions.analysis import Settings, analyse
 from evaluation.instructions.scores import ITEMS, study_scores
@@ -93,7 +92,7 @@ class ReportReader(ScoreReader):
         return ReportParts(
             wording_page.headline(analysis),
             tuple(wording_page.doubts(analysis)),
-            wording_exhibits.all_exhibits(analysis),
+            wording_page.all_exhibits(analysis),
             figures,
             analysis.simulated,
             panels={model: wording_charts.panel_of(analysis, [model], tasks) for model in models},

@@ -34,7 +34,7 @@ from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
 from evaluation.bundle.records import BundledJudgement
 from evaluation.bundle.report import checks, contents
-from evaluation.tables.resampling import decision_at
+from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.prediction_powered import FEWEST_RATED
 from plumbline.store import write_json

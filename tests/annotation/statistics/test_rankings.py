@@ -12,8 +12,7 @@ from scipy import stats
 
 from annotation.questions import QuestionScale, ranked, ranks_of
 from annotation.records import Group
-from annotation.statistics.labels import shares
-from annotation.statistics.rankings import Rankings, coefficients, kendall_tau, kendall_w, mean_ranks
+from annotation.statistics.labels import Rankings, kendall_tau, kendall_w, mean_ranks, ranking_coefficients, shares
 from annotation.statistics.summaries import Design, summarise
 from annotation.verdicts.tables import label_table, verdict_table
 from annotation.verdicts.verdicts import verdicts
@@ -115,7 +114,7 @@ def test_no_interval_reaches_below_what_the_coefficient_can_be() -> None:
 def test_what_cannot_be_told_is_nan_with_its_reason(rows: tuple[str, ...], reason: str) -> None:
     for found in (kendall_tau(of(*rows)), kendall_w(of(*rows))):
         assert math.isnan(found.value) and found.reason == reason
-    assert coefficients(ABC, frame(*rows).iloc[:0]) == ()
+    assert ranking_coefficients(ABC, frame(*rows).iloc[:0]) == ()
 
 
 def test_who_holds_all_for_equal_has_no_tau_but_counts_in_w() -> None:

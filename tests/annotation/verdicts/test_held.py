@@ -20,7 +20,7 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import FILE, rules_of
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.tables.resampling import decision_at
+from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError
 from plumbline.manifest import write_kept
 from plumbline.study import Study

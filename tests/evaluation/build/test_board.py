@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.tables.ranks import board
+from evaluation.tables.comparisons import board
 from plumbline.records import Score
 from plumbline.store import write_table
 from plumbline.study import ROOT, load_study

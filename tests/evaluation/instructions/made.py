@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.instructions.comparable import Choice, marked
-from evaluation.instructions.grid import Grid, grid_of
+from evaluation.instructions.grid import Choice, Grid, grid_of, marked
 from evaluation.instructions.scores import checked_scores
 from plumbline.statistics.estimates import Floats
 

@@ -15,14 +15,11 @@ import pytest
 from mteb.models.model_meta import ModelMeta
 from mteb.results import TaskResult
 
-from evaluation.instructions.analysis import PUBLISHED, Analysis, Settings, analyse
-from evaluation.instructions.comparable import Choice, marked, reasons, sharing_folders
-from evaluation.instructions.exhibits import all_exhibits
-from evaluation.instructions.mteb_folder import of_folder
-from evaluation.instructions.page import doubts, fallen, headline, write_report
-from evaluation.instructions.report_command import report
-from evaluation.instructions.scores import no_items
-from evaluation.instructions.tables import published_table
+from evaluation.instructions.__main__ import report
+from evaluation.instructions.analysis import PUBLISHED, Analysis, Settings, analyse, published_table
+from evaluation.instructions.grid import Choice, marked, reasons, sharing_folders
+from evaluation.instructions.page import all_exhibits, doubts, fallen, headline, write_report
+from evaluation.instructions.scores import no_items, of_folder
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.files import csv_bytes
 from plumbline.exhibits.page import svg

@@ -15,10 +15,9 @@ import pytest
 from annotation.sampling.controls import read_controls
 from evaluation.instructions import run as forecasts
 from evaluation.instructions.__main__ import _said
-from evaluation.instructions.results import PromptResults
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores, study_scores
-from evaluation.instructions.units import decide, plan
+from evaluation.instructions.units import PromptResults, decide, plan
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from evaluation import coefficient_of_variation, default_ecdf, median_ecdf, median_permutation_test, share_above_median
-from evaluation.instructions import origins, spread, tables
+from evaluation.instructions import analysis, spread
 from evaluation.instructions.boards import (
     AGAINST_DEFAULTS,
     AGAINST_WORST,
@@ -23,7 +23,7 @@ from evaluation.instructions.boards import (
     ranked,
     recommended_board,
 )
-from evaluation.instructions.origins import split_half_choice
+from evaluation.instructions.spread import split_half_choice
 from tests.evaluation.instructions import published
 from tests.evaluation.instructions.made import grid
 
@@ -105,7 +105,7 @@ def test_what_falls_once_the_default_is_of_the_same_data() -> None:
     for scenario, ranks in ((AGAINST_DEFAULTS, [5, 4, 6, 1, 1, 3]), (AGAINST_WORST, [1] * 6)):
         own = found[(found["scenario"] == scenario) & (found["chosen"] == found["model"])]
         assert own["rank"].tolist() == ranks
-    table = tables.published_table(replace(PAPERS, reported=REPORTED))
+    table = analysis.published_table(replace(PAPERS, reported=REPORTED))
     assert table["rank_published"].tolist() == table["rank_matched"].tolist() == [5, 4, 6, 1, 2, 3]
     assert table["best_published"].tolist() == [4, 4, 4, 2, 2, 3] and table["best_matched"].tolist() == [
         5,
@@ -162,11 +162,11 @@ def test_many_wordings_are_drawn_and_come_near_the_exact_p(monkeypatch: pytest.M
     rng = np.random.default_rng(4)
     first, second = rng.normal(0.5, 1, 10), rng.normal(0, 1, 15)
     exact = median_permutation_test(first, second, rng=rng)
-    monkeypatch.setattr(origins, "_EXACT", 0)
+    monkeypatch.setattr(spread, "_EXACT", 0)
     drawn = median_permutation_test(first, second, rng=np.random.default_rng(5))
     assert exact.method == "exact" and drawn.method == "100,000 resamples"
     assert drawn.p == pytest.approx(exact.p, abs=4 * math.sqrt(exact.p / 100_000))
-    assert math.comb(25, 10) == 3_268_760 == int(origins._median_places(10, 15)[1].sum())
+    assert math.comb(25, 10) == 3_268_760 == int(spread._median_places(10, 15)[1].sum())
 
 
 def test_a_test_that_says_nothing_says_why() -> None:
@@ -224,10 +224,10 @@ def test_the_recommended_board_ranks_by_means_over_wordings() -> None:
 def test_nothing_is_said_of_the_default_beside_a_single_wording() -> None:
     """Two tasks with 2 wordings, above both and below both; a third with one: the share is 1 of 2, not 2 of 3."""
     own = grid([[[0.5, 0.6], [0.5, 0.6], [0.5, math.nan]]], [[0.7, 0.4, 0.9]])
-    row = tables.inflation_table(own, seed=1).iloc[0]
+    row = analysis.inflation_table(own, seed=1).iloc[0]
     assert (row["n_tasks"], row["share"], row["above_all"]) == (2, 0.5, 1)
     assert row["points"] == pytest.approx((15 - 15) / 2)  # 0.7 and 0.4 less the median 0.55
-    table = tables.published_table(replace(own, reported=own.default))
+    table = analysis.published_table(replace(own, reported=own.default))
     assert table["n_matched"].tolist() == [2] and table["above_published"].tolist() == [1]
 
 
@@ -236,18 +236,18 @@ def test_the_gates_two_columns_rest_on_the_same_tasks() -> None:
     scores = np.array([[[0.5, 0.7, 0.9], [0.1, 0.2, 0.3]]])
     whole = grid(scores, [[0.65, 0.0]])
     label = np.array([["acceptable", "acceptable", "irrelevant"], ["irrelevant"] * 3], object)
-    row = tables.gate_table(replace(whole, facts=whole.facts | {"label": label}, gated=True)).iloc[0]
+    row = analysis.gate_table(replace(whole, facts=whole.facts | {"label": label}, gated=True)).iloc[0]
     assert (row["wordings"], row["all_wordings"], row["share"], row["all_share"]) == (2, 3, 1, 0)
     assert [row["mean"], row["all_mean"], row["best"], row["all_best"]] == pytest.approx([0.6, 0.7, 0.7, 0.9])
     label[0, 2] = "acceptable"
-    assert tables.gate_table(replace(whole, facts=whole.facts | {"label": label}, gated=True)).empty
+    assert analysis.gate_table(replace(whole, facts=whole.facts | {"label": label}, gated=True)).empty
 
 
 def test_a_verdict_goes_by_the_quartiles_and_needs_a_default() -> None:
     """Wordings 0.1 to 0.5: quartiles 0.2 and 0.4, sd sqrt(0.02)."""
     five = [0.1, 0.2, 0.3, 0.4, 0.5]
     one = grid([[five] * 4], [[0.45, 0.3, 0.15, math.nan]])
-    found = tables.distribution_table(one)
+    found = analysis.distribution_table(one)
     assert found["verdict"].tolist() == ["inflated", "typical", "deflated", ""]
     assert found["difference"].tolist()[:3] == pytest.approx([15, 0, -15])
     assert found["in_sds"][0] == pytest.approx(0.15 / math.sqrt(0.02))
@@ -256,14 +256,14 @@ def test_a_verdict_goes_by_the_quartiles_and_needs_a_default() -> None:
 
 def test_an_interval_that_is_not_there_has_its_reason_whichever_of_the_two_it_is() -> None:
     # Above both wordings of one task and of the other: the ECDF is 3/3 on both, and no resample differs.
-    (row,) = tables.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.5]]), seed=1).to_dict("records")
+    (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.5]]), seed=1).to_dict("records")
     assert np.isnan([row["share_low"], row["figure5_low"]]).all()
     assert row["reason"] == "the same on every task: resamples are all alike"
     # Above the median of both (0.15 and 0.35), but above all wordings of one alone: 3/3 and 2/3.
-    (row,) = tables.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.36]]), seed=1).to_dict("records")
+    (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.36]]), seed=1).to_dict("records")
     assert np.isnan(row["share_low"]) and row["figure5_low"] < row["figure5_high"]
     assert row["reason"] == "default above median: the same on every task: resamples are all alike"
     # Below the median of one and above that of the other, each time above one of its two wordings: 2/3 and 2/3.
-    (row,) = tables.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.11, 0.36]]), seed=1).to_dict("records")
+    (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.11, 0.36]]), seed=1).to_dict("records")
     assert row["share_low"] < row["share_high"] and np.isnan(row["figure5_low"])
     assert row["reason"] == "median of its ECDF: the same on every task: resamples are all alike"

@@ -27,7 +27,7 @@ from evaluation.report.contents import Choices
 from evaluation.report.material import StudyEvaluation, other_prompts
 from evaluation.report.page import FOLDER, write_report
 from evaluation.tables import axis_table
-from evaluation.tables.drift import QUANTILES
+from evaluation.tables.datasets import QUANTILES
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
 from plumbline.records import DriftRecord, Pair, Rating, Score

@@ -22,7 +22,7 @@ from evaluation.tables import (
     shift_table,
     split_half_table,
 )
-from evaluation.tables.ranks import OVERALL
+from evaluation.tables.comparisons import OVERALL
 from plumbline.transformations import AXES, TRANSFORMATIONS, Axes
 from tests.evaluation.made_scores import score_row
 

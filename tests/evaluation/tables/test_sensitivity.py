@@ -12,9 +12,10 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.verdicts import verdicts
 from evaluation.tables import axis_table
-from evaluation.tables.resampling import Scope, resampled_acceptance
 from evaluation.tables.sensitivity import (
+    Scope,
     acceptance_table,
+    resampled_acceptance,
     threshold_decisions,
     threshold_table,
     thresholds_of,
