@@ -7,8 +7,10 @@ pages are functions of the modules in `views/`, each with an address of its own.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from typing import Literal
 
 import streamlit as st
 
@@ -20,53 +22,45 @@ from streamlit_app.readers.overview import OverviewReader
 from streamlit_app.records import OF_PEOPLE, PROMPTED
 from streamlit_app.start import opened
 
-#: The pages: their names and addresses. An icon would be fetched from another host.
+
+@dataclass(frozen=True)
+class PageEntry:
+    """A page: its address, the module in `views/` whose function `draw_` and the address draws it, what it is about."""
+
+    address: str
+    view: str
+    about: Literal["", "models", "outputs", "wordings", "people", "names"] = ""
+
+
+#: The pages by name. An icon would be fetched from another host.
 PAGES = {
-    "Overview": "overview",
-    "Drift and ratings": "drift",
-    "Verdicts": "verdicts",
-    "What raters see": "preview",
-    "Campaign": "campaign",
-    "Robustness": "robustness",
-    "One model": "model",
-    "Rankings": "rankings",
-    "Benchmark": "benchmark",
-    "Wordings": "instructions",
-    "People and models": "human",
-    "Errors and texts": "texts",
+    "Overview": PageEntry("overview", "overview"),
+    "Drift and ratings": PageEntry("drift", "drift", "models"),
+    "Verdicts": PageEntry("verdicts", "verdicts"),
+    "What raters see": PageEntry("preview", "campaign"),
+    "Campaign": PageEntry("campaign", "campaign"),
+    "Robustness": PageEntry("robustness", "scores", "models"),
+    "One model": PageEntry("model", "scores", "models"),
+    "Rankings": PageEntry("rankings", "scores", "models"),
+    "Benchmark": PageEntry("benchmark", "reports", "models"),
+    "Wordings": PageEntry("instructions", "reports", "wordings"),
+    "People and models": PageEntry("human", "reports", "people"),
+    "Errors and texts": PageEntry("texts", "texts", "outputs"),
+    "People": PageEntry("people", "campaign", "names"),
 }
-
-
-#: The module in `views/` of each address, whose function `draw_` and the address draws the page.
-VIEWS = {
-    "overview": "overview",
-    "drift": "drift",
-    "verdicts": "verdicts",
-    "preview": "campaign",
-    "campaign": "campaign",
-    "people": "campaign",
-    "robustness": "scores",
-    "model": "scores",
-    "rankings": "scores",
-    "benchmark": "reports",
-    "instructions": "reports",
-    "human": "reports",
-    "texts": "texts",
-}
-SCORED = ("drift", "robustness", "model", "rankings", "benchmark")  # of PAGES those about models
-TRANSFORMED = ("texts",)  # and those about outputs
-#: Who is who: only where the dashboard was started with `--names`.
-NAMES = {"People": "people"}
 
 
 def main() -> None:
     """Draw the page that the address names."""
     study, why = _study()
     # Whatever can fail: an address stays what it was.
-    left_out = _left_out(study) if study else ()
-    pages = {title: name for title, name in PAGES.items() if name not in left_out}
-    pages |= NAMES if "--names" in sys.argv[1:] else {}
-    entries = [st.Page(partial(_draw, name), title=title, url_path=name) for title, name in pages.items()]
+    left_out = _left_out(study) if study else set[str]()
+    left_out |= set() if "--names" in sys.argv[1:] else {"names"}  # who is who: only where it was asked for
+    entries = [
+        st.Page(partial(_draw, entry), title=title, url_path=entry.address)
+        for title, entry in PAGES.items()
+        if entry.about not in left_out
+    ]
     page = st.navigation(entries)
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide")
     if study is None:
@@ -95,10 +89,9 @@ def main() -> None:
         warm.import_soon()
 
 
-def _draw(address: str) -> None:
-    """The page at an address."""
-    view = import_module(f"streamlit_app.views.{VIEWS[address]}")
-    show(getattr(view, f"draw_{address}"))
+def _draw(entry: PageEntry) -> None:
+    view = import_module(f"streamlit_app.views.{entry.view}")
+    show(getattr(view, f"draw_{entry.address}"))
 
 
 def _study() -> tuple[Study | None, str]:
@@ -109,12 +102,15 @@ def _study() -> tuple[Study | None, str]:
         return None, str(error)
 
 
-def _left_out(study: Study) -> tuple[str, ...]:
-    """The pages that cannot be: where no model is evaluated, nothing transformed, no prompt or people scored."""
-    unscored = () if study.evaluation.models and not study.subject else SCORED
-    unprompted = () if (study.folder / PROMPTED[0]).exists() else ("instructions",)
-    undone = () if (study.folder / OF_PEOPLE[0]).exists() else ("human",)
-    return (*unscored, *(TRANSFORMED if study.subject else ()), *unprompted, *undone)
+def _left_out(study: Study) -> set[str]:
+    """What no page is about: models where none is evaluated, outputs, wordings or people where there are none."""
+    shown = {
+        "models": bool(study.evaluation.models) and not study.subject,
+        "outputs": not study.subject,
+        "wordings": (study.folder / PROMPTED[0]).exists(),
+        "people": (study.folder / OF_PEOPLE[0]).exists(),
+    }
+    return {about for about, there_are in shown.items() if not there_are}
 
 
 if __name__ == "__main__":

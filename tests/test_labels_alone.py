@@ -126,6 +126,6 @@ def dashboard(study: Study, patch: pytest.MonkeyPatch) -> dict[str, AppTest]:
     patch.setattr(st, "navigation", lambda pages: (titles.extend(one.title for one in pages), usual(pages))[1])
     found = {"Overview": AppTest.from_file(str(APP), default_timeout=60).run()}
     for title in tuple(titles[1:]):
-        found[title] = go_to(AppTest.from_file(str(APP), default_timeout=60), PAGES[title]).run()
+        found[title] = go_to(AppTest.from_file(str(APP), default_timeout=60), PAGES[title].address).run()
     assert not any(one.exception or one.error for one in found.values())
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 import streamlit as st
 
@@ -60,14 +59,12 @@ def draw_robustness(study: Study) -> None:
     )
 
 
-class _Read(Protocol):
-    """Reads the table of a group of data sets."""
-
-    def __call__(self, *, group: str) -> Exhibit: ...
-
-
 def _beside(
-    reader: ScoreReader, groups: list[str], title: str, read: _Read, draw_group: Callable[[str, Exhibit], None]
+    reader: ScoreReader,
+    groups: list[str],
+    title: str,
+    read: Callable[..., Exhibit],
+    draw_group: Callable[[str, Exhibit], None],
 ) -> None:
     """A figure and its table for each group of data sets that has something to show, in columns."""
     tables = {group: exhibit_of for group in groups if not (exhibit_of := read(group=group)).frame.empty}

@@ -41,7 +41,7 @@ HOSTILE = (
     '=HYPERLINK("http://192.0.2.1/","open")',
 )
 HARM = ("<script", "<img", "[link]", "$x", ":smile:", "HYPERLINK")
-TITLES = {name: title for title, name in PAGES.items()}
+TITLES = {entry.address: title for title, entry in PAGES.items()}
 SECTIONS = {
     "overview": [
         "In short",

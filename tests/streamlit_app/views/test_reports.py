@@ -1,8 +1,9 @@
-"""The page of the tasks as a benchmark: sections that have data are there, and others are not."""
+"""The pages of reports: what has data is there as the report has it, and nothing else."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,14 @@ import pandas as pd
 import pytest
 import yaml
 
+from evaluation.instructions.scores import SCORES, PromptScore
 from evaluation.measures.abstention import FILE, AbstentionRow
 from plumbline.statistics.abstention import CONFIDENCES, SHARES, abstention
 from plumbline.store import write_table
+from streamlit_app.app import PAGES
+from tests.evaluation.human.rehearsed import human_study, make_human
+from tests.evaluation.instructions.made import long
+from tests.shared import made_once
 from tests.streamlit_app.conftest import DEMO, MODELS, Open
 from tests.streamlit_app.test_app import assert_calm, boxes, captions, specs, table_with, texts
 
@@ -90,3 +96,43 @@ def test_what_was_not_made_is_left_out(page: Open, finished: Path) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="benchmark")
     assert_calm(shown)
     assert [heading.value for heading in shown.header] == ["Board"] and boxes(shown, "Not there yet") == 0
+
+
+def test_the_page_shows_the_reports_parts_and_says_what_is_simulated(page: Open, exports: Path) -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.random((3, 5, 6)) / 2 + 0.3
+    frame = long(scores, scores.mean(axis=-1), label="acceptable", simulated=True)
+    frame["text"] = frame["text"].replace("Word 0:", "<b>0</b>:")
+    write_table(exports / "demo" / SCORES, frame, PromptScore)
+    shown = page("--study", DEMO, "--exports", exports, view="instructions")
+    assert_calm(shown)
+    headings = [heading.value for heading in shown.header]
+    assert headings[:3] == ["In short", "The recommended score", "Where defaults lie"] and headings[-1] == "Coverage"
+    assert "Over 6 wordings a task, the scores of 3 models on 5 tasks vary by" in texts(shown)
+    assert any("SIMULATED LABELS" in warning.value for warning in shown.warning)
+    assert len(specs(shown)) == 5
+    best = next(table.value for table in shown.dataframe if "Best wording" in table.value)
+    assert set(best["Best wording"]) <= {"<b>0</b>:", "default", *(f"Word {k}:" for k in range(1, 6))}
+
+
+def test_the_page_shows_the_reports_parts_and_items_of_a_task(page: Open, tmp_path: Path) -> None:
+    shutil.copytree(made_once("human", make_human) / "exports", tmp_path / "exports")
+    study = human_study(tmp_path)
+    shown = page("--study", study.file, "--exports", tmp_path / "exports", view="human")
+    assert_calm(shown)
+    headings = [heading.value for heading in shown.header]
+    assert headings[:3] == ["In short", "People and models", "Differences"] and "Items seen differently" in headings
+    assert "On 6 tasks people reach" in texts(shown)
+    assert sum("SIMULATED" in warning.value for warning in shown.warning) == 1
+    assert len(specs(shown)) == 3
+    items = next(table.value for table in shown.dataframe if "People said" in table.value)
+    assert list(items["Apart"]) == sorted(items["Apart"], reverse=True) and len(items) > 1
+    overview = page("--study", study.file, "--exports", tmp_path / "exports", view="overview")
+    assert_calm(overview)
+    assert "On 6 tasks people reach" in texts(overview)
+    assert sum("SIMULATED" in warning.value for warning in overview.warning) == 1
+
+
+def test_there_is_no_page_where_people_did_no_tasks(page: Open, exports: Path) -> None:
+    shown = page("--study", DEMO, "--exports", exports, view="overview")
+    assert "People and models" in PAGES and "People and models" not in texts(shown)
