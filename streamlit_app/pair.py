@@ -119,7 +119,7 @@ def _show(reader: CampaignReader, pair_id: str) -> None:
         st.text("The sample no longer holds this pair.")
         return
     _draw(pair, ratings)
-    download_csv(f"{reader.study.name}-pair-{pair_id[:8]}", ratings)
+    download_csv(f"{reader.name}-pair-{pair_id[:8]}", ratings)
     if len(judgements):
         st.caption("What judges said of it, which decides nothing; recorded ones were not asked.")
         heads = {name: name.capitalize() for name in judgements.columns} | {"text": "Answer"}

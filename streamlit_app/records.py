@@ -63,6 +63,11 @@ class Reader:
     def __init__(self, study: Study) -> None:
         self.study = study
 
+    @property
+    def name(self) -> str:
+        """The study's name, with which names of downloaded files begin."""
+        return self.study.name
+
     def __contains__(self, name: str) -> bool:
         """Whether the study's folder has this file."""
         return (self.study.folder / name).exists()

@@ -49,11 +49,11 @@ def _progress(reader: CampaignReader) -> None:
         f" rater's to one {item}. What was collected last is known, and nothing that came later."
     )
     figure(
-        f"{reader.study.name}-progress",
+        f"{reader.name}-progress",
         charts.progress_bars(progress.assign(axis=[_axis(reader, name) for name in progress["transformation"]])),
         says,
     )
-    table(f"{reader.study.name}-progress", progress, frames.progress_frame(progress, reader.study.called))
+    table(f"{reader.name}-progress", progress, frames.progress_frame(progress, reader.study.called))
 
 
 def _to_read(reader: CampaignReader) -> None:
@@ -77,7 +77,7 @@ def _to_read(reader: CampaignReader) -> None:
         selection_mode="single-row",
         alt=f"{item}s to read".capitalize(),
     )
-    download_csv(f"{reader.study.name}-pairs-to-read", rows)
+    download_csv(f"{reader.name}-pairs-to-read", rows)
     if reader.study.evaluation.models and (reader.study.folder / "drift.parquet").exists():
         link("drift", "Every pair, by its drift and its mean rating")
 
@@ -93,8 +93,8 @@ def _raters(reader: CampaignReader) -> None:
         f" repeats ({item}s that a rater sees twice), which tell how carefully a rater answers."
         + _made_up(status.raters)
     )
-    figure(f"{reader.study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
-    table(f"{reader.study.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
+    figure(f"{reader.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
+    table(f"{reader.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
 
 
 def _time(reader: CampaignReader) -> None:
@@ -106,7 +106,7 @@ def _time(reader: CampaignReader) -> None:
     says += _made_up(raters.frame)
     title = "Median seconds" if reader.study.subject else "Median seconds for a pair"
     chart = charts.rater_bars(raters.frame, "median_seconds", title)
-    figure(f"{reader.study.name}-seconds", chart, says)
+    figure(f"{reader.name}-seconds", chart, says)
 
 
 def _made_up(raters: pd.DataFrame) -> str:
@@ -125,7 +125,7 @@ def _quality(reader: CampaignReader) -> None:
     )
     lines([f"To be decided: {name}" for name in reader.status().unreviewed])
     for table_of in (tables.raters, tables.signs, tables.decisions, tables.exclusions):
-        exhibit(reader.study.name, table_of)
+        exhibit(reader.name, table_of)
 
 
 def _crowd(reader: CampaignReader) -> None:
@@ -139,7 +139,7 @@ def _crowd(reader: CampaignReader) -> None:
         " cost nothing. It is what the ledger knew last, and no worker's id is in it."
     )
     for crowd_table in crowd:
-        exhibit(reader.study.name, crowd_table)
+        exhibit(reader.name, crowd_table)
 
 
 _HEIGHT = 1200  # pixels; the page scrolls in it

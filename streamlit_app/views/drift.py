@@ -68,7 +68,7 @@ def draw_drift(study: Study) -> None:
         st.caption(f"{says}.")
     scale = rubric.scale_of(question)[0], rubric.scale_of(question)[-1]
     _panels(drawn, correlations, question, scale)
-    name = f"{reader.study.name}-drift-{question}"
+    name = f"{reader.name}-drift-{question}"
     download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=scale))
     pair.open_chosen(CampaignReader(study))
     with st.expander("The same as tables"):
@@ -92,8 +92,8 @@ def _all_texts(reader: ScoreReader, model: str) -> None:
     if reader.simulates():
         says += " Which are accepted rests on SIMULATED ratings."
     says += "".join(f" {line}" for line in reader.late())
-    figure(f"{reader.study.name}-text-drift", first_panel(text_drifts(drifts.frame), titled=False), says)
-    exhibit(reader.study.name, drifts)
+    figure(f"{reader.name}-text-drift", first_panel(text_drifts(drifts.frame), titled=False), says)
+    exhibit(reader.name, drifts)
 
 
 def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[int, int]) -> None:
@@ -117,7 +117,7 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 def _tables(reader: ScoreReader, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
     shown = _named(correlations)
     cells = {name: shown[name].map(number) for name in shown.select_dtypes("float").columns}
-    table(f"{reader.study.name}-drift-correlations-{question}", correlations, with_minus(shown.assign(**cells)))
+    table(f"{reader.name}-drift-correlations-{question}", correlations, with_minus(shown.assign(**cells)))
     st.caption("Tick a row (or press Shift and Space) to see the pair's ratings.")
     mean = f"mean_{question}"
     named = frame.rename(columns={"mean_quality": mean})
@@ -131,4 +131,4 @@ def _tables(reader: ScoreReader, frame: pd.DataFrame, correlations: pd.DataFrame
         selection_mode="single-row",
         alt="Pairs with their drift and mean rating",
     )
-    download_csv(f"{reader.study.name}-drift-{question}", named)
+    download_csv(f"{reader.name}-drift-{question}", named)

@@ -74,7 +74,7 @@ def _short(reader: OverviewReader) -> None:
 def _stages(reader: OverviewReader) -> None:
     status = reader.status()
     heading("How it stands")
-    table(f"{reader.study.name}-stages", frames.stage_frame(status.stages, items=reader.study.subject is not None))
+    table(f"{reader.name}-stages", frames.stage_frame(status.stages, items=reader.study.subject is not None))
     for line in status.warnings:
         complain(line, what="This needs care")
 
@@ -137,7 +137,7 @@ def _coverage(reader: OverviewReader) -> None:
     counts = reader.coverage()
     heading("What was evaluated")
     st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
-    table(f"{reader.study.name}-coverage", counts, frames.coverage_frame(counts))
+    table(f"{reader.name}-coverage", counts, frames.coverage_frame(counts))
     link("robustness", "What was left out, and why")
 
 
@@ -167,4 +167,4 @@ def _rules(reader: OverviewReader) -> None:
     if looks.empty:
         return
     st.caption("Each time that verdicts were reached on other ratings or by other rules is a look at results.")
-    table(f"{reader.study.name}-looks", looks)
+    table(f"{reader.name}-looks", looks)

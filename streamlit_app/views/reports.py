@@ -58,8 +58,8 @@ def _board(reader: ReportReader) -> None:
     if "rank_low" in board.frame and board.frame["rank_low"].notna().any():
         few = limits(simulated=False, n=int(board.frame["n_datasets"].max()), what="data sets")
         says = f"Original scores: {boards.CAPTION}.{few}"
-        figure(file_name(reader.study.name, "rank limits"), charts.rank_limits(board.frame), says)
-    exhibit(reader.study.name, board)
+        figure(file_name(reader.name, "rank limits"), charts.rank_limits(board.frame), says)
+    exhibit(reader.name, board)
     link("rankings", "Whether ranks hold when texts change")
 
 
@@ -70,13 +70,13 @@ def _agreement(reader: ReportReader) -> None:
     heading("How few tasks would do")
     st.text(selection.answer)
     figure(
-        file_name(reader.study.name, "size agreement"),
+        file_name(reader.name, "size agreement"),
         selection.figure.chart,
         selection.figure.caption,
         alt_text=selection.figure.alt,
         columns=1,
     )
-    download_csv(file_name(reader.study.name, "size agreement"), selection.table)
+    download_csv(file_name(reader.name, "size agreement"), selection.table)
 
 
 def _abstention(reader: ReportReader) -> None:
@@ -93,9 +93,9 @@ def _abstention(reader: ReportReader) -> None:
     )
     drawn = charts.abstention_curves(curves[curves["model"] == model], reader.results().axes, name)
     panel = first_panel(drawn)
-    figure(file_name(reader.study.name, f"abstention {name}"), panel, sensitivity_tables.curve_caption(name) + ".")
+    figure(file_name(reader.name, f"abstention {name}"), panel, sensitivity_tables.curve_caption(name) + ".")
     for table_of in exhibits:
-        exhibit(reader.study.name, table_of)
+        exhibit(reader.name, table_of)
 
 
 def _quality(reader: ReportReader) -> None:
@@ -106,7 +106,7 @@ def _quality(reader: ReportReader) -> None:
     counts = checks["verdict"].value_counts()
     words = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if name in counts)
     st.text(f"{checks['task'].nunique()} tasks checked: {words}. A check that does not pass is a question to a person.")
-    table(file_name(reader.study.name, "task quality"), checks, frames.quality_frame(checks))
+    table(file_name(reader.name, "task quality"), checks, frames.quality_frame(checks))
 
 
 def draw_instructions(study: Study) -> None:

@@ -76,7 +76,7 @@ def _beside(
             if len(groups) > 1:
                 st.text(f"{group} data sets".capitalize())
             draw_group(group, exhibit_of)
-            exhibit(reader.study.name, exhibit_of, group)
+            exhibit(reader.name, exhibit_of, group)
 
 
 def _limits(reader: ScoreReader, n: int, what: str, *, refused: bool) -> str:
@@ -93,7 +93,7 @@ def _axis_figure(reader: ScoreReader, refused: bool, group: str, table: Exhibit)
         + _limits(reader, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
     figure(
-        file_name(reader.study.name, "axes", group),
+        file_name(reader.name, "axes", group),
         charts.axis_shifts(frame, NAMES),
         says,
         paper=partial(charts.axis_shifts, frame),
@@ -107,7 +107,7 @@ def _transformation_figure(reader: ScoreReader, refused: bool, group: str, table
         + _limits(reader, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
     figure(
-        file_name(reader.study.name, "transformations", group),
+        file_name(reader.name, "transformations", group),
         charts.delta_map(frame, NAMES),
         says,
         paper=partial(charts.delta_map, frame),
@@ -125,7 +125,7 @@ def _shift_figure(reader: ScoreReader, group: str, table: Exhibit) -> None:
         " p, corrected by Holm for many tests, is at least .05)."
         + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
     )
-    figure(file_name(reader.study.name, "shifts", group), charts.shift_intervals(frame), says, columns=1)
+    figure(file_name(reader.name, "shifts", group), charts.shift_intervals(frame), says, columns=1)
 
 
 def _dataset_tables(reader: ScoreReader, groups: list[str]) -> None:
@@ -144,7 +144,7 @@ def _dataset_tables(reader: ScoreReader, groups: list[str]) -> None:
             heads = [_part(number, part) for number, part in enumerate(parts, start=1)]
             chosen = st.selectbox("Part", heads, key=f"part{group}", bind="query-params")
             number = heads.index(chosen)
-        exhibit(reader.study.name, parts[number], group)
+        exhibit(reader.name, parts[number], group)
 
 
 def _part(number: int, part: Exhibit) -> str:
@@ -156,7 +156,7 @@ def _left_out(reader: ScoreReader) -> None:
     if omissions.frame.empty and not notes:
         return
     heading("Left out, failed, or included against the verdict, and why")
-    exhibit(reader.study.name, omissions, captioned=False)
+    exhibit(reader.name, omissions, captioned=False)
     lines(notes)
 
 
@@ -223,14 +223,14 @@ def _profile(reader: ScoreReader, model: str, refused: bool) -> None:
     caption = says + limits(
         simulated=reader.simulates(), n=int(frame["n_datasets"].max()), what="data sets", late=reader.late()
     )
-    figure(f"{reader.study.name}-profile", charts.score_shifts(frame), caption)
+    figure(f"{reader.name}-profile", charts.score_shifts(frame), caption)
 
 
 def _datasets(reader: ScoreReader, model: str) -> None:
     if parts := reader.datasets(model=model):
         heading("Data sets")
         for part in parts:
-            exhibit(reader.study.name, part)
+            exhibit(reader.name, part)
 
 
 def _own_ranks(reader: ScoreReader, model: str) -> None:
@@ -271,7 +271,7 @@ def _slopes(reader: ScoreReader, group: str) -> None:
     )
     caption = says + limits(simulated=reader.simulates(), n=len(scored), what="models", late=reader.late())
     chart = rank_slopes(scored, dark=st.context.theme.type == "dark")
-    figure(f"{reader.study.name}-ranks", chart, caption, paper=partial(rank_slopes, scored, dark=False))
+    figure(f"{reader.name}-ranks", chart, caption, paper=partial(rank_slopes, scored, dark=False))
 
 
 def _kendall(reader: ScoreReader, group: str) -> None:
@@ -280,7 +280,7 @@ def _kendall(reader: ScoreReader, group: str) -> None:
         return
     heading("Kendall's tau (Table 4)")
     st.caption("Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse.")
-    exhibit(reader.study.name, table, group)
+    exhibit(reader.name, table, group)
 
 
 def _split_half(reader: ScoreReader, group: str) -> None:
@@ -289,7 +289,7 @@ def _split_half(reader: ScoreReader, group: str) -> None:
         return
     heading("Split-half reliability (Table 3)")
     st.caption("Whether one half of the data sets ranks models as the other half does, from 0 (not at all) to 1.")
-    exhibit(reader.study.name, table, group)
+    exhibit(reader.name, table, group)
 
 
 def _borda(reader: ScoreReader, group: str) -> None:
@@ -297,4 +297,4 @@ def _borda(reader: ScoreReader, group: str) -> None:
     heading("Borda ranks")
     st.caption("Each data set gives a model a point for each model that it beats, half for a tie; ranks are by points.")
     for ranking in tables:
-        exhibit(reader.study.name, ranking, group)
+        exhibit(reader.name, ranking, group)

@@ -71,7 +71,7 @@ def _search(reader: CampaignReader) -> None:
         selection_mode="single-row",
         alt="What was found",
     )
-    download_csv(f"{reader.study.name}-found", frame)
+    download_csv(f"{reader.name}-found", frame)
     if chosen.selection.rows:
         _whole(frame.iloc[chosen.selection.rows[0]])
 
@@ -113,7 +113,7 @@ def _errors(reader: CampaignReader) -> None:
     )
     unanswered = int(frame["unanswered"].sum())
     says += f" {unanswered:,} are unanswered and in no rate." if unanswered else ""
-    name = f"{reader.study.name}-errors"
+    name = f"{reader.name}-errors"
     figure(name, charts.error_map(frame, by or "generator"), says)
     table(name, frame, error_frame(frame, by))
 
@@ -128,7 +128,7 @@ def _lengths(reader: CampaignReader) -> None:
         " words that were put in, taken out or changed, from 0 (equal) to 1. It says how much was changed, and not"
         " whether the meaning was."
     )
-    table(f"{reader.study.name}-lengths", frame, length_frame(frame))
+    table(f"{reader.name}-lengths", frame, length_frame(frame))
 
 
 def _wanted(reader: CampaignReader, title: str) -> bool:

@@ -104,7 +104,7 @@ def _verdicts(reader: CampaignReader, language: str) -> None:
     )
     config = {"Reasons": st.column_config.TextColumn(width="large")}
     shown = frames.verdict_frame(whole, verdicts, reader.study.called)
-    table(f"{reader.study.name}-verdicts", whole, shown, column_config=config)
+    table(f"{reader.name}-verdicts", whole, shown, column_config=config)
     for line in frames.refusals(whole):
         st.text(line)
 
@@ -125,7 +125,7 @@ def _means(reader: CampaignReader, scale: Sequence[int], question: str, language
     says += f" {note}" if note else ""
     alt_text = means_in_words(means)
     chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
-    name, paper = f"{reader.study.name}-means-{question}", partial(mean_intervals, means, scale)
+    name, paper = f"{reader.name}-means-{question}", partial(mean_intervals, means, scale)
     figure(name, chart, says + _limits(reader), alt_text=alt_text, columns=1, paper=paper)
 
 
@@ -136,23 +136,23 @@ def _shares(reader: CampaignReader, scale: Sequence[int], question: str) -> None
     says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     chart = rating_shares(shares, scale)
     alt_text = shares_in_words(shares)
-    figure(f"{reader.study.name}-shares-{question}", chart, says + _limits(reader), alt_text=alt_text, columns=3)
+    figure(f"{reader.name}-shares-{question}", chart, says + _limits(reader), alt_text=alt_text, columns=3)
 
 
 def _agreement(reader: CampaignReader) -> None:
     table = reader.table(exhibits.table_two_exhibit)
     heading("Ratings and agreement (HTEB, Table 2)")
     st.caption("n counts single ratings.")
-    exhibit(reader.study.name, table, captioned=False)
+    exhibit(reader.name, table, captioned=False)
     with st.expander("Every coefficient of agreement, with its interval"):
-        exhibit(reader.study.name, reader.table(exhibits.agreement_exhibit))
+        exhibit(reader.name, reader.table(exhibits.agreement_exhibit))
 
 
 def _labels(reader: CampaignReader) -> None:
     table = reader.table(exhibits.labels_exhibit)
     if not table.frame.empty:
         heading("What people answered" if does_tasks(reader.study) else "Labels, rankings and texts")
-        exhibit(reader.study.name, table)
+        exhibit(reader.name, table)
 
 
 def _another(reader: ScoreReader, scale: Sequence[int]) -> None:
@@ -174,10 +174,10 @@ def _another(reader: ScoreReader, scale: Sequence[int]) -> None:
         f" {len(now)} verdicts would turn. This is to see how much hangs on the threshold: the rule was fixed"
         " before the first rating, and choosing one by its results would make it worthless." + _limits(reader)
     )
-    table(f"{reader.study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, reader.study.called))
+    table(f"{reader.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, reader.study.called))
     says = f"What would be decided at each threshold; the broken line is the study's own, {study_threshold:g}."
     chart = threshold_decisions(reader.decisions_at(*steps), study_threshold)
-    figure(f"{reader.study.name}-decisions-by-threshold", chart, says + _limits(reader), columns=1)
+    figure(f"{reader.name}-decisions-by-threshold", chart, says + _limits(reader), columns=1)
     if reader.study.folder.joinpath("scores.parquet").exists():
         _scores_at(reader, scale, study_threshold, threshold)
 
@@ -189,7 +189,7 @@ def _scores_at(reader: ScoreReader, scale: Sequence[int], study_threshold: float
         return
     st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
     shown = frames.rescored_frame(scores, Axes.of_columns(scores).names)
-    table(f"{reader.study.name}-scores-at-{threshold:g}", scores, shown)
+    table(f"{reader.name}-scores-at-{threshold:g}", scores, shown)
     _scores(reader, scale, study_threshold)
 
 
@@ -205,7 +205,7 @@ def _scores(reader: ScoreReader, scale: Sequence[int], study_threshold: float) -
         " missing that a threshold would let in, or where it lets nothing in."
     )
     figure(
-        f"{reader.study.name}-scores-by-threshold",
+        f"{reader.name}-scores-by-threshold",
         first_panel(threshold_scores(mine, study_threshold)),
         says + _limits(reader),
     )
@@ -226,7 +226,7 @@ def _judges(reader: CampaignReader) -> None:
     )
     lines(judges.lines)
     for judge_table in judges.exhibits:
-        exhibit(reader.study.name, judge_table)
+        exhibit(reader.name, judge_table)
     _itself(reader, judges.itself)
     _far(reader, judges.far)
 
@@ -242,7 +242,7 @@ def _itself(reader: CampaignReader, preferences: pd.DataFrame) -> None:
     columns = {"model": "Model", "self_preference": "Self-preference", "low": "From", "high": "To"}
     shown = preferences[list(columns)].rename(columns=columns).round(2)
     st.dataframe(shown, hide_index=True, alt="Self-preference of models that judge themselves")
-    download_csv(f"{reader.study.name}-self-preference", preferences)
+    download_csv(f"{reader.name}-self-preference", preferences)
 
 
 def _far(reader: CampaignReader, far: pd.DataFrame) -> None:
@@ -264,7 +264,7 @@ def _far(reader: CampaignReader, far: pd.DataFrame) -> None:
         selection_mode="single-row",
         alt="Ratings far from judges",
     )
-    download_csv(f"{reader.study.name}-far-from-judges", far)
+    download_csv(f"{reader.name}-far-from-judges", far)
 
 
 def _far_frame(far: pd.DataFrame, reader: CampaignReader) -> pd.DataFrame:
