@@ -14,6 +14,7 @@ from evaluation.report.material import ReportMaterial
 from plumbline.exhibits.charts import figure
 from plumbline.exhibits.page import Figure, Section
 from plumbline.exhibits.table import Exhibit
+from plumbline.study.campaign import AcceptanceSpec
 
 TICKS = "; ticks: originals of the data sets and items of an axis, where these are not all"
 
@@ -27,7 +28,7 @@ class Choices:
     multilingual: tuple[str, ...] = ()
 
 
-def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibit]:
+def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choices) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those that have no rows are left away."""
     results = material.results
     exhibits = [
@@ -56,13 +57,13 @@ def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibi
             {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
         )
         exhibits.append(paper_tables.translated(results, *choices.translation, groups))
-    exhibits += _sensitivity(material)
+    exhibits += _sensitivity(material, rule)
     return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
 
 
-def _sensitivity(material: ReportMaterial) -> list[Exhibit]:
+def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit]:
     """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
-    results, rule = material.results, material.rule
+    results = material.results
     exhibits = []
     if results.verdicts and not rule.rules:
         exhibits.append(sensitivity_tables.decisions(results, rule, material.scale))
@@ -92,13 +93,13 @@ def _sensitivity(material: ReportMaterial) -> list[Exhibit]:
     return exhibits
 
 
-def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
+def all_figures(material: ReportMaterial, threshold: float, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
     """The figures by name, in the page's order, of the numbers in the tables; those that would show nothing are none.
 
     `exhibits` are those of `all_exhibits`.
     """
     frames = {name: exhibit.frame for name, exhibit in exhibits.items()}
-    figures = {**_papers(frames), **_drifts(material, frames), **_thresholds(material, frames)}
+    figures = {**_papers(frames), **_drifts(material, frames), **_thresholds(material, threshold, frames)}
     if "sizes" in frames:
         figures["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
     if "drops" in frames:
@@ -167,12 +168,11 @@ def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
     return figures
 
 
-def _thresholds(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
+def _thresholds(material: ReportMaterial, threshold: float, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """What other thresholds and other ratings would make of verdicts and totals."""
     figures: dict[str, Figure] = {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
     says += "".join(f"; {line.rstrip('.')}" for line in late_lines(material.results.verdicts))
-    threshold = material.rule.threshold
     if "threshold_decisions" in frames:
         chart = charts.threshold_decisions(frames["threshold_decisions"], threshold)
         figures["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")

@@ -36,7 +36,6 @@ from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import ORIGINAL
 
 SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
@@ -54,10 +53,6 @@ class StudyEvaluation:
     verdicts: Sequence[Verdict]
     scores: pd.DataFrame
     notes: Sequence[str]
-
-    def with_names(self, names: Mapping[str, str]) -> StudyEvaluation:
-        """The same with models by these names."""
-        return replace(self, scores=self.scores.assign(model=self.scores["model"].map(names)))
 
 
 @dataclass(frozen=True)
@@ -84,14 +79,13 @@ class Prompts:
 class ReportMaterial:
     """What tables and figures are made of, models by the names that they have there.
 
-    `rule` is what decided. `rated` (with a column accepted) and `correlations` are the drift of rated pairs against
+    `rated` (with a column accepted) and `correlations` are the drift of rated pairs against
     `question` (on `scale`), `resampled` what resampled ratings accept (`evaluation.tables.sensitivity`), `accepted` and
     `moved` the rows of `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of `abstention.parquet`.
     Frames are empty where the records have nothing.
     """
 
     results: PaperResults
-    rule: AcceptanceSpec
     rated: pd.DataFrame
     correlations: pd.DataFrame
     question: str
@@ -104,8 +98,8 @@ class ReportMaterial:
     prompts: Prompts | None = None
 
 
-def read_evaluation(study: Study) -> StudyEvaluation:
-    """The verdicts and scores of a study, refused where one has outrun the other; what is included needs no verdict."""
+def read_evaluation(study: Study) -> tuple[list[Verdict], pd.DataFrame, tuple[str, ...]]:
+    """(verdicts, scores, notes) of a study, refused where one has outrun the other; what is included needs none."""
     scores = read_scores(study)
     unrated = (scores["status"] == "included_rejected").any() and not (study.folder / "verdicts.json").exists()
     verdicts = [] if unrated else read_verdicts(study)
@@ -114,7 +108,7 @@ def read_evaluation(study: Study) -> StudyEvaluation:
     if scores.empty:
         raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{study.command(COMMAND)}` again")
     refuse_outrun(study, scores, verdicts)
-    return StudyEvaluation(study, verdicts, scores, notes_of(study, scores, verdicts))
+    return verdicts, scores, notes_of(study, scores, verdicts)
 
 
 def read_material(
@@ -124,19 +118,26 @@ def read_material(
 
     Raises as `evaluation.report.page.write_report`.
     """
-    evaluation = read_evaluation(study)
-    beside = [read_evaluation(named) for named in (*([compared] if compared else []), *prompts)]
-    every = [evaluation, *beside]
-    short = short_names({name for of_study in every for name in of_study.scores["model"].unique()})
-    evaluation, *beside = (of_study.with_names(short) for of_study in every)
-    verdicts = [verdict for of_study in every for verdict in of_study.verdicts]
-    results = PaperResults(evaluation.scores, evaluation.verdicts, tuple(evaluation.notes), study.sample.seed)
-    material = replace(
-        _material(study, results, short),
-        second=other_generator(evaluation, beside[0]) if compared else None,
-        prompts=other_prompts(evaluation, beside[-len(prompts) :]) if prompts else None,
+    verdicts, scores, notes = read_evaluation(study)
+    beside = [(named, *read_evaluation(named)) for named in (*([compared] if compared else []), *prompts)]
+    short = short_names(
+        {name for frame in (scores, *(of_study[2] for of_study in beside)) for name in frame["model"].unique()}
     )
-    return material, {name: short[name] for name in every[0].scores["model"].unique()}, verdicts
+    results = PaperResults(scores.assign(model=scores["model"].map(short)), verdicts, notes, study.sample.seed)
+    material = _material(study, results, short)
+    if beside:
+        evaluation = StudyEvaluation(study, verdicts, results.scores, notes)
+        others = [
+            StudyEvaluation(named, reached, frame.assign(model=frame["model"].map(short)), lines)
+            for named, reached, frame, lines in beside
+        ]
+        material = replace(
+            material,
+            second=other_generator(evaluation, others[0]) if compared else None,
+            prompts=other_prompts(evaluation, others[-len(prompts) :]) if prompts else None,
+        )
+    every = [*verdicts, *(verdict for _, of_study, *_ in beside for verdict in of_study)]
+    return material, {name: short[name] for name in scores["model"].unique()}, every
 
 
 def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> ReportMaterial:
@@ -164,7 +165,6 @@ def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> 
         resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
     return ReportMaterial(
         results,
-        study.acceptance,
         frame,
         correlations,
         question,

@@ -139,8 +139,8 @@ def write_report(
     """
     material, models, verdicts = read_material(study, compared, prompts)
     results = material.results
-    exhibits = all_exhibits(material, _known(choices, results.scores, models))
-    figures = all_figures(material, exhibits)
+    exhibits = all_exhibits(material, study.acceptance, _known(choices, results.scores, models))
+    figures = all_figures(material, study.acceptance.threshold, exhibits)
     folder = study.folder / FOLDER
     write_exhibits(folder, exhibits.values(), figures)
     title = f"Robustness of embedding models: study {study.name}"
