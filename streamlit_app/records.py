@@ -23,7 +23,7 @@ from plumbline.study import Study
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T", bound="Reader")
+T = TypeVar("T", bound="PageReader")
 Stamp = tuple[str, int, int, int, int]
 #: Files of a study's folder that several methods rest on.
 CONTROLS = ("controls.parquet", "control_ratings.parquet")
@@ -57,7 +57,7 @@ class _Keep(Protocol):
     ) -> R: ...
 
 
-class Reader:
+class PageReader:
     """Reads the records of a study for pages."""
 
     def __init__(self, study: Study) -> None:

@@ -56,7 +56,7 @@ class StudyEvaluation:
 
 
 @dataclass(frozen=True)
-class Other:
+class GeneratorComparison:
     """A study with another generator: its scores, both generators' names, what is left out there, and Table 23."""
 
     scores: pd.DataFrame
@@ -66,7 +66,7 @@ class Other:
 
 
 @dataclass(frozen=True)
-class Prompts:
+class PromptComparison:
     """What `tables.prompt_table` takes of studies under several prompts, the report's first, and its notes."""
 
     scores: Mapping[str, pd.DataFrame]
@@ -94,8 +94,8 @@ class ReportMaterial:
     accepted: pd.DataFrame
     moved: pd.DataFrame
     abstaining: pd.DataFrame
-    second: Other | None = None
-    prompts: Prompts | None = None
+    second: GeneratorComparison | None = None
+    prompts: PromptComparison | None = None
 
 
 def read_evaluation(study: Study) -> tuple[list[Verdict], pd.DataFrame, tuple[str, ...]]:
@@ -253,15 +253,15 @@ def _other_settings(scores: pd.DataFrame, settings: Mapping[str, str], makers: M
     return ""
 
 
-def other_generator(evaluation: StudyEvaluation, compared: StudyEvaluation) -> Other:
+def other_generator(evaluation: StudyEvaluation, compared: StudyEvaluation) -> GeneratorComparison:
     """The study to compare with. Raises StudyError for scores of another protocol."""
     first, second = labels([evaluation.study, compared.study])
     notes = (*_notes(second, compared), *_different_settings(evaluation, compared, (first, second), "--compare"))
     lengths, different = _lengths([evaluation, compared])
-    return Other(compared.scores, (first, second), (*notes, *filter(None, [different])), lengths)
+    return GeneratorComparison(compared.scores, (first, second), (*notes, *filter(None, [different])), lengths)
 
 
-def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> Prompts:
+def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> PromptComparison:
     """Studies of one generator under several prompts. Raises StudyError for other generators and protocols."""
     every = [evaluation, *others]
     names = _by_prompts([of_study.study for of_study in every])
@@ -279,7 +279,7 @@ def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]
         lengths = lengths.assign(generator=lengths["generator"].map(generators))
     scores = {name: of_study.scores for name, of_study in zip(names, every, strict=True)}
     judged = {name: _judgements(of_study.study) for name, of_study in zip(names, every, strict=True)}
-    return Prompts(scores, lengths, judged, (*notes, *filter(None, [different])))
+    return PromptComparison(scores, lengths, judged, (*notes, *filter(None, [different])))
 
 
 def _by_prompts(studies: Sequence[Study]) -> list[str]:

@@ -22,10 +22,10 @@ from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, read_manifest
 from plumbline.records import Pair, Score
 from plumbline.store import read_frame
-from streamlit_app.records import COLLECTED, RATED, RULES, Reader, cached, shared
+from streamlit_app.records import COLLECTED, RATED, RULES, PageReader, cached, shared
 
 
-class OverviewReader(Reader):
+class OverviewReader(PageReader):
     """Reads where a study stands, and the records that most pages rest on; imports nothing that takes long."""
 
     @cached(watches=("*",))

@@ -26,7 +26,7 @@ from streamlit_app import __main__ as starting
 from streamlit_app import frames
 from streamlit_app.readers.campaign import SHOWN, CampaignReader
 from streamlit_app.readers.scores import ScoreReader
-from streamlit_app.records import NotYetError, Reader, cached
+from streamlit_app.records import NotYetError, PageReader, cached
 from tests.conftest import DEMO
 from tests.streamlit_app.conftest import MODELS
 
@@ -57,7 +57,7 @@ def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
 def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(study: Study) -> None:
     ran = []
 
-    class ModelReader(Reader):
+    class ModelReader(PageReader):
         @cached("drift.parquet")
         def read(self, model: str = "first") -> str:
             ran.append(model)
