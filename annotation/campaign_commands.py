@@ -17,6 +17,7 @@ from annotation.adjudication import (
     read_adjudications,
 )
 from annotation.anchoring import ABOUT, anchoring_lines, read_anchoring, suggestions_to_show
+from annotation.annotators import unread_lines
 from annotation.argilla import accounts
 from annotation.argilla.accounts import names_at
 from annotation.argilla.client import connect
@@ -48,7 +49,6 @@ from annotation.sampling.sample import draw_sample, read_pairs, read_shown, read
 from annotation.status.status import read_status, status_now
 from annotation.status.text import headline, status_text
 from annotation.training import read_items
-from annotation.user_commands import unread_lines
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence

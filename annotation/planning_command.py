@@ -7,13 +7,13 @@ import math
 
 import pandas as pd
 
+from annotation.annotators import target_lines
 from annotation.argilla import accounts
 from annotation.judges.savings import savings_text
 from annotation.options import home_of
 from annotation.planning import PAIRS, RATERS, RatingVariation, judged_texts, pay_of, plan, planned_rules, verdict_lines
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
-from annotation.user_commands import target_lines
 from annotation.verdicts.rules import in_words
 from plumbline import cli
 from plumbline.errors import StudyError

@@ -8,7 +8,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from annotation.letters import AnnotatorProgress, standings
+from annotation.annotators import AnnotatorProgress, standings
 from annotation.names import known_names
 from annotation.sampling.sample import COMMAND as SAMPLE
 from plumbline.errors import StudyError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from annotation import server
-from annotation.letters import AnnotatorProgress, remind, write_letters
+from annotation.annotators import AnnotatorProgress, remind, write_letters
 from annotation.names import known_names, remember_names
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample, read_pairs

@@ -86,7 +86,7 @@ def test_answers_on_the_running_server_are_counted(
 
 
 def test_who_answered_since_is_not_reminded_as_behind(argilla: Argilla, variant: Make) -> None:
-    from annotation.letters import AnnotatorProgress, answered_since
+    from annotation.annotators import AnnotatorProgress, answered_since
 
     behind = AnnotatorProgress("ada", "rater-1", 1, 3, None, False, False, {"behind": "few answers", "fast": "4 of 4"})
     idle = AnnotatorProgress("bob", "rater-2", 0, 4, None, False, False, {"behind": "no answer for 8 days"})

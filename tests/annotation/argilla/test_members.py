@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from annotation import names, server
+from annotation.annotators import invite, write_letters
 from annotation.argilla import accounts
 from annotation.argilla.accounts import names_at, published, workspaces_of
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.letters import invite, write_letters
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import read_pairs
 from annotation.status.status import read_members

@@ -1,11 +1,32 @@
-"""Which queues nobody can answer, said as far as annotators' languages are known."""
+"""Who gets a letter, and what is said where somebody gets none."""
 
 from __future__ import annotations
 
+from annotation.annotators import AnnotatorProgress, idle_lines, remind, target_lines, unread_lines, unwritten
 from annotation.sampling.queues import Queue
-from annotation.user_commands import idle_lines, target_lines, unread_lines
-from plumbline.study import Study
+from plumbline.study import Study, load_study
 from tests.annotation.campaigns import Make
+
+
+def standing(name: str, left: int | None, *, excluded: bool = False, **remarks: str) -> AnnotatorProgress:
+    return AnnotatorProgress(name, f"rater-{name}", 3, left, None, excluded, False, remarks)
+
+
+def test_who_is_behind_is_reminded_who_is_done_thanked_and_who_gets_no_letter_is_said() -> None:
+    found = [
+        standing("ada", 5, behind="few answers"),
+        standing("bob", 4),
+        standing("cyd", 0, fast="4 s a pair", done="all is answered"),
+        standing("dan", 6, excluded=True),
+        standing("eve", None),
+    ]
+    letters = {one.name: one.text for one in remind(load_study("studies/demo.yaml"), found, {"cyd": ["de"]}, "")}
+    assert list(letters) == ["ada", "cyd"]
+    assert letters["ada"].startswith("A reminder: demo\n") and letters["cyd"].startswith("Vielen Dank: demo\n")
+    said = unwritten(found)
+    assert said.startswith("No letter to bob: items are open for them, ") and "0.5 times" in said and "7 days" in said
+    assert unwritten(found[2:]) == ""
+
 
 QUEUES = {
     Queue("paraphrasing", "en", "en"): 4,
