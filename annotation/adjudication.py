@@ -37,6 +37,7 @@ from plumbline.identity import identity
 from plumbline.manifest import read_kept, write_kept
 from plumbline.records import Pair
 from plumbline.study import Study
+from plumbline.study.subject import ItemNames
 
 if TYPE_CHECKING:
     import argilla as rg
@@ -149,6 +150,8 @@ class DisputedPairs:
     rubric: Rubric
     pairs: Mapping[str, Pair]
     scales: Scales  #: of the questions that are rated
+    study_name: str
+    called: ItemNames
 
     @classmethod
     def read(cls, study: Study) -> DisputedPairs:
@@ -170,6 +173,8 @@ class DisputedPairs:
             evidence.rubric,
             {pair.pair_id: pair for pair in evidence.collected.sample_pairs},
             {name: design.asked(name).scale for name in names},
+            study.name,
+            study.called,
         )
 
     def worst(self, number: int) -> list[str]:
@@ -208,14 +213,14 @@ class Reviewing:
     languages: frozenset[str]  #: of their texts (codes)
 
 
-def workspace_of(study: Study) -> str:
+def workspace_of(study_name: str) -> str:
     """The workspace of a study's adjudicators: `demo-REVIEW`."""
-    return f"{study.name}-{REVIEW}"
+    return f"{study_name}-{REVIEW}"
 
 
 def dataset_of(study: Study, queue: Queue) -> str:
     """What a queue of pairs to adjudicate is called: `demo-REVIEW-paraphrasing-EN`."""
-    return queue.dataset(study).replace(study.name, workspace_of(study), 1)
+    return queue.dataset(study).replace(study.name, workspace_of(study.name), 1)
 
 
 def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[str]) -> Reviewing:
@@ -277,7 +282,7 @@ def _send(
     study: Study, argilla: Argilla, disputed: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
 ) -> dict[str, int]:
     """Make what is missing, workspace, datasets and pairs; returns how many pairs are new, by dataset."""
-    workspaces, workspace = argilla.workspaces(), workspace_of(study)
+    workspaces, workspace = argilla.workspaces(), workspace_of(study.name)
     if workspace not in workspaces:
         workspaces[workspace] = argilla.request("POST", "/workspaces", json={"name": workspace})["id"]
     listed, new = argilla.datasets(), {}
@@ -332,7 +337,7 @@ def _with_said(settings: rg.Settings, client: Any) -> rg.Settings:
 def reviewed(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The datasets of a study's review that are there, by queue."""
     listed = argilla.datasets()
-    names = {queue: (workspace_of(study), dataset_of(study, queue)) for queue in queues_of(read_pairs(study))}
+    names = {queue: (workspace_of(study.name), dataset_of(study, queue)) for queue in queues_of(read_pairs(study))}
     return {queue: listed[name] for queue, name in names.items() if name in listed}
 
 
@@ -458,9 +463,7 @@ class _AdjudicationReading:
 SHOWN = 20  # pairs in the printed list
 
 
-def judged_text(
-    study: Study, disputed: DisputedPairs, adjudications: Sequence[Adjudication], names: Mapping[str, str]
-) -> str:
+def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], names: Mapping[str, str]) -> str:
     """The pairs to read, the farthest first, with adjudications beside them, which decide nothing."""
     decided: dict[tuple[str, str], list[str]] = {}
     for adjudication in adjudications:
@@ -484,8 +487,15 @@ def judged_text(
         ]
         for row in disputed.rows[disputed.rows["pair_id"].isin(worst)].to_dict("records")
     ]
-    header = [study.called.item.capitalize(), study.called.judged.capitalize(), "Question", "People", "Judges", "Apart"]
-    parts = [f"Where people and judges differ most, study {study.name}; to be read, since either may be wrong"]
+    header = [
+        disputed.called.item.capitalize(),
+        disputed.called.judged.capitalize(),
+        "Question",
+        "People",
+        "Judges",
+        "Apart",
+    ]
+    parts = [f"Where people and judges differ most, study {disputed.study_name}; to be read, since either may be wrong"]
     parts += [SIMULATED] if disputed.simulated else []
     parts += [f"Recorded, nobody was asked: {', '.join(disputed.recorded)}"] if disputed.recorded else []
     parts.append(columns([*header, "Flags", "Adjudicated"], rows, empty="none: no pair has enough ratings and a score"))

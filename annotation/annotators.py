@@ -44,6 +44,7 @@ from plumbline.errors import StudyError
 from plumbline.languages import language_name
 from plumbline.study import Study, load_study
 from plumbline.study.crowd import PaySpec
+from plumbline.study.transformations import Transformation
 
 _SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs that a person is told of
 
@@ -99,7 +100,7 @@ def invite(
         pseudonyms = {name: rater for rater, name in names_at(study, argilla).items()}
     accounts_here = server.credentials(connection.home) if connection.home is not None else None
     entry = entrance(address or connection.url, has_page=connection.home is not None)
-    letters = []
+    opening, letters = [study.name, *([study.description] if study.description else [])], []
     for name in invited:
         account_here = accounts_here.find(name) if accounts_here is not None else None
         codes = reads.get(name, ())
@@ -107,7 +108,7 @@ def invite(
         if not queues:
             continue  # `readers.idle_lines` says so
         account = {"name": name, "password": account_here.password if account_here is not None else drawn[name] or ""}
-        letters.append(Letter(name, pseudonyms[name], _text(study, entry, account, codes, queues)))
+        letters.append(Letter(name, pseudonyms[name], _text(opening, entry, account, codes, queues)))
     return letters
 
 
@@ -166,7 +167,7 @@ def answered_since(annotators: Sequence[AnnotatorProgress], more: Mapping[str, i
 
 
 def remind(
-    study: Study, annotators: Sequence[AnnotatorProgress], reads: Mapping[str, Sequence[str]], address: str
+    study_name: str, annotators: Sequence[AnnotatorProgress], reads: Mapping[str, Sequence[str]], address: str
 ) -> list[Letter]:
     """A letter to each of whom there is something to say, in the person's language; none to who is excluded or out."""
     letters = []
@@ -174,7 +175,7 @@ def remind(
         if annotator.remarks and not (annotator.excluded or annotator.out):
             words = _words_for(reads.get(annotator.name, ()))
             parts = [words[key].format(open=annotator.open, address=address).strip() for key in annotator.remarks]
-            title = words["thanks" if "done" in annotator.remarks else "remind"].format(study=study.name)
+            title = words["thanks" if "done" in annotator.remarks else "remind"].format(study=study_name)
             head = [title, "", words["dear"].format(name=annotator.name), ""]
             letters.append(Letter(annotator.name, annotator.rater_id, "\n".join([*head, *parts]) + "\n"))
     return letters
@@ -213,7 +214,7 @@ def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
 
 
 def _text(
-    study: Study,
+    opening: Sequence[str],
     address: str,
     account: Mapping[str, str],
     codes: Sequence[str],
@@ -229,7 +230,8 @@ def _text(
         code_of_words = next((code for code in codes if code in _words()), ENGLISH)
         names = [langcodes.Language.get(code).display_name(code_of_words) for code in codes]
         rows.append((words["languages"], ", ".join(names)))
-    lines = [words["title"].format(study=study.name), *([study.description] if study.description else []), ""]
+    title, *about = opening
+    lines = [words["title"].format(study=title), *about, ""]
     lines += [f"{what}: {value}" for what, value in rows]
     lines += ["", f"{words['work']}:"]
     for name, number, hours in queues:
@@ -270,25 +272,26 @@ def unread_lines(study: Study, queues: Mapping[Queue, int], reads: Mapping[str, 
 
 
 def idle_lines(
-    study: Study, queues: Iterable[Queue], reads: Mapping[str, Sequence[str]], names: Iterable[str]
+    study_name: str, queues: Iterable[Queue], reads: Mapping[str, Sequence[str]], names: Iterable[str]
 ) -> list[str]:
     """A line for each of some people who reads none of the study's queues; who reads what is unknown may read all."""
     wanted = sorted({_names(queue.languages) for queue in queues})
     able = {name: set(reads[name]) for name in names if reads.get(name)}
     return [
-        f"{name} reads {_names(codes)}: nothing in {study.name} is for {name}; its queues are in {'; '.join(wanted)}"
+        f"{name} reads {_names(codes)}: nothing in {study_name} is for {name}; its queues are in {'; '.join(wanted)}"
         f" (`users add {name} --languages CODES` says what {name} reads)"
         for name, codes in able.items()
         if wanted and not any(queue.languages <= codes for queue in queues)
     ]
 
 
-def target_lines(study: Study, reads: Mapping[str, Sequence[str]]) -> list[str]:
+def target_lines(
+    transformations: Mapping[str, Transformation], people: Sequence[str] | None, reads: Mapping[str, Sequence[str]]
+) -> list[str]:
     """Before a sample is drawn: into which languages texts are put that no annotator reads."""
-    people = study.raters.people
     read = {code for name, codes in reads.items() if people is None or name in people for code in codes}
     lines = []
-    for name, kind in study.transforming.items():
+    for name, kind in transformations.items():
         if kind.translates and kind.languages and read and (unread := sorted(set(kind.languages) - read)):
             able = [code for code in kind.languages if code in read]
             advice = f"; `languages: [{', '.join(able)}]` in the study leaves them out" if able else ""
@@ -323,7 +326,7 @@ def add_users(options: argparse.Namespace) -> int:
 def _say_idle(study: Study, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
     """Say who can answer nothing of the study's sample, as far as there is one."""
     if (study.folder / "pairs.parquet").exists():
-        for line in idle_lines(study, list(queues_of(read_shown(study))), reads, names):
+        for line in idle_lines(study.name, list(queues_of(read_shown(study))), reads, names):
             print(line, file=sys.stderr)
 
 
@@ -344,7 +347,7 @@ def remind_users(options: argparse.Namespace) -> int:
     """Show who is behind, and word letters."""
     study, home = cli.study_of(options), home_of(options)
     evidence, now = Evidence.read(study), datetime.now(UTC)
-    status, names = read_status(study, now, evidence=evidence), known_names(home, study)
+    status, names = read_status(study, now, evidence=evidence), known_names(home, study.name)
     status = with_server(status, evidence.collected, home)
     annotators = answered_since(standings(status, evidence.signs, names), by_name(status, names))
     rows = [_row(annotator, now) for annotator in annotators]
@@ -356,7 +359,7 @@ def remind_users(options: argparse.Namespace) -> int:
     address = entrance(options.address or "", has_page=not os.environ.get("ARGILLA_API_URL"))
     if line := unwritten(annotators):
         print(line, end="\n\n")
-    _hand_out(remind(study, annotators, accounts.languages_unasked(home), address), options.to)
+    _hand_out(remind(study.name, annotators, accounts.languages_unasked(home), address), options.to)
     return 0
 
 

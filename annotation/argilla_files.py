@@ -61,7 +61,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     if not words:
         texts = [question.name for question in rubric.asked() if question.kind == "text"]
         ratings = ratings[~ratings["question"].isin(texts)].assign(comment="")
-    accounts = {rater: _account(study, rater) for rater in sorted(ratings["rater_id"].unique())}
+    accounts = {rater: _account(study.name, rater) for rater in sorted(ratings["rater_id"].unique())}
     responses = _responses(ratings, rubric, accounts)
     files: dict[str, bytes] = {}
     for queue, pairs in queues_of(read_shown(study)).items():
@@ -77,7 +77,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     for pair_id, rater, at in times.itertuples(index=False, name=None):
         beside["times"].setdefault(pair_id, {})[accounts[rater]] = at.isoformat()
     files[BESIDE] = _json(beside)
-    files["codebook.md"] = _codebook(study, rubric, ratings, files, licence).encode()
+    files["codebook.md"] = _codebook(study.name, rubric, ratings, files, licence).encode()
     write_files(study.folder / FOLDER, files)
     return study.folder / FOLDER
 
@@ -86,9 +86,9 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, default=str).encode()
 
 
-def _account(study: Study, rater: str) -> str:
+def _account(study_name: str, rater: str) -> str:
     """An id for an account: none that the server has, and the same at each export."""
-    return str(UUID(hex=identity("argilla-export-v1", study.name, rater)[:32], version=4))
+    return str(UUID(hex=identity("argilla-export-v1", study_name, rater)[:32], version=4))
 
 
 def _responses(
@@ -134,11 +134,11 @@ def _settings(worded: Words, raters: int, *, words: bool) -> dict[str, Any]:
     return settings
 
 
-def _codebook(study: Study, rubric: Rubric, ratings: pd.DataFrame, files: Mapping[str, bytes], licence: str) -> str:
+def _codebook(study_name: str, rubric: Rubric, ratings: pd.DataFrame, files: Mapping[str, bytes], licence: str) -> str:
     command = f"{taken_in()} --argilla {FOLDER}"
     answers = len(ratings.drop_duplicates(["pair_id", "rater_id"]))
     parts = [
-        f"# Ratings of the study {study.name}, as files of Argilla",
+        f"# Ratings of the study {study_name}, as files of Argilla",
         licence_line(licence),
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{answers} submitted answers of {ratings['rater_id'].nunique()} raters, controls and repeats among them, also"

@@ -230,7 +230,7 @@ def collect_answers(options: argparse.Namespace) -> int:
             read_pairs(study)  # no server is started to say that there are none
             with connect(home, existing=True) as argilla:
                 ratings = collect(study, argilla, replace=options.replace)
-                remember_names(home, study, names_at(study, argilla))
+                remember_names(home, study.name, names_at(study, argilla))
                 adjudicated = collect_adjudications(study, argilla, replace=options.replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
     counts = answers["status"].value_counts()
@@ -247,7 +247,7 @@ def collect_answers(options: argparse.Namespace) -> int:
 def show_status(options: argparse.Namespace) -> int:
     """Show where the study stands."""
     study = cli.study_of(options)
-    names = known_names(home_of(options), study)
+    names = known_names(home_of(options), study.name)
     print(as_called(status_text(status_now(study, home_of(options)), study.arguments, names)))
     return 0
 
@@ -263,7 +263,7 @@ def review(options: argparse.Namespace) -> int:
         return _judged(study, options)
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
-    names = known_names(home_of(options), study)
+    names = known_names(home_of(options), study.name)
     raters = [pseudonym_of(name, names) for name in options.exclude or options.keep or ()]
     if not raters:
         decided = [*evidence.decisions, *evidence.withdrawals]
@@ -300,8 +300,8 @@ def _waiting(study: Study) -> list[Verdict]:
 def _judged(study: Study, options: argparse.Namespace) -> int:
     """Show where people and judges differ most, or put these pairs before adjudicators."""
     if not options.adjudicate:
-        names = known_names(home_of(options), study)
-        print(as_called(judged_text(study, DisputedPairs.read(study), read_adjudications(study), names)))
+        names = known_names(home_of(options), study.name)
+        print(as_called(judged_text(DisputedPairs.read(study), read_adjudications(study), names)))
         return 0
     people = [name for name in map(str.strip, options.by.split(",")) if name]
     with connect(home_of(options), existing=True) as argilla:

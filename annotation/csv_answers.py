@@ -64,7 +64,7 @@ def collect_csv(
             answers[key], lines[key] = answer, line
         if not answers:
             raise DataError(f"{path}: no answers in it, only a header; correct --csv")
-        remember_names(home, study, form.names)
+        remember_names(home, study.name, form.names)
         part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers[key] for key in sorted(answers)))
         return keep(study, source, {source: part}, replace=replace)
 

@@ -55,7 +55,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     if collected.ratings.empty:
         raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
     texts = [question.name for question in rubric.asked() if question.kind == "text"]
-    ratings = _ratings(study, collected, [] if words else texts, words=words)
+    ratings = _ratings(collected, study.raters.per_pair, [] if words else texts, words=words)
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
     pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
     pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
@@ -65,15 +65,16 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
         "pairs.csv": pairs,
     }
     files = {name: csv_bytes(frame) for name, frame in tables.items()}
-    files["codebook.md"] = _codebook(study, rubric, tables, files, licence).encode()
+    title = [f"# Ratings of the study {study.name}", _line(study.description)]
+    files["codebook.md"] = _codebook(title, rubric, tables, files, licence).encode()
     write_files(study.folder / FOLDER, files)
     return study.folder / FOLDER
 
 
-def _ratings(study: Study, collected: CampaignData, left_out: Sequence[str], *, words: bool) -> pd.DataFrame:
+def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *, words: bool) -> pd.DataFrame:
     """All ratings, of controls too, with whether they count."""
     plain = collected.plain_ratings
-    counting = counting_ratings(collected.sample_ratings, study.raters.per_pair).index
+    counting = counting_ratings(collected.sample_ratings, per_pair).index
     kinds = collected.pairs.astype({"control": str}).set_index("pair_id")["control"]
     sources = plain["source"].where(plain["source"].isin(_SOURCES), "file")
     table = plain.assign(
@@ -98,7 +99,7 @@ def _answers(ratings: pd.DataFrame, questions: Sequence[QuestionScale], *, words
 
 
 def _codebook(
-    study: Study, rubric: Rubric, tables: dict[str, pd.DataFrame], files: dict[str, bytes], licence: str
+    title: Sequence[str], rubric: Rubric, tables: dict[str, pd.DataFrame], files: dict[str, bytes], licence: str
 ) -> str:
     answers, ratings = tables["answers.csv"], tables["ratings.csv"]
     questions = [question for question in rubric.asked() if question.name in answers]
@@ -116,8 +117,7 @@ def _codebook(
     columns = ",".join(f"{name}={name}" for name in names)
     command = f"{taken_in()} --csv answers.csv --columns {shlex.quote(columns)}"
     parts = [
-        f"# Ratings of the study {study.name}",
-        _line(study.description),
+        *title,
         licence_line(licence),
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{int(sample.sum())} pairs of the sample{withdrawn} and {int((~sample).sum())} controls and repeats;"

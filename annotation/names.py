@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.reading import read_json
-from plumbline.study import Study
 from plumbline.words import printable_line
 
 if TYPE_CHECKING:
     from annotation.server import Home
 
 
-def remember_names(home: Home, study: Study, names: Mapping[str, str]) -> None:
+def remember_names(home: Home, study_name: str, names: Mapping[str, str]) -> None:
     """Add names by pseudonym to what the home knows of a study; only its user can read it. Raises DataError."""
     from annotation.server.home import changing, make_folder, write_private  # noqa: PLC0415 (brings its HTTP client along)
 
@@ -37,16 +36,16 @@ def remember_names(home: Home, study: Study, names: Mapping[str, str]) -> None:
     make_folder(home)
     with changing(home):
         content = _read(home)
-        before = content.get(study.name, {})
+        before = content.get(study_name, {})
         if before | dict(names) == before:
             return
-        content[study.name] = before | dict(names)
+        content[study_name] = before | dict(names)
         write_private(home.path / _FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def known_names(home: Home, study: Study) -> dict[str, str]:
+def known_names(home: Home, study_name: str) -> dict[str, str]:
     """Names by pseudonym, as far as this machine knows them; none where it does not."""
-    return {rater: _shown(name) for rater, name in _read(home).get(study.name, {}).items()}
+    return {rater: _shown(name) for rater, name in _read(home).get(study_name, {}).items()}
 
 
 def _shown(name: str) -> str:
@@ -92,18 +91,18 @@ SIMULATED = "simulated-"  # raters who are programs, and nobody else
 WORKER = "worker-"  # accounts of crowd workers in Argilla begin so, and nobody else's
 
 
-def account_pseudonym(study: str, user_id: str, *, simulated: bool) -> str:
+def account_pseudonym(study_name: str, user_id: str, *, simulated: bool) -> str:
     """`rater-` or `simulated-` and eight hexadecimal digits, by the account's id."""
-    return f"{'simulated' if simulated else 'rater'}-{identity('rater-v1', study, user_id)[:8]}"
+    return f"{'simulated' if simulated else 'rater'}-{identity('rater-v1', study_name, user_id)[:8]}"
 
 
-def named_pseudonym(key: bytes, study: str, name: str) -> str:
+def named_pseudonym(key: bytes, study_name: str, name: str) -> str:
     """`rater-` and eight hexadecimal digits, the same for one name in any case throughout a study.
 
     Whom a file calls `simulated-...` (one that was exported, say) stays simulated.
     """
     kind = "simulated" if name.casefold().startswith(SIMULATED) else "rater"
-    return f"{kind}-{_digest(key, study, name.casefold())[:8]}"
+    return f"{kind}-{_digest(key, study_name, name.casefold())[:8]}"
 
 
 def is_pseudonym(name: str) -> bool:
@@ -111,10 +110,10 @@ def is_pseudonym(name: str) -> bool:
     return bool(_PSEUDONYM.fullmatch(name))
 
 
-def worker_pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
+def worker_pseudonym(key: bytes, study_name: str, platform: str, worker: str) -> str:
     """`worker-` and twelve hexadecimal digits, the same for one worker of a platform throughout a study."""
     # The server's pages (plumbline_argilla.crowd) make the same name, from the key in the file of rooms.
-    return f"{WORKER}{_digest(key, study, platform, worker)[:12]}"
+    return f"{WORKER}{_digest(key, study_name, platform, worker)[:12]}"
 
 
 def pseudonym_key(home: Home) -> bytes:

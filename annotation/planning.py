@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -39,7 +40,7 @@ from plumbline.statistics.intervals import (
 )
 from plumbline.statistics.seeding import stream
 from plumbline.study import Study
-from plumbline.study.campaign import RuleSpec
+from plumbline.study.campaign import RatersSpec, RuleSpec
 from plumbline.study.crowd import PaySpec
 from plumbline.study.datasets import MtebDataset
 from plumbline.study.reach import Text, Texts, VerdictSize, known_texts, refuse_unreachable, verdict_sizes
@@ -97,9 +98,8 @@ def _read_texts(study: Study, rubric: Rubric) -> Texts:
     return by_group
 
 
-def least_pairs(study: Study, texts: Texts, pairs: int, rule: RuleSpec) -> int:
-    """The pairs of the smallest verdict that a rule judges, where so many pairs of each transformation count."""
-    sizes = verdict_sizes(study, texts, _drawn(study, pairs))
+def least_pairs(sizes: Iterable[VerdictSize], rule: RuleSpec) -> int:
+    """The pairs of the smallest verdict that a rule judges."""
     return min(size.pairs for size in sizes if not rule.pools or size.pool in rule.pools)
 
 
@@ -136,7 +136,7 @@ def verdict_prices(study: Study, texts: Texts, size: tuple[int, int]) -> list[Ve
     The price is that of the pairs that count, by all their raters, without controls, repeats and fees.
     """
     alike: dict[tuple[int, float], list[VerdictSize]] = {}
-    for verdict in verdict_sizes(study, texts, _drawn(study, size[0])):
+    for verdict in verdict_sizes(study, texts, _drawn(study.raters, size[0])):
         names = [name for name in verdict.members for _ in range(verdict.pairs // len(verdict.members))]
         alike.setdefault((verdict.pairs, size[1] * platform.reward(names, pay_of(study)) / 100), []).append(verdict)
     return [
@@ -181,9 +181,9 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= _NAMED else f"{len(names)}, from {names[0]} to {names[-1]}"
 
 
-def _drawn(study: Study, counting: int) -> int:
+def _drawn(raters: RatersSpec, counting: int) -> int:
     """How many pairs are drawn of which so many count."""
-    return 2 * counting if study.raters.suggestions == "half" else counting
+    return 2 * counting if raters.suggestions == "half" else counting
 
 
 def _place(size: VerdictSize) -> str:
@@ -396,14 +396,15 @@ def plan(
         raise ValueError(f"a plan needs at least 1 campaign, not {campaigns}")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
-    rules = planned_rules(study, design)
+    rules = planned_rules(design, study.file)
     if strange := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
         latent_mean(strange[0], 1.0, scale_of(design, rules[0]))  # says why not
     seed = study.sample.seed if seed is None else seed
     texts = judged_texts(study, rubric)[0]
+    verdicts = {pairs: verdict_sizes(study, texts, _drawn(study.raters, pairs)) for pairs, _ in sizes}
     rows = []
     for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
-        cost, of_verdict = price(study, rubric, design, (pairs, raters)), least_pairs(study, texts, pairs, rule)
+        cost, of_verdict = price(study, rubric, design, (pairs, raters)), least_pairs(verdicts[pairs], rule)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
         for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):
@@ -415,11 +416,11 @@ def plan(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def planned_rules(study: Study, design: Design) -> list[RuleSpec]:
-    """The rules that a plan is about: the study's on means and shares, or its one threshold; StudyError for none."""
+def planned_rules(design: Design, file: Path) -> list[RuleSpec]:
+    """The rules that a plan is about: a study's on means and shares, or its one threshold. Raises StudyError for none."""
     rules = [rule for rule in design.rule.rules or (_threshold(design),) if rule.statistic != "median"]
     if not rules:
-        raise StudyError(f"{study.file}: its rules are on medians alone, which go in steps of ratings; none is planned")
+        raise StudyError(f"{file}: its rules are on medians alone, which go in steps of ratings; none is planned")
     return rules
 
 

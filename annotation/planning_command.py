@@ -27,8 +27,8 @@ def plan_study(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     print(plan_text(study, options))
     if options.judge_correlation is not None:
-        print(f"\n{savings_text(study, options.judge_correlation, sizes_asked(study, options))}")
-    for line in target_lines(study, accounts.languages_unasked(home_of(options))):
+        print(f"\n{savings_text(study, options.judge_correlation, sizes_asked(own_size(study), options))}")
+    for line in target_lines(study.transforming, study.raters.people, accounts.languages_unasked(home_of(options))):
         print(line)
     return 0
 
@@ -46,9 +46,9 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     design = Design.of(study, rubric)
     rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
     study_size, item = own_size(study), study.called.item
-    sizes = sizes_asked(study, options)
+    sizes = sizes_asked(study_size, options)
     seed = study.sample.seed if options.seed is None else options.seed
-    rules = planned_rules(study, design)
+    rules = planned_rules(design, study.file)
     texts, why_not = judged_texts(study, rubric)
     planned = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
     parts = [f"interval {rule.interval}", f"stop {rule.stop}"]
@@ -78,10 +78,9 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     )
 
 
-def sizes_asked(study: Study, options: argparse.Namespace) -> list[tuple[int, int]]:
+def sizes_asked(study_size: tuple[int, int], options: argparse.Namespace) -> list[tuple[int, int]]:
     """(pairs of a transformation, raters) to plan: those of the command line, or the study's own and usual ones."""
     sizes = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
-    study_size = own_size(study)
     return sizes if options.pairs or options.raters else list(dict.fromkeys([study_size, *sizes]))
 
 

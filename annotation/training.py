@@ -171,10 +171,10 @@ def _right(question: QuestionScale, cell: Any, where: str) -> Value:
     return value
 
 
-def is_right(study: Study, question: QuestionScale, value: Value, right: Value) -> bool:
-    """Whether an answer is right: a rating within `quality.within` of the right one, any other if it is equal."""
+def is_right(question: QuestionScale, value: Value, right: Value, within: float) -> bool:
+    """Whether an answer is right: a rating at most `within` from the right one, any other if it is equal."""
     if question.kind == "rating":
-        return abs(int(value or 0) - int(right or 0)) <= study.quality.within
+        return abs(int(value or 0) - int(right or 0)) <= within
     return value == right
 
 

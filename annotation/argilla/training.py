@@ -184,7 +184,7 @@ def _trained(
         value = questions[name].kept((values or {}).get(name, {}).get("value")) if name in questions else None
         if value is not None:
             judged += 1
-            right += is_right(study, questions[name], value, expected)
+            right += is_right(questions[name], value, expected, study.quality.within)
     return TrainingResult(
         rater_id=account_pseudonym(study.name, user.id, simulated=user.simulated),
         item_id=item.pair.pair_id,

@@ -160,7 +160,7 @@ def draw_people(study: Study) -> None:
     home = names_home()
     if home is None:
         raise StudyError("names are shown where the dashboard was started with --names; add it")
-    people = standings(reader.status(), reader.signs(), known_names(home, study))
+    people = standings(reader.status(), reader.signs(), known_names(home, study.name))
     st.caption("Names stand here and on your terminal, and in no record, report or export.")
     if not people:
         raise StudyError(

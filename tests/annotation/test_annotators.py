@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from annotation.annotators import AnnotatorProgress, idle_lines, remind, target_lines, unread_lines, unwritten
 from annotation.sampling.queues import Queue
-from plumbline.study import Study, load_study
+from plumbline.study import Study
 from tests.annotation.campaigns import Make
 
 
@@ -20,7 +20,7 @@ def test_who_is_behind_is_reminded_who_is_done_thanked_and_who_gets_no_letter_is
         standing("dan", 6, excluded=True),
         standing("eve", None),
     ]
-    letters = {one.name: one.text for one in remind(load_study("studies/demo.yaml"), found, {"cyd": ["de"]}, "")}
+    letters = {one.name: one.text for one in remind("demo", found, {"cyd": ["de"]}, "")}
     assert list(letters) == ["ada", "cyd"]
     assert letters["ada"].startswith("A reminder: demo\n") and letters["cyd"].startswith("Vielen Dank: demo\n")
     said = unwritten(found)
@@ -51,13 +51,14 @@ def test_a_queue_that_nobody_reads_is_said(variant: Make) -> None:
 
 def test_who_reads_none_of_the_queues_is_said(variant: Make) -> None:
     reads = {"ada": ("en",), "hans": ("de",)}
-    (line,) = idle_lines(variant(name="read"), QUEUES, reads, ["ada", "hans", "somebody"])
+    (line,) = idle_lines("read", QUEUES, reads, ["ada", "hans", "somebody"])
     assert line.startswith("hans reads German: nothing in read is for hans; its queues are in English; English and Kor")
 
 
 def test_languages_that_nobody_reads_are_said_before_a_sample_is_drawn(variant: Make) -> None:
     study = variant(name="read", transformations=["paraphrasing", "translation"])
-    (line,) = target_lines(study, {"ada": ("en", "de")})
+    (line,) = target_lines(study.transforming, None, {"ada": ("en", "de")})
     assert line.startswith("translation puts texts into 4 languages that no annotator reads; `languages: [de]`")
-    assert not target_lines(variant(name="read", transformations=["translation"], languages=["de"]), {"ada": ("de",)})
-    assert not target_lines(study, {})
+    fewer = variant(name="read", transformations=["translation"], languages=["de"])
+    assert not target_lines(fewer.transforming, None, {"ada": ("de",)})
+    assert not target_lines(study.transforming, None, {})

@@ -35,8 +35,8 @@ def below(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("name", EVIL)
 def test_letters_are_called_by_pseudonyms_and_one_name_stops_nobody(name: str, variant: Make, tmp_path: Path) -> None:
     home, study, folder = server.Home(tmp_path / "home"), variant(name="letters"), tmp_path / "out" / "letters"
-    remember_names(home, study, {"rater-00000001": name, "rater-00000002": "ada"})
-    named = known_names(home, study)
+    remember_names(home, study.name, {"rater-00000001": name, "rater-00000002": "ada"})
+    named = known_names(home, study.name)
     found = [
         AnnotatorProgress(named[rater], rater, 1, 2, None, excluded=False, out=False, remarks={"behind": "few"})
         for rater in named

@@ -63,8 +63,14 @@ def test_a_rating_is_right_within_the_studys_points_and_a_label_if_it_is_equal(v
         QuestionScale("quality", scale=(1, 2, 3, 4, 5)),
         QuestionScale("sound", "label", labels=("good", "odd")),
     )
-    assert [is_right(study, rating, value, 3) for value in (1, 2, 3, 4, 5)] == [False, True, True, True, False]
-    assert is_right(study, label, "odd", "odd") and not is_right(study, label, "good", "odd")
+    assert [is_right(rating, value, 3, study.quality.within) for value in (1, 2, 3, 4, 5)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert is_right(label, "odd", "odd", 0) and not is_right(label, "good", "odd", 0)
 
 
 def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, tmp_path: Path) -> None:

@@ -700,7 +700,7 @@ def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
 ) -> None:
     home = Home(tmp_path / "home")
     rater = str(read_ratings(study)["rater_id"].iloc[0])
-    remember_names(home, study, {rater: "**Marguerite**"})
+    remember_names(home, study.name, {rater: "**Marguerite**"})
     where = ("--study", DEMO, "--exports", study.folder.parent)
     address = ["127.0.0.1"]
     monkeypatch.setattr("streamlit_app.start.st.get_option", lambda _name: address[0])

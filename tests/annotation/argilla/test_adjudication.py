@@ -152,7 +152,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
 
     accept(study)
     assert {name: (study.folder / name).read_bytes() for name in kept} == before
-    text = judged_text(study, DisputedPairs.read(study), read_adjudications(study), {called: "eve"})
+    text = judged_text(DisputedPairs.read(study), read_adjudications(study), {called: "eve"})
     assert "Recorded, nobody was asked: oracle, sibyl" in text and "SIMULATED" in text
     assert f"Adjudications: {called} eve 2; of a pair that the adjudicator had rated too: 0." in text
     argilla.request("DELETE", f"/datasets/{review}")

@@ -174,7 +174,8 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
 
 def test_a_name_that_somebody_typed_sends_no_codes_to_the_terminal(tmp_path: Path, variant: Make) -> None:
     home, study = server.Home(tmp_path / "home"), variant(name="typed")
-    names.remember_names(home, study, {"rater-00000000": "Ada\x1b[2J\u202e" + "a" * 200})
+    names.remember_names(home, study.name, {"rater-00000000": "Ada\x1b[2J\u202e" + "a" * 200})
     assert (
-        names.named("rater-00000000", names.known_names(home, study)) == r"rater-00000000 Ada\x1b[2J\u202e" + "a" * 92
+        names.named("rater-00000000", names.known_names(home, study.name))
+        == r"rater-00000000 Ada\x1b[2J\u202e" + "a" * 92
     )
