@@ -487,14 +487,8 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
         ]
         for row in disputed.rows[disputed.rows["pair_id"].isin(worst)].to_dict("records")
     ]
-    header = [
-        disputed.called.item.capitalize(),
-        disputed.called.judged.capitalize(),
-        "Question",
-        "People",
-        "Judges",
-        "Apart",
-    ]
+    judged, item = disputed.called
+    header = [item.capitalize(), judged.capitalize(), "Question", "People", "Judges", "Apart"]
     parts = [f"Where people and judges differ most, study {disputed.study_name}; to be read, since either may be wrong"]
     parts += [SIMULATED] if disputed.simulated else []
     parts += [f"Recorded, nobody was asked: {', '.join(disputed.recorded)}"] if disputed.recorded else []

@@ -123,7 +123,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
     kept = ("ratings.parquet", "control_ratings.parquet", "verdicts.json", "agreement.json", "pair_means.parquet")
     before = {name: (study.folder / name).read_bytes() for name in kept}
     found = publish_review(study, argilla, 2, ["settle-eve"])
-    assert found.new == {"settle-REVIEW-paraphrasing-EN": 2} and found.own == {}
+    assert found.new == {"settle-REVIEW-paraphrasing-EN": 2} and found.rated == {}
     assert publish_review(study, argilla, 2, ["settle-eve"]).new == {"settle-REVIEW-paraphrasing-EN": 0}
     assert found.pairs == farthest(study)[:2]
     review = next(one.id for (place, _), one in argilla.datasets().items() if place == "settle-REVIEW")
