@@ -12,7 +12,7 @@ from annotation.verdicts.tables import SIMULATED
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial, doubts, first_of, headline, read_material
 from evaluation.human.models import refuse_changed_files
-from plumbline.exhibits.charts import NAMES, ROW, WIDTH, figure
+from plumbline.exhibits.charts import NAMES, ROW, WIDTH, Kinds, figure, rows, tips
 from plumbline.exhibits.page import Figure, PageWords, write_outlined
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.study import Study
@@ -56,29 +56,29 @@ def ranges(material: HumanMaterial) -> alt.LayerChart:
         score=100 * scores["score"],
         order=scores["scorer_kind"].map(list(_KINDS).index),
     )
-    row = alt.Y("where:N", sort=list(frame["where"].unique()), title=None).axis(labelLimit=NAMES)
+    row = rows("where", frame["where"].unique())
     across = alt.X("score:Q", title="Score times 100").scale(zero=False)
-    models = frame[frame["kind"] == _KINDS[EMBEDS]]
-    bars = (
-        alt.Chart(models)
-        .mark_bar(height=10, opacity=0.25, color=_BLUE)
-        .encode(y=row, x=alt.X("min(score):Q", title="Score times 100").scale(zero=False), x2="max(score):Q")
+    bars = alt.Chart(frame[frame["kind"] == _KINDS[EMBEDS]]).mark_bar(height=10, opacity=0.25, color=_BLUE)
+    ends = bars.encode(y=row, x=alt.X("min(score):Q", title="Score times 100").scale(zero=False), x2="max(score):Q")
+    looks = {name: look for name, look in _LOOK.items() if name in set(frame["kind"])}
+    kinds = Kinds(
+        "kind",
+        {name: colour for name, (_, colour) in looks.items()},
+        {name: shape for name, (shape, _) in looks.items()},
+        {"orient": "top", "columns": 1, "symbolOpacity": 1, "labelLimit": NAMES},
     )
-    kinds = [name for name in _LOOK if name in set(frame["kind"])]
-    shapes, colours = zip(*(_LOOK[name] for name in kinds), strict=True)
-    legend = alt.Legend(orient="top", columns=1, symbolOpacity=1, labelLimit=NAMES)
     points = (
         alt.Chart(frame)
         .mark_point(filled=True, size=70, opacity=0.9)
         .encode(
             y=row,
             x=across,
-            shape=alt.Shape("kind:N", title=None, legend=legend).scale(domain=kinds, range=list(shapes)),
-            color=alt.Color("kind:N", title=None, legend=legend).scale(domain=kinds, range=list(colours)),
-            tooltip=["where:N", "kind:N", "scorer:N", alt.Tooltip("score:Q", format=".2f")],
+            shape=kinds.shape,
+            color=kinds.colour,
+            tooltip=tips("where:N", "kind:N", "scorer:N", "score:Q:.2f"),
         )
     )
-    return alt.LayerChart(layer=[bars, points]).properties(width=WIDTH, height=ROW * frame["where"].nunique())
+    return alt.LayerChart(layer=[ends, points], width=WIDTH, height=ROW * frame["where"].nunique())
 
 
 def gap_bars(material: HumanMaterial) -> alt.LayerChart:
@@ -87,34 +87,32 @@ def gap_bars(material: HumanMaterial) -> alt.LayerChart:
     long = material.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
     frame = long.assign(points=100 * long["points"], against=long["over"].map(_AGAINST))
     order = list(material.gaps.sort_values("over_best", ascending=False, kind="stable")["task"])
-    names = list(_AGAINST.values())
+    kinds = Kinds("against", dict(zip(_AGAINST.values(), (_ORANGE, _BLUE), strict=True)), {}, {"orient": "top"})
     bars = (
         alt.Chart(frame)
         .mark_bar()
         .encode(
-            y=alt.Y("task:N", sort=order, title=None).axis(labelLimit=NAMES),
-            yOffset=alt.YOffset("against:N", sort=names),
+            y=rows("task", order),
+            yOffset=alt.YOffset("against:N", sort=list(_AGAINST.values())),
             x=alt.X("points:Q", title="Raters' mean less model, points"),
-            color=alt.Color("against:N", title=None, legend=alt.Legend(orient="top")).scale(
-                domain=names, range=[_ORANGE, _BLUE]
-            ),
-            tooltip=["task:N", "against:N", alt.Tooltip("points:Q", format="+.2f")],
+            color=kinds.colour,
+            tooltip=tips("task:N", "against:N", "points:Q:+.2f"),
         )
     )
     nought = alt.Chart(pd.DataFrame({"points": [0.0]})).mark_rule(color=NEUTRAL).encode(x="points:Q")
-    return alt.LayerChart(layer=[bars, nought]).properties(width=WIDTH, height=ROW * len(order))
+    return alt.LayerChart(layer=[bars, nought], width=WIDTH, height=ROW * len(order))
 
 
 def alike(material: HumanMaterial) -> pd.DataFrame:
     """The first measure of agreement of each task beside raters' mean score: where, measure, agreement, score."""
-    rows = []
+    records = []
     for where, rows_of_task in material.main[material.main["scorer_kind"] == PEOPLE].groupby("where", sort=False):
         first, score = first_of(material.agreement, str(where)), rows_of_task["score"].iloc[0]
         if first is not None and not math.isnan(first["value"] + score):
-            rows.append(
+            records.append(
                 {"where": where, "measure": first["measure"], "agreement": first["value"], "score": 100 * score}
             )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(records)
 
 
 def agreement_scores(frame: pd.DataFrame) -> alt.LayerChart:
@@ -126,12 +124,7 @@ def agreement_scores(frame: pd.DataFrame) -> alt.LayerChart:
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
         shape=alt.Shape("measure:N", title=None, legend=alt.Legend(orient="top", columns=1)),
         color=alt.Color("measure:N", title=None).scale(range=[_BLUE, _ORANGE, _GREEN, NEUTRAL]),
-        tooltip=[
-            "where:N",
-            "measure:N",
-            alt.Tooltip("agreement:Q", format=".2f"),
-            alt.Tooltip("score:Q", format=".2f"),
-        ],
+        tooltip=tips("where:N", "measure:N", "agreement:Q:.2f", "score:Q:.2f"),
     )
     names = base.mark_text(align="left", dx=8, limit=NAMES, color=NEUTRAL).encode(text="where:N")
     return alt.LayerChart(layer=[points, names]).properties(width=WIDTH, height=ROW * 9)
