@@ -111,7 +111,6 @@ class Bootstrap:
             The estimate, whose ends are NaN where `reason` says why.
 
         Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 13.3.
-
         """
         defined, number = self.defined, len(self.distribution)
         if alike and len(defined) and np.ptp(defined) < _EQUAL:
@@ -139,7 +138,6 @@ def percentiles(values: Floats) -> tuple[float, float]:
     >>> import numpy as np
     >>> percentiles(np.arange(41.0))
     (1.0, 39.0)
-
     """
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
@@ -173,7 +171,6 @@ def bootstrap(statistic: Statistic, draws: Iterable[NDArray[Any]], *, value: flo
     >>> mean = bootstrap(lambda rows: values[rows].mean(axis=1), draws, value=3.0, n=5).percentile()
     >>> mean.value, round(mean.low, 1), round(mean.high, 1)
     (3.0, 1.8, 4.2)
-
     """
     return Bootstrap(value, n, np.concatenate([statistic(rows) for rows in draws]))
 
@@ -213,7 +210,6 @@ def bca(
     >>> found = bca(share, wins, np.array([5, 15]), np.random.default_rng(1))
     >>> found.value, round(found.low, 2), round(found.high, 2)
     (0.75, 0.51, 0.9)
-
     """
     n = int(counts.sum())
     whole = counts @ features
@@ -262,7 +258,6 @@ def jackknife(
     >>> mean = jackknife(2.0, (values.sum() - values) / 2)  # of a mean it is Student's own interval
     >>> round(mean.low, 3), round(mean.high, 3)
     (-0.484, 4.484)
-
     """
     from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
 

@@ -94,6 +94,23 @@ def bounded(
     nothing varies (for shares the interval of Clopper and Pearson 1934, Biometrika 26, 404-413), and else the least
     that an interval reaches (simulations: docs/method/verdicts.md). n is the effective number of pairs; where nothing
     varies and raters are a sample too, at most their effective number, `raters` (NaN: too few). One pair has none.
+
+    Args:
+        mean: the mean with its t interval.
+        sums: of each pair's ratings; campaigns by pairs.
+        counts: how many ratings each pair has.
+        scale: the least and the most that a rating can be.
+        raters: their effective number, where they are a sample too.
+
+    Returns:
+        The mean, with `units` where most pairs have one and the same mean.
+
+    Source: Clopper and Pearson (1934), Biometrika 26, 404-413.
+
+    >>> import numpy as np
+    >>> sums, counts = np.array([5.0, 5.0, 5.0, 5.0]), np.ones(4)
+    >>> round(float(bounded(over_pairs(sums, counts), sums, counts, (1, 5)).low), 3)
+    2.591
     """
     values = np.round(sums / counts, 9)
     n = values.shape[-1]
@@ -105,7 +122,20 @@ def bounded(
 
 
 def effective_raters(counts: Floats) -> Floats:
-    """As many raters with equal shares of the work as would say as much of other raters; NaN where too few do."""
+    """As many raters with equal shares of the work as would say as much of other raters; NaN where too few do.
+
+    Args:
+        counts: ratings of each rater; campaigns by raters.
+
+    Returns:
+        (sum of counts)^2 / sum of counts^2, a number for each campaign.
+
+    Source: Kish (1965), Survey Sampling, section 8.2.
+
+    >>> import numpy as np
+    >>> float(effective_raters(np.array([30.0, 30.0, 30.0])))
+    3.0
+    """
     effective = counts.sum(axis=-1) ** 2 / (counts**2).sum(axis=-1)
     raters: Floats = np.where(effective < _FEWEST_RATERS, np.nan, effective)
     return raters
@@ -117,6 +147,20 @@ def over_pairs(sums: Floats, counts: Floats) -> Mean:
     `sums` and `counts` are those of each pair's ratings. Ratings of one pair hang together, so pairs and not ratings
     are the independent units: the mean is a ratio of sums to counts, its error that of a ratio estimator (Cochran,
     Sampling Techniques, 3rd ed., section 6.4); with equal counts this is the t interval of pair means.
+
+    Args:
+        sums: of each pair's ratings; campaigns by pairs.
+        counts: how many ratings each pair has.
+
+    Returns:
+        The mean with its error and n - 1 degrees of freedom.
+
+    Source: Cochran, Sampling Techniques, 3rd ed., section 6.4.
+
+    >>> import numpy as np
+    >>> mean = over_pairs(np.array([4.0, 6.0, 8.0]), np.array([2.0, 2.0, 2.0]))
+    >>> float(mean.value), round(float(mean.low), 2), round(float(mean.high), 2)
+    (3.0, 0.52, 5.48)
     """
     freedom = np.full(sums.shape[:-1], sums.shape[-1] - 1.0)
     return known(_mean(sums, counts), spread_over_pairs(sums, counts), freedom)
@@ -132,12 +176,45 @@ def over_pairs_and_raters(sums: Floats, counts: Floats, rater_sums: Floats, rate
     Designs, 2nd ed., section 4.14); the raters' has the degrees of freedom of their effective number, which uneven
     shares of the work make smaller. With three raters the interval is wide: they say little about all people.
     NaN below 1.5 effective raters.
+
+    Args:
+        sums: of each pair's ratings; campaigns by pairs.
+        counts: how many ratings each pair has.
+        rater_sums: of each rater's ratings; campaigns by raters.
+        rater_counts: how many ratings each rater gave.
+
+    Returns:
+        The mean with its error and degrees of freedom.
+
+    Source: Cochran and Cox (1957), Experimental Designs, 2nd ed., section 4.14.
+
+    >>> import numpy as np
+    >>> pairs, raters = (np.array([7.0, 9.0, 8.0]), np.full(3, 2.0)), (np.array([11.0, 13.0]), np.full(2, 3.0))
+    >>> mean = over_pairs_and_raters(*pairs, *raters)
+    >>> float(mean.value), bool(mean.low < over_pairs(*pairs).low)
+    (4.0, True)
     """
     return adding_raters(over_pairs(sums, counts), spread_over_pairs(sums, counts), rater_sums, rater_counts)
 
 
 def adding_raters(pairs: Mean, spread: Floats, rater_sums: Floats, rater_counts: Floats) -> Mean:
-    """A mean over pairs whose variance over pairs is `spread`, with the raters as a sample too, as above."""
+    """A mean over pairs whose variance over pairs is `spread`, with the raters as a sample too, as above.
+
+    Args:
+        pairs: the mean over pairs.
+        spread: its variance over pairs.
+        rater_sums: of each rater's ratings; campaigns by raters.
+        rater_counts: how many ratings each rater gave.
+
+    Returns:
+        The mean with the larger error.
+
+    >>> import numpy as np
+    >>> pairs = np.array([3.0, 4.0, 5.0]), np.ones(3)
+    >>> mean = adding_raters(over_pairs(*pairs), spread_over_pairs(*pairs), np.array([3.0, 9.0]), np.array([1.0, 2.0]))
+    >>> bool(mean.error > over_pairs(*pairs).error)
+    True
+    """
     effective = effective_raters(rater_counts)
     raters = _variance(rater_sums, rater_counts, effective)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -153,6 +230,18 @@ def wilson(share: Mean, pairs: int) -> tuple[Floats, Floats]:
     Methodol. 7, 334-364. n is at most the number of `pairs`, as if each had one answer: where few pairs differ, the
     error knows too little of how alike their answers are (with all answers as the limit, a share of 95% was covered in
     92% of campaigns). NaN where there are no degrees of freedom.
+
+    Args:
+        share: the mean of noughts and ones, as `over_pairs` gives it.
+        pairs: how many pairs it is of.
+
+    Returns:
+        (low, high) within 0 and 1.
+
+    >>> import numpy as np
+    >>> share = over_pairs(np.array([1.0, 1.0, 1.0, 0.0]), np.ones(4))
+    >>> [round(float(end), 2) for end in wilson(share, 4)]
+    [0.13, 0.98]
     """
     p, n, t = share.value, _effective(share, pairs), quantile(share.freedom)
     middle, reach = p + t**2 / (2 * n), t * np.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
@@ -165,6 +254,21 @@ def score_at_least(share: Mean, pairs: int, limit: float) -> Floats:
     """P(share >= limit), one minus the one-sided p-value of the score test, whose inverse `wilson` is.
 
     0 < limit < 1. The error is that of the limit and not of the share: sqrt(limit (1 - limit) / n), with n as there.
+
+    Args:
+        share: the mean of noughts and ones.
+        pairs: how many pairs it is of.
+        limit: the share that is to be reached, between 0 and 1.
+
+    Returns:
+        The probability, a number for each campaign.
+
+    Source: Wilson (1927), JASA 22, 209-212.
+
+    >>> import numpy as np
+    >>> share = over_pairs(np.array([1.0, 1.0, 1.0, 0.0]), np.ones(4))
+    >>> round(float(score_at_least(share, 4, 0.5)), 2)
+    0.77
     """
     from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
 
@@ -187,6 +291,16 @@ def of_median(values: Floats) -> tuple[float, float, float]:
     The ends are order statistics, so that whatever the distribution, they hold its median with 95% or more (Conover,
     Practical Nonparametric Statistics, 3rd ed., section 3.2): the k-th from either end, with the largest k for which
     a binomial of n and 1/2 is below k with a probability of 2.5% at most.
+
+    Args:
+        values: independent numbers.
+
+    Returns:
+        (median, low, high).
+
+    >>> import numpy as np
+    >>> of_median(np.arange(1.0, 10.0))
+    (5.0, 2.0, 8.0)
     """
     from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
 
@@ -210,12 +324,39 @@ def _variance(sums: Floats, counts: Floats, units: Floats) -> Floats:
 
 
 def spread_over_pairs(sums: Floats, counts: Floats) -> Floats:
-    """Variance of the mean over pairs."""
+    """Variance of the mean over pairs.
+
+    Args:
+        sums: of each pair's ratings; campaigns by pairs.
+        counts: how many ratings each pair has.
+
+    Returns:
+        A variance for each campaign.
+
+    Source: Cochran, Sampling Techniques, 3rd ed., section 6.4.
+
+    >>> import numpy as np
+    >>> round(float(spread_over_pairs(np.array([3.0, 4.0, 5.0]), np.ones(3))), 4)
+    0.3333
+    """
     return _variance(sums, counts, np.full(sums.shape[:-1], float(sums.shape[-1])))
 
 
 def known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
-    """Without spread there is no error: what did not vary in the sample may vary all the same."""
+    """Without spread there is no error: what did not vary in the sample may vary all the same.
+
+    Args:
+        mean: a number for each campaign.
+        variance: of that mean.
+        freedom: its degrees of freedom.
+
+    Returns:
+        The mean; its error is NaN where the variance is nought but for rounding.
+
+    >>> import numpy as np
+    >>> float(known(np.array(3.0), np.array(0.25), np.array(9.0)).error)
+    0.5
+    """
     tiny = 1e-9 * np.maximum(np.abs(mean), 1)
     with np.errstate(invalid="ignore"):
         error = np.sqrt(variance)
@@ -223,7 +364,21 @@ def known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
 
 
 def quantile(freedom: Floats, sure: float = (1 + CONFIDENCE) / 2) -> Floats:
-    """How many standard errors of Student's t an interval reaches to either side, by its degrees of freedom."""
+    """How many standard errors of Student's t an interval reaches to either side, by its degrees of freedom.
+
+    Args:
+        freedom: degrees of freedom, of any shape; infinite for the normal distribution.
+        sure: the probability below.
+
+    Returns:
+        Quantiles of the same shape.
+
+    Source: Student (1908), Biometrika 6, 1-25.
+
+    >>> import numpy as np
+    >>> round(float(quantile(np.array(2.0))), 3)
+    4.303
+    """
     from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
 
     return np.asarray(special.stdtrit(freedom, sure))
@@ -252,6 +407,18 @@ def log_wealth(values: Floats, mean: Floats | float, reach: Floats | float = 0.0
     one looks (Ville). The bets are those of Waudby-Smith and Ramdas (2024, J. R. Stat. Soc. B 86, 1-27, section 4.4,
     predictable plug-in): each takes its size from the values before it alone. `reach` is how far below 0 each value
     could lie, as far as was known before it.
+
+    Args:
+        values: between 0 and 1; campaigns by time.
+        mean: the mean that is bet against, a number or campaigns by 1.
+        reach: how far below 0 each value could lie.
+
+    Returns:
+        The logarithm of the wealth, campaigns by time.
+
+    >>> import numpy as np
+    >>> float(log_wealth(np.full(50, 0.9), 0.5)[-1]) > needed_wealth()
+    True
     """
     most = _CAUTION / np.maximum(mean + reach, 1e-12)
     return np.cumsum(np.log1p(np.minimum(_bets(values), most) * (values - mean)), axis=-1)
@@ -265,6 +432,18 @@ def confidence_sequence(values: Floats, scale: tuple[float, float]) -> tuple[Flo
     best so far (the intersection over all looks), so that a decision once taken stays. Hedged capital, half of it on
     either side (Waudby-Smith and Ramdas 2024, theorem 3); no normal approximation, and no spread is needed. NaN where
     there are no values.
+
+    Args:
+        values: on the scale; campaigns by time.
+        scale: the least and the most that a value can be.
+
+    Returns:
+        (low, high), a number for each campaign.
+
+    >>> import numpy as np
+    >>> low, high = confidence_sequence(np.full(100, 5.0), (1, 5))
+    >>> round(float(low), 2), round(float(high), 2)
+    (4.81, 5.0)
     """
     bottom, width = scale[0], scale[1] - scale[0]
     shares = (values - bottom) / width
@@ -276,6 +455,17 @@ def holding(ends: tuple[Floats, Floats], mean: Floats) -> tuple[Floats, Floats]:
 
     The best ends so far lie beyond a mean that moved away since: of values of one kind throughout that is rare, of a
     later wave of others it is not. Neither the ends nor the mean then speak for all values.
+
+    Args:
+        ends: of a confidence sequence.
+        mean: of the same values.
+
+    Returns:
+        (low, high).
+
+    >>> import numpy as np
+    >>> [float(end) for end in holding((np.array(3.0), np.array(4.0)), np.array(4.5))]
+    [nan, nan]
     """
     held = (ends[0] <= mean + _ROUNDING) & (mean <= ends[1] + _ROUNDING)
     low, high = (np.where(held, end, np.nan) for end in ends)
@@ -283,7 +473,14 @@ def holding(ends: tuple[Floats, Floats], mean: Floats) -> tuple[Floats, Floats]:
 
 
 def needed_wealth() -> float:
-    """Logarithm of the wealth at which one side of a 95% confidence sequence gives a mean up."""
+    """Logarithm of the wealth at which one side of a 95% confidence sequence gives a mean up.
+
+    Returns:
+        log(2 / 0.05).
+
+    >>> round(needed_wealth(), 3)
+    3.689
+    """
     return math.log(2 / (1 - CONFIDENCE))
 
 
@@ -297,6 +494,19 @@ def refuted(wealth: Callable[[Floats], Floats], campaigns: tuple[int, ...]) -> F
     """The largest mean from 0 to 1 that the bets against it refuted at some time, a number for each campaign.
 
     `wealth` gives its logarithm over time (last axis) for a mean of each. It falls as the mean rises, so halve.
+
+    Args:
+        wealth: maps means (campaigns by 1) to the logarithm of the wealth over time.
+        campaigns: the shape of the result.
+
+    Returns:
+        The lower end of a confidence sequence.
+
+    Source: Waudby-Smith and Ramdas (2024), J. R. Stat. Soc. B 86, 1-27, theorem 3.
+
+    >>> import numpy as np
+    >>> round(float(refuted(lambda mean: log_wealth(np.ones(100), mean), ())), 2)
+    0.95
     """
     low, high = np.zeros(campaigns), np.ones(campaigns)
     for _ in range(_HALVINGS):

@@ -99,6 +99,26 @@ def powered(
     whose variance stays what it is (`intervals.over_pairs_and_raters`).
 
     Scores are finite: `filled` puts something neutral where a judge failed.
+
+    Args:
+        rated: the pairs that people rated, with the judge's scores.
+        pool: the judge's scores of further outputs.
+        raters: (sums, counts) of each rater's ratings, where raters are a sample too.
+        formula: that for small samples, or the published one.
+
+    Returns:
+        The mean beside people's own.
+
+    Source: Angelopoulos, Duchi and Zrnic (2023), arXiv:2311.01453; Fisch et al. (2024), arXiv:2406.04291.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> scores, counts = rng.random(130), np.full(30, 2.0)
+    >>> rated = RatedPairs(2 * (scores[:30] + rng.normal(0, 0.1, 30)), counts, scores[:30], np.zeros(30, np.int64))
+    >>> pool = Pool(scores[30:], np.zeros(100, np.int64))
+    >>> found = powered(rated, pool)
+    >>> bool(found.mean.error < found.people.error), found.worth > 30
+    (True, True)
     """
     people = over_pairs(rated.sums, rated.counts)
     shown = over_pairs_and_raters(rated.sums, rated.counts, *raters) if raters else people
@@ -156,6 +176,21 @@ def unlike(rated: RatedPairs, pool: Pool) -> float:
     """How many standard errors the judge's scores of rated outputs are from those of the pool, within strata.
 
     Where the rated ones are a random part, chance alone makes it; NaN where nothing varies, or nothing is beside them.
+
+    Args:
+        rated: the pairs that people rated.
+        pool: the further outputs.
+
+    Returns:
+        The number of standard errors.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> scores, counts = rng.random(130), np.full(30, 2.0)
+    >>> rated = RatedPairs(2 * (scores[:30] + rng.normal(0, 0.1, 30)), counts, scores[:30], np.zeros(30, np.int64))
+    >>> pool = Pool(scores[30:], np.zeros(100, np.int64))
+    >>> abs(unlike(rated, pool)) < 3
+    True
     """
     strata = int(max(rated.strata.max(), pool.strata.max(initial=0))) + 1
     number = np.bincount(pool.strata, minlength=strata)
@@ -180,6 +215,20 @@ def filled(rated: RatedPairs, pool: Pool) -> tuple[RatedPairs, Pool]:
 
     Left out, such outputs would bias the mean where they are worse or better than others. With a score that says
     nothing of them, their ratings count as they are.
+
+    Args:
+        rated: the pairs that people rated.
+        pool: the further outputs.
+
+    Returns:
+        Both without NaN.
+
+    >>> import numpy as np
+    >>> zero = np.zeros(2, np.int64)
+    >>> rated = RatedPairs(np.ones(2), np.ones(2), np.array([1.0, np.nan]), zero)
+    >>> rated, pool = filled(rated, Pool(np.array([3.0, 2.0]), zero))
+    >>> rated.scores.tolist()
+    [1.0, 2.0]
     """
     scores = np.concatenate([rated.scores, pool.scores])
     strata = np.concatenate([rated.strata, pool.strata])
@@ -201,6 +250,17 @@ def effective_pairs(pairs: float, rho: float, pool: float = math.inf) -> float:
     With r = rho^2 N / (n + N), where `pool` is N, the outputs that are only judged, and rho that with the mean of a
     pair's raters; k = 1 - (1 - 0.75)^2 is what three quarters of the slope keep. From the variance of `powered`: 100
     pairs with rho 0.6 and 900 more are worth 128. A judge of which nothing is known costs a tenth and more.
+
+    Args:
+        pairs: rated ones.
+        rho: Pearson's r of the judge's scores with pairs' means.
+        pool: outputs that only the judge has seen.
+
+    Returns:
+        As many pairs.
+
+    >>> round(effective_pairs(100, 0.6, 900))
+    128
     """
     if not pool or pairs <= 3:
         return pairs
@@ -213,6 +273,17 @@ def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
     `judged` are all outputs that are judged, the rated ones among them. Not less than `FEWEST_RATED`, nor more than
     `pairs`, nor less than half of them: people's ratings must lean by themselves to what judges help to decide, and
     with half of the pairs they do so as often as the whole would decide (docs/judges_simulated.md).
+
+    Args:
+        pairs: that people alone would need.
+        rho: Pearson's r of the judge's scores with pairs' means.
+        judged: all outputs that are judged.
+
+    Returns:
+        As many pairs.
+
+    >>> needed_pairs(100, 0.8)
+    50.0
     """
 
     def wide(n: int) -> bool:
@@ -241,6 +312,23 @@ def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Se
     wealth is a nonnegative supermartingale, and so is their average (Waudby-Smith and Ramdas 2024, section 4;
     Csillag et al. 2025, arXiv:2502.04294, for bets that predictions help). Partners of its own, and not the mean of
     all that is judged, keep this exact: that mean would be the same mistake in every bet.
+
+    Args:
+        values: pairs' mean ratings; campaigns by pairs.
+        scores: the judge's, of the same shape.
+        partners: its scores of each pair's own outputs of the pool; campaigns by pairs by partners.
+        scale: the points of the scale.
+
+    Returns:
+        (low, high), a number for each campaign.
+
+    Source: Waudby-Smith and Ramdas (2024), J. R. Stat. Soc. B 86, 1-27; Csillag et al. (2025), arXiv:2502.04294.
+
+    >>> import numpy as np
+    >>> values = np.full(60, 5.0)
+    >>> low, high = powered_sequence(values, values, np.full((60, 2), 5.0), (1, 5))
+    >>> bool(3 < low < 5 <= high)
+    True
     """
     bottom, width = float(scale[0]), float(scale[-1] - scale[0])
     shares = (values - bottom) / width

@@ -27,6 +27,21 @@ def kendall(first: Values, second: Values) -> Value:
     """Kendall's tau-b of two score vectors over the same models (HTEB, Table 4).
 
     NaN for fewer than 2 models, for scores that are not finite and where all scores of one side are equal.
+
+    Args:
+        first: a score of each model.
+        second: another, of the same models.
+
+    Returns:
+        tau-b.
+
+    Raises:
+        ValueError: the samples differ in length or in their labels.
+
+    Source: Kendall (1945), Biometrika 33, 239-251; HTEB, Table 4.
+
+    >>> kendall([0.1, 0.2, 0.3], [0.2, 0.1, 0.3]).value
+    0.33333333333333337
     """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
@@ -46,6 +61,25 @@ def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, 
 
     Undefined as `kendall` is. Resamples in which one side is constant are dropped; if more than a tenth of them are,
     there is no interval.
+
+    Args:
+        first: a score of each model.
+        second: another, of the same models.
+        n_resamples: the resamples.
+        rng: the generator.
+
+    Returns:
+        tau-b with its interval.
+
+    Raises:
+        ValueError: the samples differ in length or in their labels.
+
+    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 13.3.
+
+    >>> import numpy as np
+    >>> x = np.arange(12.0)
+    >>> kendall_interval(x, x**2, rng=np.random.default_rng(1)).value
+    0.9999999999999998
     """
     x, y = paired(first, second)
     tau = kendall(x, y)
@@ -57,7 +91,21 @@ def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, 
 
 
 def kendall_rows(first: Floats, second: Floats) -> Floats:
-    """Kendall's tau-b of each row of `first` with the same row of `second`; NaN where a row is constant."""
+    """Kendall's tau-b of each row of `first` with the same row of `second`; NaN where a row is constant.
+
+    Args:
+        first: rows by models.
+        second: rows by models.
+
+    Returns:
+        A number for each row.
+
+    Source: Kendall (1945), Biometrika 33, 239-251.
+
+    >>> import numpy as np
+    >>> kendall_rows(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 3.0, 2.0]])).round(3)
+    array([0.333])
+    """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if x.shape[1] > _FEW:
         return np.array([kendall(x_row, y_row).value for x_row, y_row in zip(x, y, strict=True)])
@@ -86,7 +134,24 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
     most. `n` counts the splits for which rho is defined; if more than a tenth are not, neither is the median. NaN too
     for fewer than 3 models, fewer than 2 data sets, and scores that are not finite.
 
+    Args:
+        scores: models by data sets.
+        tasks: the task of each data set.
+        n_splits: the splits.
+        rng: the generator.
+
+    Returns:
+        The median rho.
+
+    Raises:
+        ValueError: there is no task for each data set.
+
     Source: HTEB, Table 3 (median over 1,000 splits stratified by task); how odd ones are split is ours.
+
+    >>> import numpy as np
+    >>> scores = np.arange(4.0)[:, None] + np.zeros((4, 6))
+    >>> split_half(scores, ["sts"] * 6, rng=np.random.default_rng(1)).value
+    1.0
     """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
@@ -120,6 +185,12 @@ def borda(scores: pd.DataFrame) -> pd.DataFrame:
     rounding. Models with equal counts share the best of their ranks. The frame has the models' index and the columns
     borda and rank; `rank_intervals` says how sure they are. Raises ValueError for a score that is no number.
 
+    Args:
+        scores: models by data sets; NaN where there is none.
+
+    Returns:
+        A frame of counts and ranks.
+
     Source: MMTEB, 3.1 (Colombo et al., 2022); mteb's `Rank (Borda)`.
 
     >>> import pandas as pd
@@ -140,6 +211,16 @@ def borda_points(scores: pd.DataFrame) -> tuple[Floats, Floats]:
     """The points of each model (row) on each data set (column) that `borda` sums, and the scores as numbers.
 
     Raises ValueError for a score that is no number.
+
+    Args:
+        scores: models by data sets.
+
+    Returns:
+        (points, scores), models by data sets.
+
+    >>> import pandas as pd
+    >>> borda_points(pd.DataFrame({"STS17": [0.9, 0.8]}, index=["a", "b"]))[0].tolist()
+    [[1.0], [0.0]]
     """
     need(scores, (), "scores")
     grid = np.empty(scores.shape)
@@ -149,7 +230,20 @@ def borda_points(scores: pd.DataFrame) -> tuple[Floats, Floats]:
 
 
 def points_of(scores: Floats) -> Floats:
-    """The points of each model (row) on each data set (column), as `borda` gives them: 0 where there is no score."""
+    """The points of each model (row) on each data set (column), as `borda` gives them: 0 where there is no score.
+
+    Args:
+        scores: models by data sets.
+
+    Returns:
+        Points of the same shape.
+
+    Source: MMTEB, 3.1 (Colombo et al., 2022).
+
+    >>> import numpy as np
+    >>> points_of(np.array([[0.9], [0.8], [0.8]])).ravel()
+    array([2. , 0.5, 0.5])
+    """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     ranks = stats.rankdata(-np.round(scores, _DIGITS), axis=0, nan_policy="omit")
@@ -157,7 +251,18 @@ def points_of(scores: Floats) -> Floats:
 
 
 def ranks_of(counts: Floats) -> NDArray[np.int64]:
-    """Ranks by counts, the largest first; equal ones share the best of their ranks."""
+    """Ranks by counts, the largest first; equal ones share the best of their ranks.
+
+    Args:
+        counts: a number of each model.
+
+    Returns:
+        The ranks.
+
+    >>> import numpy as np
+    >>> ranks_of(np.array([3.0, 1.0, 3.0]))
+    array([1, 3, 1])
+    """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     ranks: NDArray[np.int64] = stats.rankdata(-counts, method="min").astype(np.int64)
@@ -165,7 +270,22 @@ def ranks_of(counts: Floats) -> NDArray[np.int64]:
 
 
 def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Splits by data sets: whether a data set is in the first half (`split_half` says how they are drawn)."""
+    """Splits by data sets: whether a data set is in the first half (`split_half` says how they are drawn).
+
+    Args:
+        tasks: the task of each data set.
+        n_splits: the splits.
+        rng: the generator.
+
+    Returns:
+        Splits by data sets.
+
+    Source: HTEB, Table 3.
+
+    >>> import numpy as np
+    >>> stratified_halves(["sts"] * 4, 3, np.random.default_rng(1)).sum(axis=1)
+    array([2, 2, 2])
+    """
     names = np.asarray(tasks)
     kinds = list(dict.fromkeys(tasks))
     odd = [kind for kind in kinds if (names == kind).sum() % 2]
@@ -204,6 +324,14 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
 
     A model without a score on some task gets no points there, as mteb has it; it is told apart from no other, and has
     no intervals. Fewer than 5 tasks give no interval at all: `reason` says so. Raises ValueError for what is no number.
+
+    Args:
+        scores: models by data sets; NaN where there is none.
+        n_resamples: the resamples.
+        rng: the generator.
+
+    Returns:
+        A frame with a row for each model.
 
     Source: bootstrap and its expansion: Hesterberg (2015), The American Statistician 69, 371-386; ranks of what can be
     told apart: Al Mohamad, Goeman and van Zwet (2022), Biometrics 78, 157-168; Holm (1979); letters: Piepho (2004),
@@ -254,6 +382,18 @@ def told_apart(points: Floats) -> Bools:
     """Which models (rows) are better than which others (columns), as `rank_intervals` tells models apart.
 
     `points` are models by tasks; a model with NaN among them is told apart from no other.
+
+    Args:
+        points: models by tasks; NaN for a model that lacks any.
+
+    Returns:
+        Models by models: whether the one of the row is better.
+
+    Source: Student's paired t-test; Holm (1979), Scandinavian Journal of Statistics 6.
+
+    >>> import numpy as np
+    >>> told_apart(np.array([np.arange(9.0) + 5, np.arange(9.0)]))[0, 1]
+    np.True_
     """
     from scipy import stats  # noqa: PLC0415 (half a second)
 

@@ -23,9 +23,8 @@ def stream(seed: int, *names: str) -> np.random.Generator:
         A generator that starts anew at each call.
 
     >>> from plumbline.statistics.seeding import stream
-    >>> stream(1337, "tau").integers(100) == stream(1337, "tau").integers(100)
+    >>> bool(stream(1337, "tau").integers(100) == stream(1337, "tau").integers(100))
     True
-
     """
     return np.random.default_rng([seed, int(identity(*names), 16)])
 
@@ -47,7 +46,6 @@ def draw_indices(
     >>> import numpy as np
     >>> [rows.shape for rows in draw_indices(np.random.default_rng(1), 10, 5, at_once=30)]
     [(3, 10), (2, 10)]
-
     """
     rows = max(1, at_once // n)
     for start in range(0, n_resamples, rows):
@@ -76,7 +74,6 @@ def draw_counts(
     >>> import numpy as np
     >>> [int(counts.sum()) for counts in draw_counts(np.random.default_rng(1), 10, 4)]
     [40]
-
     """
     shares = np.full(n, 1 / n) if shares is None else shares
     rows = max(1, at_once // len(shares))
@@ -98,7 +95,6 @@ def counts_of(drawn: NDArray[np.int64], n: int) -> NDArray[np.float64]:
     >>> counts_of(np.array([[0, 2, 2], [1, 1, 1]]), 3)
     array([[1., 0., 2.],
            [0., 3., 0.]])
-
     """
     cells = (drawn + n * np.arange(len(drawn))[:, None]).ravel()
     return np.bincount(cells, minlength=n * len(drawn)).reshape(len(drawn), n).astype(np.float64)
