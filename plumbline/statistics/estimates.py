@@ -147,7 +147,7 @@ def bootstrap(statistic: Statistic, draws: Iterable[NDArray[Any]], *, value: flo
     """A statistic's values t_b = t(x_b) in resamples x_b of n units.
 
     Where no resample is undefined, the percentile interval over `seeding.draw_indices` is that of
-    `scipy.stats.bootstrap(method="percentile")` with the same generator.
+    `scipy.stats.bootstrap(method="percentile")` with the same generator, but for rounding.
 
     Args:
         statistic: maps draws (resamples by units) to a value for each resample.
