@@ -146,7 +146,7 @@ def verdict_prices(study: Study, texts: Texts, size: tuple[int, int]) -> list[Ve
                     " and ".join(display(name, pooled=False) for name in verdict.members) for verdict in group
                 )
             ),
-            places=tuple(dict.fromkeys(_place(verdict) for verdict in group if verdict.place)),
+            places=tuple(dict.fromkeys(_place(verdict) for verdict in group if verdict.key)),
             verdicts=sum(len(verdict.members) for verdict in group),
             pairs=pairs,
             dollars=dollars,
@@ -187,7 +187,7 @@ def _drawn(raters: RatersSpec, counting: int) -> int:
 
 
 def _place(size: VerdictSize) -> str:
-    language, *task = size.place
+    language, *task = size.key
     return " ".join([language_name(language) if language else "one language", *task]).strip()
 
 

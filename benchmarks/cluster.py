@@ -74,7 +74,7 @@ def write_pairs(folder: Path, url: str, pairs: int) -> None:
     """A study of one model behind a server and one data set of pairs, of which no text is there twice."""
     lines = [f"a person who waits {n},somebody who waits {n},{n % 6}\n" for n in range(pairs)]
     (folder / "pairs.csv").write_text("sentence1,sentence2,score\n" + "".join(lines), encoding="utf-8")
-    model = {"name": "stub", "kind": "openai", "base_url": url, "concurrency": 1}
+    model = {"name": "stub", "kind": "openai", "base_url": url, "settings": {"concurrency": 1}}
     study = {
         "name": "benchmark",
         "datasets": [{"name": "pairs", "task": "sts", "path": "pairs.csv", "language": "en"}],

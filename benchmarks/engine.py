@@ -160,7 +160,8 @@ def _study(folder: Path) -> Path:
     rows = [" ".join(chosen.choices(VOCABULARY, k=chosen.randint(*WORDS))) for _ in range(PROMPTS)]
     (folder / "texts.csv").write_text("text,label\n" + "".join(f"{row},a\n" for row in rows), encoding="utf-8")
     sampling = {"max_tokens": MAX_TOKENS}
-    generator = {"kind": "vllm", "model": "model", "enforce_eager": True, "max_num_seqs": 64, "sampling": sampling}
+    settings = {"enforce_eager": True, "max_num_seqs": 64}
+    generator = {"kind": "vllm", "model": "model", "settings": settings, "sampling": sampling}
     study = {
         "name": "benchmark",
         "datasets": [{"name": "texts", "task": "clustering", "path": "texts.csv", "language": "en"}],

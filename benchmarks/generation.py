@@ -81,7 +81,7 @@ def write_study(folder: Path, url: str, concurrency: int, jobs: int) -> Path:
         "datasets": [{"name": "texts", "task": "clustering", "path": "texts.csv", "language": "en"}],
         "transformations": ["paraphrasing"],
         "seeds": [1],
-        "generator": {"kind": "openai", "model": "stub", "base_url": url, "concurrency": concurrency},
+        "generator": {"kind": "openai", "model": "stub", "base_url": url, "settings": {"concurrency": concurrency}},
         "evaluation": {"models": [{"name": "none"}]},
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")

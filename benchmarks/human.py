@@ -84,7 +84,7 @@ def _people(folder: Path) -> Study:
     named = [{"data": kind, "name": f"task{number}", "items": items} for number, kind in enumerate(kinds)]
     content = {
         "name": "people",
-        "human": {"tasks": named},
+        "subject": {"kind": "human", "tasks": named},
         "datasets": [{"name": kind, "task": kind, "path": f"{kind}.jsonl", "language": "en"} for kind in rows],
     }
     (folder / "people.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")

@@ -51,8 +51,13 @@ def http_share_of_concurrency() -> Iterator[Measurement]:
 
 
 def _share(url: str) -> float:
-    judge = {"name": "stub", "kind": "openai", "model": "stub", "base_url": url, "concurrency": CONCURRENCY}
-    judge |= {"score": "text", "attempts": 1}  # the server answers with words, which are asked for once
+    engine = {"kind": "openai", "model": "stub", "base_url": url, "settings": {"concurrency": CONCURRENCY}}
+    judge = {
+        "name": "stub",
+        "engine": engine,
+        "score": "text",
+        "retry": {"attempts": 1},
+    }  # the server answers with words, which are asked for once
     pairs = CONCURRENCY * LATENCIES // 2  # each with two questions
     with tempfile.TemporaryDirectory() as folder:
         study = judged_study(Path(folder), pairs, judge)
@@ -136,8 +141,8 @@ def _study(folder: Path) -> Study:
     from tests.generation.tiny_gemma import make  # noqa: PLC0415
 
     make(folder / "model", digits=True)
-    judge = {"name": "tiny", "kind": "vllm", "model": "model", "enforce_eager": True, "max_num_seqs": SEQUENCES}
-    return judged_study(folder, PAIRS, {**judge, "least_mass": 0.0})
+    engine = {"kind": "vllm", "model": "model", "settings": {"enforce_eager": True, "max_num_seqs": SEQUENCES}}
+    return judged_study(folder, PAIRS, {"name": "tiny", "engine": engine, "least_mass": 0.0})
 
 
 def judged_study(folder: Path, pairs: int, judge: dict[str, Any]) -> Study:

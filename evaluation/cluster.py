@@ -55,8 +55,8 @@ def spread(address: str, study: Study, jobs: Sequence[ModelJob]) -> Generator[tu
         ends.callback(scheduler.end)
         while not scheduler.done:
             with without(contextlib.redirect_stdout):  # Ray's pages on what has died
-                found = scheduler.step()
-            yield from found
+                results = scheduler.step()
+            yield from results
 
 
 class _ModelScheduler:
@@ -92,19 +92,19 @@ class _ModelScheduler:
         self._assign()
         self._start_encoding()
         ready, _ = self._ray.wait(list(self._calls), timeout=LOOK_SECONDS) if self._calls else ([], [])
-        for one in ready:
-            self._calls.pop(one)(one)
+        for call in ready:
+            self._calls.pop(call)(call)
         self._finish()
-        found, self._found = self._found, []
-        return found
+        results, self._found = self._found, []
+        return results
 
     def end(self) -> None:
         """End all processes; those that are at work at once."""
         free = [worker.actor for worker in self._encoding if worker.ready and not worker.in_flight]
         free += [scorer.actor for scorer in self._scoring if scorer.run is None]
         if free:
-            self._ray.wait([one.close.remote() for one in free], num_returns=len(free), timeout=CLOSE_SECONDS)
-        for actor in [one.actor for one in self._encoding] + [one.actor for one in self._scoring]:
+            self._ray.wait([handle.close.remote() for handle in free], num_returns=len(free), timeout=CLOSE_SECONDS)
+        for actor in [handle.actor for handle in self._encoding] + [handle.actor for handle in self._scoring]:
             self._ray.kill(actor)
         for run in self.runs:
             run.close(self._study)
@@ -116,13 +116,13 @@ class _ModelScheduler:
     def _start_encoding(self) -> None:
         """Start a worker in each free slot that a model wants, for the one that has fewest."""
         taken = {worker.slot for worker in self._encoding}
-        for slot in [one for one in self._slots if one not in taken]:
+        for slot in [slot for slot in self._slots if slot not in taken]:
             runs = [run for run in self.runs if serves(slot, run.job.model.spec) and slot not in run.unusable]
             if runs := [run for run in runs if run.wants_worker()]:
                 worker = min(runs, key=lambda run: len(run.workers)).start_worker(self._ray, self._study, slot)
                 self._encoding.append(worker)
                 self._calls[worker.actor.facts.remote()] = partial(self._loaded, worker)
-        for run in [one for one in self.runs if not one.workers and not one.failure]:
+        for run in [run for run in self.runs if not run.workers and not run.failure]:
             if not run.may_have(self._slots):
                 self._fail(run, run.reason or "no node of the cluster can have it; see `ray status`")
             elif idle := idle_for(run, self._encoding):
@@ -153,7 +153,7 @@ class _ModelScheduler:
                 scorer, question = run.questions.pop()
                 call = ready[0].actor.answer.options(concurrency_group="asked").remote(question)
                 self._calls[call] = partial(self._answered, scorer, question, ready[0])
-        for scorer in [one for one in self._scoring if one.run is None]:
+        for scorer in [scorer for scorer in self._scoring if scorer.run is None]:
             runs = [run for run in self.runs if run.facts is not None and run.todo and run.workers]
             if runs:
                 run = min(runs, key=lambda worker: worker.pieces_in_flight)
@@ -166,22 +166,22 @@ class _ModelScheduler:
 
     def _encoded(self, worker: EncodingHandle, shard: TextShard, call: Any) -> None:
         """A shard came back."""
-        made, run = self._from(worker, call, shard), worker.run
-        if made is not None:
+        shard_result, run = self._from(worker, call, shard), worker.run
+        if shard_result is not None:
             worker.in_flight.remove(shard)
-            self._serve(run, lambda: run.take(shard, worker.gpu, *made))
+            self._serve(run, lambda: run.take(shard, worker.gpu, *shard_result))
 
     def _answered(self, scorer: ScoringHandle, question: MethodCall, worker: EncodingHandle, call: Any) -> None:
         """A model answered a question; where it died over it, another is asked."""
         run, answer = worker.run, self._from(worker, call)
         if answer is not None:
-            said, way = answer
+            reply, way = answer
             if way is not None:
-                run.ways[said] = way
+                run.ways[reply] = way
             if question.repeats:
-                run.said[question.key] = said
+                run.answers[question.key] = reply
         if answer is not None or not run.workers:
-            self._go_on(scorer, said if answer is not None else GivenUp())
+            self._go_on(scorer, reply if answer is not None else GivenUp())
         else:
             run.questions.append((scorer, question))
 
@@ -252,17 +252,17 @@ class _ModelScheduler:
 
     def _take(self, scorer: ScoringHandle, run: ModelRun, step: Rows | MethodCall | ModelResult) -> None:
         if isinstance(step, ModelResult):
-            self._found.append((run.job, step.made))
-            run.asked += step.asked
+            self._found.append((run.job, step.result))
+            run.texts += step.texts
             scorer.free()
         elif run.failure or not run.workers:  # it would wait for a slot, and others for it
             self._go_on(scorer, GivenUp())
         elif isinstance(step, Rows):
-            asked = TextQueue(step.texts, step.prompt, step.role)
-            run.waiting[asked] = scorer
-            self._serve(run, lambda: run.shards.ask(asked))
-        elif step.repeats and step.key in run.said:
-            self._go_on(scorer, run.said[step.key])
+            queue = TextQueue(step.texts, step.prompt, step.role)
+            run.waiting[queue] = scorer
+            self._serve(run, lambda: run.shards.ask(queue))
+        elif step.repeats and step.key in run.answers:
+            self._go_on(scorer, run.answers[step.key])
         else:
             run.questions.append((scorer, step))
 
@@ -271,9 +271,9 @@ class _ModelScheduler:
         try:
             if not run.failure:
                 change()
-            for asked, rows in run.shards.done():
-                if asked in run.waiting:
-                    self._go_on(run.waiting.pop(asked), rows)
+            for queue, rows in run.shards.done():
+                if queue in run.waiting:
+                    self._go_on(run.waiting.pop(queue), rows)
         except PlumblineError as error:
             self._fail(run, str(error))
 
@@ -301,7 +301,7 @@ class _ModelScheduler:
     def _finish(self) -> None:
         """See which models have come to their end."""
         for run in [run for run in self.runs if not run.todo and not run.pieces_in_flight]:
-            self._found.append((run.job, ModelEnd(run.asked, run.shards.encoded, run.failure)))
+            self._found.append((run.job, ModelEnd(run.texts, run.shards.encoded, run.failure)))
             self.runs.remove(run)
             for worker in list(run.workers):
                 self._stop(worker)

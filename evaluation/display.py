@@ -106,14 +106,14 @@ def axis_notes(rows: Sequence[Mapping[Any, Any]], heads: Mapping[str, str]) -> l
 
     `heads` are what axes and the total are called. Neither models nor axes are named where a reason is that of all.
     """
-    given: dict[tuple[str, str], list[str]] = {}
+    models_by_reason: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         why = {head: row[f"{name}_reason"] for name, head in heads.items()}
         alike = len(set(why.values())) == 1
         for head, reason in [("", *set(why.values()))] if alike else why.items():
-            given.setdefault((head, reason), []).append(row["model"])
+            models_by_reason.setdefault((head, reason), []).append(row["model"])
     notes = []
-    for (head, reason), models in given.items():
+    for (head, reason), models in models_by_reason.items():
         whose = [] if len(models) == len(rows) > 1 else models
         label = ", ".join([*whose, *([head] if head else [])])
         notes.append(f"{label or 'all models'}: {reason}" if reason else "")
@@ -123,7 +123,9 @@ def axis_notes(rows: Sequence[Mapping[Any, Any]], heads: Mapping[str, str]) -> l
 def other_originals(row: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
     """The originals that differences of a row of `axis_table` are from, where they are not the one that it shows."""
     same = {name: hundred(row[f"{name}_original"]) for name in names}
-    others = [f"{name} {own}" for name, own in same.items() if own not in (hundred(row["original"]), hundred(math.nan))]
+    others = [
+        f"{name} {value}" for name, value in same.items() if value not in (hundred(row["original"]), hundred(math.nan))
+    ]
     return [f"{row['model']}, original of the same data sets and items: {', '.join(others)}"] if others else []
 
 

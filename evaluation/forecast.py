@@ -25,36 +25,36 @@ def forecast(study: Study, units: Sequence[ScoreUnit], chosen: Iterable[ModelSpe
     for each prompt that it stands under. Below stands how long that takes by the rates of earlier runs; nothing is
     assumed of models without one.
     """
-    there = {row.unit_id for row in stored(study, SCORES, Score)}
-    there |= {str(row["unit_id"]) for _, row in Journal(study.scratch / "scores.journal").lines(Score)}
-    known: dict[tuple[int, ...], tuple[int, int]] = {}  # most models lack the same units
-    rows, left = [], {}
+    scored = {row.unit_id for row in stored(study, SCORES, Score)}
+    scored |= {str(row["unit_id"]) for _, row in Journal(study.scratch / "scores.journal").lines(Score)}
+    sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # most models lack the same units
+    rows, texts_left = [], {}
     for model in (Model.of(study, spec) for spec in chosen):
         lacking = [
-            place
-            for place, unit in enumerate(units)
-            if unit.decision.status != "left_out" and unit.unit_id(study, model) not in there
+            index
+            for index, unit in enumerate(units)
+            if unit.decision.status != "left_out" and unit.unit_id(study, model) not in scored
         ]
-        if tuple(lacking) not in known:
-            known[tuple(lacking)] = _sizes([units[place] for place in lacking])
-        texts, characters = known[tuple(lacking)]
+        if tuple(lacking) not in sizes:
+            sizes[tuple(lacking)] = _sizes([units[index] for index in lacking])
+        texts, characters = sizes[tuple(lacking)]
         rows.append([model.name, *(f"{number:,}" for number in (len(lacking), texts, characters))])
         if characters:
-            left[model.name] = model.model_id, characters
+            texts_left[model.name] = model.model_id, characters
     table = cli.columns(["model", "scores left", "texts, about", "characters"], rows)
     rates = [rate for rate in read_rates(study) if rate.work == "encoding"]
-    return f"{table}\n\n{in_words(rates, left) if left else 'nothing is left to do'}"
+    return f"{table}\n\n{in_words(rates, texts_left) if texts_left else 'nothing is left to do'}"
 
 
 def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:
     """Distinct texts that units need, passages that are searched among them, and how many characters these have."""
-    found = np.empty((0, 2), np.int64)
+    hashes = np.empty((0, 2), np.int64)
     for unit in units:
         data = unit.data()
         texts = [text.text for text in data.texts()]
-        texts += [text for one in data.passages_of() for text in (*one.relevant, *one.others)]
-        found = _distinct(np.concatenate([found, _hashed(texts)]))
-    return len(found), int(found[:, 1].sum())
+        texts += [text for passages in data.passages_of() for text in (*passages.relevant, *passages.others)]
+        hashes = _distinct(np.concatenate([hashes, _hashed(texts)]))
+    return len(hashes), int(hashes[:, 1].sum())
 
 
 def _hashed(texts: Iterable[str]) -> NDArray[np.int64]:

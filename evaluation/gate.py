@@ -67,12 +67,12 @@ def decide(
     """
     if task_type:
         verdicts = [verdict for verdict in verdicts if verdict.task_type in ("", task_type)]
-    found = {code: _found(verdicts, plan, transformation, code, languages[code]) for code in sorted(languages)}
-    hashes = tuple(verdict_hash(verdict) for verdict, _ in found.values() if verdict is not None)
-    refused = [code for code, (_, reason) in found.items() if reason]
+    decisions = {code: _found(verdicts, plan, transformation, code, languages[code]) for code in sorted(languages)}
+    hashes = tuple(verdict_hash(verdict) for verdict, _ in decisions.values() if verdict is not None)
+    refused = [code for code, (_, reason) in decisions.items() if reason]
     if not refused:
         return GateDecision("evaluated", "", hashes)
-    reason = found[refused[0]][1]
+    reason = decisions[refused[0]][1]
     if len(refused) > 1:
         reason = f"{reason} (and {len(refused) - 1} more of its languages: {_names(refused[1:])})"
     return GateDecision("included_rejected" if include_rejected else "left_out", reason, hashes)
@@ -105,8 +105,11 @@ def _found(
     named = [v for v in verdicts if v.transformation == transformation and v.language == language]
     if not named:
         rated = sorted({v.language for v in verdicts if v.transformation == transformation})
-        known = f" (rated in {_names(rated)} only)" if rated else ""
-        return None, f"no verdict for {transformation} in {language_name(language)}{known}: have a sample of it rated"
+        rated_names = f" (rated in {_names(rated)} only)" if rated else ""
+        return (
+            None,
+            f"no verdict for {transformation} in {language_name(language)}{rated_names}: have a sample of it rated",
+        )
     prompted, reason = _made_now(named, plan, transformation)
     if reason:
         return None, reason
@@ -114,9 +117,10 @@ def _found(
     verdict = min(prompted, key=lambda v: ("rejected", "undecided", "accepted").index(v.decision))
     unrated = sorted(set(output_languages) - set(verdict.output_languages))
     if unrated:
-        known = _names(verdict.output_languages) or "none"
+        rated_names = _names(verdict.output_languages) or "none"
         reason = (
-            f"nobody rated outputs in {_names(unrated)} (rated: {known}): take a larger sample.pairs in a new study"
+            f"nobody rated outputs in {_names(unrated)} (rated: {rated_names}): take a larger sample.pairs in a new"
+            " study"
         )
         return verdict, reason
     if verdict.decision != "accepted":
@@ -127,16 +131,16 @@ def _found(
 def _made_now(named: Sequence[Verdict], plan: Makers, transformation: str) -> tuple[list[Verdict], str]:
     """Those of at least one verdict that are on texts of the generator and prompts in use; why there is none."""
     maker = plan.makers[transformation]
-    made = [v for v in named if v.generator_hash == maker.hash]
-    if not made:
-        other = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
+    of_generator = [v for v in named if v.generator_hash == maker.hash]
+    if not of_generator:
+        rated_generator = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
         now = f"{maker.model!r} ({maker.hash[:8]})"
         what = "generator or sampling" if plan.prompts[transformation] else "function or file of outputs"
-        return [], f"the verdict is of another {what}, {other}, not of {now}: have its outputs rated"
+        return [], f"the verdict is of another {what}, {rated_generator}, not of {now}: have its outputs rated"
     kind = maker.kind
-    alike = [v for v in made if v.generator_kind in ("", kind)]
+    alike = [v for v in of_generator if v.generator_kind in ("", kind)]
     if not alike:
-        was = f"{made[0].generator_kind} outputs of {made[0].model!r}"
+        was = f"{of_generator[0].generator_kind} outputs of {of_generator[0].model!r}"
         return [], f"the verdict is of {was}, not of {kind} ones: have these rated, or bring the study's kind back"
     prompted = [v for v in alike if v.prompt_hash == plan.prompt_hashes[transformation]]
     if not prompted:

@@ -22,5 +22,5 @@ def done(study: Study, jobs: Sequence[ModelJob], load: Loader, address: str = ""
             yield from stream
     else:
         for job in jobs:
-            for made in work(study, job, load):
-                yield job, made
+            for result in work(study, job, load):
+                yield job, result

@@ -50,8 +50,8 @@ def model_slots(ray: Any, size: tuple[int, int]) -> list[Slot]:
 
 def command_cpus(ray: Any) -> int:
     """CPUs that the command's own node gives to the cluster."""
-    own = ray.get_runtime_context().get_node_id()
-    return sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == own)
+    this_node = ray.get_runtime_context().get_node_id()
+    return sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == this_node)
 
 
 # Of a shard, or of a piece, whose process dies or fails. A process has one in work, so it is known which it died over,
@@ -69,14 +69,14 @@ class ModelRun:
     workers: list[EncodingHandle] = field(default_factory=list)
     facts: Facts | None = None
     pieces_in_flight: int = 0
-    asked: int = 0
+    texts: int = 0
     failure: str = ""
     unusable: set[Slot] = field(default_factory=set)
     reason: str = ""  # why there: what it raised, rather than that processes died
     tries: Counter[Any] = field(default_factory=Counter)  # of pieces, and of slots where it died while it was loaded
     waiting: dict[TextQueue, ScoringHandle] = field(default_factory=dict)
     questions: list[tuple[ScoringHandle, MethodCall]] = field(default_factory=list)  # that no worker has yet
-    said: dict[bytes, Any] = field(default_factory=dict)  # answers by question
+    answers: dict[bytes, Any] = field(default_factory=dict)  # answers by question
     ways: dict[str, Any] = field(default_factory=dict)  # what stands behind a prompt, of models that pick theirs
     watches: defaultdict[str, Stopwatch] = field(default_factory=lambda: defaultdict(Stopwatch))  # by kind of GPU
 
@@ -88,7 +88,9 @@ class ModelRun:
         """
         spec, evaluation = job.model.spec, study.evaluation
         spec.location(study.file.parent)
-        batch = evaluation.batch_size * (spec.concurrency if spec.kind == "openai" else 1)  # what is encoded at once
+        batch = evaluation.batch_size * (
+            spec.http.concurrency if spec.kind == "openai" else 1
+        )  # what is encoded at once
         shards = Shards(store_of(study, job.model.model_id), batch)
         return cls(job, shards, deque(range(len(job.pieces))))
 

@@ -31,7 +31,7 @@ class Outputs:
     train split too; `original` leaves the text as it is.
     """
 
-    made: Mapping[str, str]
+    texts: Mapping[str, str]
     failed: frozenset[str] = frozenset()
     policy: Policy = "drop"
     kept_out: frozenset[str] = frozenset()  #: of the failed: usable ones that no verdict covers (`sample.without`)
@@ -53,21 +53,21 @@ class Outputs:
         """What is to stand in a text's place; None drops its item."""
         if text.text_id in self.failed:
             return cell if self.policy == "original" else None
-        return self.made[text.text_id]
+        return self.texts[text.text_id]
 
     def lacks(self, text: str) -> bool:
         """Whether a text (its id) has neither an output nor a failure."""
-        return not self.made.get(text) and text not in self.failed
+        return not self.texts.get(text) and text not in self.failed
 
     def content_id(self, original: str) -> str:
         """Identity of what a data set becomes, from that of the untouched one: all that decides it."""
         whole = prefix("transformed-v2", original)
         whole.update(b"[")
-        texts = iter(self.made if isinstance(self.made, TextsByHash) else sorted(self.made))
+        texts = iter(self.texts if isinstance(self.texts, TextsByHash) else sorted(self.texts))
         before = ""
         while some := list(itertools.islice(texts, _PIECE)):
-            said = (f"[{canonical(one)},{canonical(self.made[one])}]" for one in some)
-            whole.update((before + ",".join(said)).encode())
+            entries = (f"[{canonical(text_id)},{canonical(self.texts[text_id])}]" for text_id in some)
+            whole.update((before + ",".join(entries)).encode())
             before = ","
         whole.update(b"],")
         return identity_from(whole, [self.policy, sorted(self.failed)] if self.failed else [])

@@ -34,22 +34,22 @@ def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], Output
     another text is refused. Single ones that failed or are missing are not scored, which is said elsewhere; where all
     are gone, what is there was not rated.
     """
-    found: dict[str, list[tuple[Pair, str | None]]] = defaultdict(list)
+    rated_pairs: dict[str, list[tuple[Pair, str | None]]] = defaultdict(list)
     units: dict[tuple[str, int], list[Pair]] = defaultdict(list)
     for pair in pairs:
         units[pair.transformation, pair.seed].append(pair)
-    for unit, own in units.items():
-        if there := outputs(*unit):
-            for pair, now in zip(own, there.of([pair.key for pair in own]), strict=True):
-                found[pair.language].append((pair, now[0] if now else None))
+    for unit, unit_pairs in units.items():
+        if table := outputs(*unit):
+            for pair, now in zip(unit_pairs, table.of([pair.key for pair in unit_pairs]), strict=True):
+                rated_pairs[pair.language].append((pair, now[0] if now else None))
     reasons = {}
-    for language, rated in found.items():
-        other = [pair.pair_id for pair, now in rated if now is not None and now != pair.transformed]
+    for language, rated in rated_pairs.items():
+        replaced = [pair.pair_id for pair, now in rated if now is not None and now != pair.transformed]
         gone = all(now is None for _, now in rated)
-        if other or gone:
+        if replaced or gone:
             what = (
-                f"{len(other)} of {len(rated)} rated texts are others now (first pair {min(other)[:12]})"
-                if other
+                f"{len(replaced)} of {len(rated)} rated texts are others now (first pair {min(replaced)[:12]})"
+                if replaced
                 else "none of the rated texts is among the outputs any more"
             )
             reasons[language] = f"{what}: bring the outputs back that were rated, or have these rated in a new study"
@@ -123,30 +123,30 @@ class _Planner:
                 "reason": scoring.unusable(dataset, protocol),
             }
 
-        found = self._remembered.found(self._remembered.key("original", state, protocol), find)
+        facts = self._remembered.found(self._remembered.key("original", state, protocol), find)
         decision = (
-            gate.GateDecision("left_out", found["reason"]) if found["reason"] else gate.GateDecision("evaluated", "")
+            gate.GateDecision("left_out", facts["reason"]) if facts["reason"] else gate.GateDecision("evaluated", "")
         )
         return ScoreUnit(
             spec,
             spec.name,
-            found["task"],
+            facts["task"],
             revision,
             self.texts,
             ORIGINAL,
             0,
             decision,
-            found["content_id"],
-            tuple(found["languages"]),
-            found["n"],
+            facts["content_id"],
+            tuple(facts["languages"]),
+            facts["n"],
             state=state,
         )
 
     def _changed(self, original: ScoreUnit, transformation: str, seed: int) -> ScoreUnit:
         """The unit of a transformed data set."""
-        decision, asked = original.decision, self._asked(original, transformation, seed)
+        decision, requests = original.decision, self._asked(original, transformation, seed)
         if decision.status != "left_out":
-            decision = self._decide(transformation, original.task, asked.languages)
+            decision = self._decide(transformation, original.task, requests.languages)
         unit = replace(
             original,
             transformation=transformation,
@@ -154,7 +154,7 @@ class _Planner:
             decision=decision,
             generator_hash=self._plan.makers[transformation].hash,
             prompt_hash=self._plan.prompt_hashes[transformation],
-            sampled={text: self._by_key[key] for text, key in asked.sampled.items()},
+            sampled={text: self._by_key[key] for text, key in requests.sampled.items()},
             unread=decision.status == "left_out",
             state="",
         )
@@ -163,14 +163,14 @@ class _Planner:
         protocol, policy = self._study.evaluation.protocol, self._study.evaluation.failed
         without = {code: sorted(some) for code, some in self.texts.without.get(transformation, {}).items()}
         outputs = self._source.state(transformation, seed)
-        key = self._remembered.key("outputs", asked.state, outputs, without, policy, protocol)
-        found = self._remembered.found(key, lambda: self._found(unit, original.content_id))
-        reason = found.pop("reason")
+        key = self._remembered.key("outputs", requests.state, outputs, without, policy, protocol)
+        reasons = self._remembered.found(key, lambda: self._found(unit, original.content_id))
+        reason = reasons.pop("reason")
         return replace(
             unit,
             decision=replace(decision, status="left_out", reason=reason) if reason else decision,
             state=key,
-            **found,
+            **reasons,
         )
 
     def _found(self, unit: ScoreUnit, original: str) -> dict[str, Any]:
@@ -181,8 +181,8 @@ class _Planner:
         )
         n, reason, n_failed = unit.n, outputs.missing(originals.ids), originals.items_of(outputs.failed)
         if n_failed and not reason and outputs.policy == "drop":
-            left = transformed(unit.dataset, outputs)
-            n, reason = scoring.size(left), scoring.unusable(left, self._study.evaluation.protocol)
+            dropped = transformed(unit.dataset, outputs)
+            n, reason = scoring.size(dropped), scoring.unusable(dropped, self._study.evaluation.protocol)
             what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
             reason = f"without the {n_failed} items whose outputs {what} {reason}" if reason else ""
         return {
@@ -197,10 +197,10 @@ class _Planner:
         """What is asked of the generator for a data set's texts."""
         keys = sorted(pair.key for pair in self._pairs if (pair.transformation, pair.seed) == (transformation, seed))
         kind, maker = self._study.transforming[transformation], self._plan.makers[transformation].hash
-        known = bool(self._source.state(transformation, seed)) and original.state
+        fingerprint = bool(self._source.state(transformation, seed)) and original.state
         key = self._remembered.key(
             "asked",
-            known or "",
+            fingerprint or "",
             transformation,
             seed,
             maker,
@@ -211,13 +211,13 @@ class _Planner:
 
         def find() -> dict[str, Any]:
             languages: dict[str, set[str]] = {}
-            originals, asked = (
+            originals, requests = (
                 self.texts.originals(original.spec),
                 self.texts.asked(original.spec, transformation, seed),
             )
-            for source, language in zip(originals.languages, asked.languages, strict=True):
+            for source, language in zip(originals.languages, requests.languages, strict=True):
                 languages.setdefault(source, set()).add(language)
-            sampled = {text: key for text, key in zip(originals.ids, asked.keys, strict=True) if key in self._by_key}
+            sampled = {text: key for text, key in zip(originals.ids, requests.keys, strict=True) if key in self._by_key}
             return {"languages": {code: sorted(some) for code, some in languages.items()}, "sampled": sampled}
 
         return _OutputRequests(state=key, **self._remembered.found(key, find))
@@ -238,14 +238,17 @@ class _Planner:
         """Why the sample's pairs are no longer the outputs, by language; looked for where a verdict accepts them."""
         if transformation not in self._others:
             accepted = any(
-                one.transformation == transformation and one.decision == "accepted" for one in self._verdicts
+                verdict.transformation == transformation and verdict.decision == "accepted"
+                for verdict in self._verdicts
             )
-            own = [pair for pair in self._pairs if accepted and pair.transformation == transformation]
-            states = [self._source.state(*unit) for unit in sorted({(pair.transformation, pair.seed) for pair in own})]
-            said = [[pair.pair_id, pair.key, pair.language, pair.seed, pair.transformed] for pair in own]
-            key = self._remembered.key("rated", transformation, identity(said), *states)
+            rated = [pair for pair in self._pairs if accepted and pair.transformation == transformation]
+            states = [
+                self._source.state(*unit) for unit in sorted({(pair.transformation, pair.seed) for pair in rated})
+            ]
+            rows = [[pair.pair_id, pair.key, pair.language, pair.seed, pair.transformed] for pair in rated]
+            key = self._remembered.key("rated", transformation, identity(rows), *states)
             self._others[transformation] = self._remembered.found(
-                key, lambda: replaced_outputs(own, self._source.outputs)
+                key, lambda: replaced_outputs(rated, self._source.outputs)
             )
         return self._others[transformation]
 

@@ -54,9 +54,9 @@ def path_of(study: Study, row: Score) -> Path:
 def write(study: Study, row: Score, result: Any) -> None:
     """Write mteb's result of a score (`mteb.results.TaskResult`), and mteb's file about the model beside it."""
     with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
-        made = Path(folder) / "result.json"
-        result.to_disk(made)
-        _write(study, row, json.loads(made.read_text(encoding="utf-8")))
+        result_file = Path(folder) / "result.json"
+        result.to_disk(result_file)
+        _write(study, row, json.loads(result_file.read_text(encoding="utf-8")))
 
 
 def _write(study: Study, row: Score, data: dict[str, Any]) -> None:
@@ -76,11 +76,11 @@ def note(study: Study, old: Score, row: Score) -> None:
     if not path.exists():
         return
     data = _read(path)
-    known = data.get(_OURS)
+    record = data.get(_OURS)
     if path != path_of(study, row):
         remove(study, old)
         _write(study, row, data)
-    elif known != _plain(row):
+    elif record != _plain(row):
         _put(path, {**data, _OURS: _plain(row)})
 
 
@@ -88,16 +88,16 @@ def remove(study: Study, row: Score) -> None:
     """Remove the file of a score that holds no more, and the model's file with the last one of its folder."""
     path = path_of(study, row)
     path.unlink(missing_ok=True)
-    if [other.name for other in path.parent.glob("*.json")] == [_META]:
+    if [file.name for file in path.parent.glob("*.json")] == [_META]:
         (path.parent / _META).unlink()
 
 
 def set_aside(study: Study, row: Score) -> None:
     """Put a score that the study has no place for now, and mteb's result of it, where `Aside` finds them again."""
-    path, place = path_of(study, row), _place_aside(study, row.unit_id, row.transformation, row.seed)
+    path, target = path_of(study, row), _place_aside(study, row.unit_id, row.transformation, row.seed)
     result = _read(path) if path.exists() else {}
-    if result or not place.exists():
-        _put(place, {**result, _OURS: _plain(row), _SEAL: _seal(_plain(row))})
+    if result or not target.exists():
+        _put(target, {**result, _OURS: _plain(row), _SEAL: _seal(_plain(row))})
     remove(study, row)
 
 
@@ -114,17 +114,17 @@ class SetAsideScores:
 
     def take(self, unit_id: str, transformation: str, seed: int) -> Score | None:
         """The score, if it was set aside; mteb's result of it is put back. Raises DataError for a damaged file."""
-        place = _place_aside(self._study, unit_id, transformation, seed)
-        if place.name not in self._there:
+        path = _place_aside(self._study, unit_id, transformation, seed)
+        if path.name not in self._there:
             return None
-        data = _read(place)
+        data = _read(path)
         if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
-            raise DataError(f"{place} is not what was written (edited by hand); delete it (its score is made again)")
+            raise DataError(f"{path} is not what was written (edited by hand); delete it (its score is made again)")
         try:
             row = Score.model_validate(data.pop(_OURS))
         except (KeyError, ValidationError) as error:
             what = first_complaint(error) if isinstance(error, ValidationError) else "it holds no score"
-            raise DataError(f"{place} is damaged ({what}); delete it (its score is made again)") from None
+            raise DataError(f"{path} is damaged ({what}); delete it (its score is made again)") from None
         if data:
             _write(self._study, row, data)
         return row
@@ -152,8 +152,8 @@ def _seal(row: object) -> str:
 def _model_meta(row: Score) -> dict[str, Any]:
     from mteb.models.model_meta import ModelMeta  # noqa: PLC0415 (takes seconds)
 
-    made: dict[str, Any] = ModelMeta.create_empty({"name": row.model, "revision": row.model_revision}).to_dict()
-    return made
+    meta: dict[str, Any] = ModelMeta.create_empty({"name": row.model, "revision": row.model_revision}).to_dict()
+    return meta
 
 
 def _plain(row: Score) -> dict[str, Any]:
@@ -294,26 +294,26 @@ class Results:
         self._refuse_lost({row.model for row in before.values()})
         self._failed = {row.model: row.reason for row in rows if row.status == "failed"}
         aside = SetAsideScores(self.study)
-        kept: dict[_Known, Score] = {}
+        scores: dict[_Known, Score] = {}
         for model in self.models:
-            known = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
-            wanted = [known[unit.place] for unit in self.units if unit.decision.status != "left_out"]
+            keys = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
+            wanted = [keys[unit.place] for unit in self.units if unit.decision.status != "left_out"]
             before |= {key: row for key in wanted if key not in before and (row := aside.take(*key)) is not None}
-            if model not in self._chosen and not before.keys() & set(known.values()):
+            if model not in self._chosen and not before.keys() & set(keys.values()):
                 continue  # a model that never ran has no rows, not even of what would be left out
             for unit in self.units:
-                old = before.get(known[unit.place])
+                old = before.get(keys[unit.place])
                 if unit.decision.status == "left_out":
                     self._add(model, unit, Numbers())
                 elif old is not None:
                     numbers = Numbers(old.score, old.original_score, old.versions, old.model_revision)
-                    kept[known[unit.place]] = self._add(model, unit, numbers)
-        for key in before.keys() - kept.keys():
+                    scores[keys[unit.place]] = self._add(model, unit, numbers)
+        for key in before.keys() - scores.keys():
             set_aside(self.study, before[key])
-        for key, row in kept.items():
+        for key, row in scores.items():
             if row != before[key]:
                 note(self.study, before[key], row)
-        return len(kept)
+        return len(scores)
 
     def _refuse_lost(self, scored: Collection[str]) -> None:
         """Raise StudyError for a model that has scores and is not in its folder: nobody can tell whether they hold."""
@@ -327,8 +327,8 @@ class Results:
     def _keep_drift(self) -> None:
         before = {row.unit_id: row.drift for row in stored(self.study, DRIFT, DriftRecord)}
         for model in self.models:
-            there = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
-            self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])
+            pairs = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
+            self._add_drift(model, [pair for pair, _ in pairs], [value for _, value in pairs])
 
     def _add(self, model: Model, unit: ScoreUnit, numbers: Numbers) -> Score:
         """Note a score; its row."""

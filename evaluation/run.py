@@ -125,11 +125,11 @@ def evaluate_units(
 def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
     """Make what is left, here or on a cluster, and note it."""
     outcome.kept, study = results.kept, results.study
-    jobs = {ModelJob(one.model, pieces(study, one)): one for one in results.todo()}
+    jobs = {ModelJob(todo.model, pieces(study, todo)): todo for todo in results.todo()}
     if jobs:
         with contextlib.closing(done(study, list(jobs), load, cluster)) as stream:
-            found = ((jobs[job], made) for job, made in stream)
-            _take(results, found, outcome, sum(len(one.units) for one in jobs.values()))
+            results_of_jobs = ((jobs[job], result) for job, result in stream)
+            _take(results, results_of_jobs, outcome, sum(len(todo.units) for todo in jobs.values()))
     return outcome
 
 
@@ -154,17 +154,17 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOut
     """Save what is made, in whatever order it comes."""
     try:
         with tqdm(total=total, unit="score", desc="evaluating") as bar:
-            for todo, made in stream:
-                if isinstance(made, ModelEnd):
-                    outcome.asked += made.asked
-                    outcome.encoded += made.encoded
-                    if made.failure:
-                        outcome.failures[todo.model.name] = made.failure
-                        results.fail(todo.model, made.failure)
-                        tqdm.write(f"{todo.model.name} failed: {made.failure}", file=sys.stderr)
+            for todo, result in stream:
+                if isinstance(result, ModelEnd):
+                    outcome.asked += result.asked
+                    outcome.encoded += result.encoded
+                    if result.failure:
+                        outcome.failures[todo.model.name] = result.failure
+                        results.fail(todo.model, result.failure)
+                        tqdm.write(f"{todo.model.name} failed: {result.failure}", file=sys.stderr)
                     continue
-                results.save(todo, made)
-                if isinstance(made, UnitScore):
+                results.save(todo, result)
+                if isinstance(result, UnitScore):
                     outcome.made += 1
                     bar.update()
     finally:
@@ -225,8 +225,8 @@ def main() -> int:
         return command(study, options.models, options.ray)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
-    made = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")
-    outputs = [study.folder / name for name in made]
+    tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")
+    outputs = [study.folder / name for name in tables]
     with quiet(study, chosen_models(study, options.models)), stage(study, "evaluation", inputs, outputs):
         outcome = evaluate(study, models=options.models, include_rejected=options.include_rejected, cluster=options.ray)
         print(_report(study, outcome))

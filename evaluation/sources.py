@@ -25,7 +25,6 @@ from plumbline.records import Text, TransformedText
 from plumbline.store import is_remote
 from plumbline.study import Study, file_hash
 from plumbline.study.datasets import DatasetSpec, LocalDataset
-from plumbline.study.generator import RecordedGenerator
 
 _NO_FLAGS: frozenset[str] = frozenset()
 Found = tuple[str | None, frozenset[str]]  # an output, None where it failed, with its error types
@@ -142,8 +141,7 @@ class Folder:
         unit = transformation, seed
         if unit not in self._states:
             refuse_other_outputs(self.study, *unit)
-            generator = self.study.generator
-            drawn = not isinstance(generator, RecordedGenerator) or generator.languages == "drawn"
+            drawn = not self.study.generator.recorded_languages
             self._states[unit] = self._hash(*unit) if drawn and not is_remote(self.study.folder) else ""
         return self._states[unit]
 
@@ -156,19 +154,19 @@ class Folder:
 class MemoryOutputs:
     """Outputs that are in memory, by key."""
 
-    made: Mapping[str, Found]
+    by_key: Mapping[str, Found]
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self.made)
+        return len(self.by_key)
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
         """What stands under each key."""
-        return [self.made.get(key) for key in keys]
+        return [self.by_key.get(key) for key in keys]
 
     def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
         """The same where something stands, with the key's place."""
-        yield ((place, self.made[key]) for place, key in enumerate(keys) if key in self.made)
+        yield ((index, self.by_key[key]) for index, key in enumerate(keys) if key in self.by_key)
 
 
 class OutputTable:
@@ -184,22 +182,22 @@ class OutputTable:
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
         """What stands under each key."""
-        found: list[Found | None] = [None] * len(keys)
+        outputs: list[Found | None] = [None] * len(keys)
         for piece in self.pieces(keys):
-            for place, one in piece:
-                found[place] = one
-        return found
+            for index, output in piece:
+                outputs[index] = output
+        return outputs
 
     def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
         """The same where something stands, with the key's place, in the file's order."""
         rows = self._table.find(keys)
-        there = np.flatnonzero(rows >= 0)
-        for places, piece in self._table.rows(rows[there], ("status", "output", "flags")):
+        positions = np.flatnonzero(rows >= 0)
+        for places, piece in self._table.rows(rows[positions], ("status", "output", "flags")):
             texts = pc.if_else(pc.equal(piece["status"], "ok"), piece["output"], None).to_pylist()
             flagged = pc.greater(pc.list_value_length(piece["flags"]), 0).to_numpy()
-            said = iter(piece["flags"].filter(pa.array(flagged)).to_pylist())
-            flags = (frozenset(next(said)) if some else _NO_FLAGS for some in flagged.tolist())
-            yield zip(there[places].tolist(), zip(texts, flags, strict=True), strict=True)
+            flag_lists = iter(piece["flags"].filter(pa.array(flagged)).to_pylist())
+            flags = (frozenset(next(flag_lists)) if some else _NO_FLAGS for some in flagged.tolist())
+            yield zip(positions[places].tolist(), zip(texts, flags, strict=True), strict=True)
 
 
 def _answered(piece: pa.Table) -> NDArray[np.bool_]:

@@ -62,23 +62,23 @@ class Originals:
                 items.extend(hashlib.sha256(f"{text.split}\0{text.item}".encode()).digest()[:16])
                 yield text.text_id
 
-        found = Hashes.of(ids(), f"data set {dataset.name!r}")
-        firsts, places = numbered(found.packed)
+        distinct = Hashes.of(ids(), f"data set {dataset.name!r}")
+        firsts, places = numbered(distinct.packed)
         texts, languages = ([column[first] for first in firsts.tolist()] for column in (texts, languages))
         _, numbers = numbered(np.frombuffer(items, "S16"))
-        return cls(dataset.name, dataset.task, Hashes(found.packed[firsts]), texts, languages, places, numbers)
+        return cls(dataset.name, dataset.task, Hashes(distinct.packed[firsts]), texts, languages, places, numbers)
 
     def records(self) -> Iterator[Text]:
         """The texts as records of one place each."""
-        own: dict[str, Any] = {"dataset": self.name, "task_type": self.task, "split": "", "item": "", "field": ""}
+        record: dict[str, Any] = {"dataset": self.name, "task_type": self.task, "split": "", "item": "", "field": ""}
         for text_id, text, language in zip(self.ids, self.texts, self.languages, strict=True):
-            yield Text.model_construct(**own, text_id=text_id, text=text, language=language)
+            yield Text.model_construct(**record, text_id=text_id, text=text, language=language)
 
     def items_of(self, ids: Collection[str]) -> int:
         """How many items have one of these texts."""
         if not ids:
             return 0
-        chosen = np.fromiter((one in ids for one in self.ids), np.bool_, len(self.ids))
+        chosen = np.fromiter((text_id in ids for text_id in self.ids), np.bool_, len(self.ids))
         return len(np.unique(self.items[chosen[self.places]]))
 
 
@@ -98,16 +98,16 @@ class _TextCache:
 
     def get(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int], beside: Sequence[Any]) -> T:
         """The thing of a key; before it is made, others go that were not asked for lately, but none `beside` it."""
-        known = self._things.pop(key, None)
-        if known is None:
-            for old in [one for one in self._things if one not in beside]:
+        entry = self._things.pop(key, None)
+        if entry is None:
+            for old in [key for key in self._things if key not in beside]:
                 if sum(held for held, _ in self._things.values()) <= MOST:
                     break
                 del self._things[old]
-            made = make()
-            known = size(made), made
-        self._things[key] = known
-        thing: T = known[1]
+            value = make()
+            entry = size(value), value
+        self._things[key] = entry
+        thing: T = entry[1]
         return thing
 
 
@@ -129,10 +129,10 @@ class Texts:
 
     def dataset(self, spec: DatasetSpec, revision: str = "") -> Dataset:
         """A data set of the study; DataError where it is no more the one of this revision."""
-        found = self._held.get((spec.name,), lambda: self._source.dataset(spec), _size, [])
-        if revision not in ("", found.revision):
+        dataset = self._held.get((spec.name,), lambda: self._source.dataset(spec), _size, [])
+        if revision not in ("", dataset.revision):
             raise DataError(f"data set {spec.name!r} was changed while it was evaluated; run the command again")
-        return found
+        return dataset
 
     def originals(self, spec: DatasetSpec, revision: str = "") -> Originals:
         """Its distinct texts; raises likewise."""
@@ -163,24 +163,24 @@ class Texts:
         """The outputs of a data set's texts."""
         unit = spec.name, transformation, seed
         beside = [(spec.name,), (spec.name, ORIGINAL), (*unit, "asked")]
-        return self._held.get(unit, lambda: self._read(spec, *unit[1:]), lambda one: len(one.made), beside)
+        return self._held.get(unit, lambda: self._read(spec, *unit[1:]), lambda outputs: len(outputs.texts), beside)
 
     def _read(self, spec: DatasetSpec, transformation: str, seed: int) -> Outputs:
         originals, without = self.originals(spec), self.without.get(transformation, {})
-        asked = self.asked(spec, transformation, seed)
+        request = self.asked(spec, transformation, seed)
         places, texts = list[NDArray[np.int64]](), [TextsByHash.array([])]
         failed, kept_out = set[str](), set[str]()
-        for piece in self._source.outputs(transformation, seed).pieces(asked.keys):
-            made: dict[int, str] = {}
-            for place, (output, flags) in piece:
+        for piece in self._source.outputs(transformation, seed).pieces(request.keys):
+            ok_outputs: dict[int, str] = {}
+            for index, (output, flags) in piece:
                 if output is None:
-                    failed.add(originals.ids[place])
-                elif flags and not flags.isdisjoint(without.get(originals.languages[place], ())):
-                    kept_out.add(originals.ids[place])
+                    failed.add(originals.ids[index])
+                elif flags and not flags.isdisjoint(without.get(originals.languages[index], ())):
+                    kept_out.add(originals.ids[index])
                 else:
-                    made[place] = output
-            places.append(np.fromiter(made, np.int64, len(made)))
-            texts.append(TextsByHash.array(made.values()))
+                    ok_outputs[index] = output
+            places.append(np.fromiter(ok_outputs, np.int64, len(ok_outputs)))
+            texts.append(TextsByHash.array(ok_outputs.values()))
         at = np.concatenate([np.empty(0, np.int64), *places])
         outputs = TextsByHash(originals.ids.packed[at], pa.concat_arrays(texts))
         return Outputs(outputs, frozenset(failed | kept_out), self.policy, frozenset(kept_out))
@@ -190,10 +190,10 @@ _RECEIVED: weakref.WeakValueDictionary[str, Texts] = weakref.WeakValueDictionary
 
 
 def _received(source: OutputSource, policy: Policy, without: Mapping[str, Without], name: str) -> Texts:
-    known = _RECEIVED.get(name)
-    if known is None:
-        known = _RECEIVED[name] = Texts(source, policy, without, name)
-    return known
+    texts = _RECEIVED.get(name)
+    if texts is None:
+        texts = _RECEIVED[name] = Texts(source, policy, without, name)
+    return texts
 
 
 def _size(dataset: Dataset) -> int:

@@ -189,14 +189,14 @@ def label(study: Study, spec: ModelSpec) -> str:
 
 def chosen_models(study: Study, names: Sequence[str]) -> list[ModelSpec]:
     """The study's models, or those that are named (by name or label). StudyError for one that cannot be."""
-    known = {label(study, spec): spec for spec in study.evaluation.models}
+    specs = {label(study, spec): spec for spec in study.evaluation.models}
     chosen = []
     for name in [names] if isinstance(names, str) else names:
-        found = [spec for key, spec in known.items() if name in (key, spec.name)]
-        if not found:
-            raise StudyError(f"{study.file}: no model {name!r} in `evaluation.models`; {nearest(name, list(known))}")
-        chosen += [spec for spec in found if spec not in chosen]
-    chosen = chosen or list(known.values())
+        specs_of_name = [spec for key, spec in specs.items() if name in (key, spec.name)]
+        if not specs_of_name:
+            raise StudyError(f"{study.file}: no model {name!r} in `evaluation.models`; {nearest(name, list(specs))}")
+        chosen += [spec for spec in specs_of_name if spec not in chosen]
+    chosen = chosen or list(specs.values())
     for spec in chosen:
         if spec.from_hub and spec.kind == "sentence_transformers":
             refuse_no_repository(spec.name)

@@ -158,11 +158,11 @@ def versions() -> str:
 
     Asked for with each score: reading what is installed takes 2 ms.
     """
-    found = []
+    package_versions = []
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found.append(f"{package} {importlib.metadata.version(package)}")
-    return ", ".join(found)
+            package_versions.append(f"{package} {importlib.metadata.version(package)}")
+    return ", ".join(package_versions)
 
 
 @contextlib.contextmanager

@@ -187,10 +187,12 @@ def _transformations(here: str, guessed: Guess) -> list[str]:
         "# HTEB's others: backtranslation, style_change, expansion, summarisation, summarised_expansion, translation,",
         "# cross_translation. Each is rated for itself.",
         "transformations: [paraphrasing]",
-        "generator:  # any OpenAI-compatible server: this is where Ollama listens",
-        "  kind: openai",
-        "  model: gemma3:27b",
-        '  base_url: "http://127.0.0.1:11434/v1"',
+        "engines:",
+        "  gemma:  # any OpenAI-compatible server: this is where Ollama listens",
+        "    kind: openai",
+        "    model: gemma3:27b",
+        '    base_url: "http://127.0.0.1:11434/v1"',
+        "generator: gemma",
     ]
 
 

@@ -29,7 +29,6 @@ from generation.worker import Worker, made_of, other_version, versions_of
 from plumbline.errors import PlumblineError, ServiceError, StudyError
 from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
-from plumbline.study.generator import VllmGenerator
 
 TRIES = 3  # of a text whose workers die
 
@@ -273,12 +272,12 @@ def _slots(ray: Any, plan: Plan) -> list[Slot]:
 def _gpus(plan: Plan) -> int:
     """How many GPUs a worker takes."""
     spec = plan.study.generator
-    return spec.tensor_parallel * spec.data_parallel if isinstance(spec, VllmGenerator) else 0
+    return spec.vllm.gpus if spec.kind == "vllm" else 0
 
 
 def _no_room(plan: Plan) -> ServiceError:
     gpus = _gpus(plan)
-    needed = f"{gpus} GPUs (tensor_parallel x data_parallel) and a CPU" if gpus else "a CPU"
+    needed = f"{gpus} GPUs (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
     return ServiceError(f"no node of the Ray cluster has {needed} to give; see `ray status`")
 
 

@@ -13,19 +13,19 @@ from plumbline import cli
 from plumbline.identity import identity
 from plumbline.rates import Rate, Stopwatch, in_words, read_rates
 from plumbline.study import Study
-from plumbline.study.generator import GeneratorSpec, VllmGenerator
+from plumbline.study.engines import EngineSpec
 from plumbline.study.transformations import EIGHT
 
 
-def gpus_of(spec: GeneratorSpec) -> tuple[int, str]:
+def gpus_of(spec: EngineSpec) -> tuple[int, str]:
     """How many GPUs a generator that is loaded here holds, and of what kind; none where it has no engine on GPUs."""
-    if not isinstance(spec, VllmGenerator):
+    if spec.kind != "vllm":
         return 0, ""
     from vllm.platforms import current_platform  # noqa: PLC0415 (lives on the GPU host)
 
     if current_platform.is_cpu():
         return 0, ""
-    return spec.tensor_parallel * spec.data_parallel, str(current_platform.get_device_name())
+    return spec.vllm.gpus, str(current_platform.get_device_name())
 
 
 def measured(plan: Plan, watch: Stopwatch) -> list[Rate | None]:

@@ -16,7 +16,7 @@ from plumbline.identity import identity, identity_from, prefix
 from plumbline.prompts import Prompt, prompt_hash, prompts_of
 from plumbline.records import Text
 from plumbline.study import Study
-from plumbline.study.generator import GeneratorSpec, RecordedGenerator
+from plumbline.study.engines import EngineSpec
 from plumbline.study.transformations import Transformation
 
 
@@ -121,10 +121,7 @@ class Plan:
     @functools.cached_property
     def _recorded(self) -> Callable[[Text, str, int], str | None] | None:
         """The languages of recordings, where the study takes them."""
-        spec = self.study.generator
-        if not isinstance(spec, RecordedGenerator) or spec.languages == "drawn":
-            return None
-        return recorded_languages(self.study)
+        return recorded_languages(self.study) if self.study.generator.recorded_languages else None
 
 
 def makers_of(study: Study) -> dict[str, Maker]:
@@ -143,6 +140,6 @@ def _maker(study: Study, kind: Transformation) -> Maker:
     return Maker(study.generator.kind, study.generator.model, generator_hash(study.generator))
 
 
-def generator_hash(spec: GeneratorSpec) -> str:
+def generator_hash(spec: EngineSpec) -> str:
     """Identity of what generates: model, revision and sampling; not its address, retries or concurrency."""
     return identity("generator-v1", *spec.identity())

@@ -13,7 +13,7 @@ from generation.jobs import Job, Plan
 from plumbline.error_types import Flag
 from plumbline.errors import TextFailedError, TextUnansweredError
 from plumbline.records import TransformedText
-from plumbline.study.generator import RetrySpec
+from plumbline.study.engines import RetrySpec
 from plumbline.study.transformations import Transformation
 
 

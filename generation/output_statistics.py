@@ -31,7 +31,6 @@ from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
 from plumbline.store import BATCH, as_record, is_remote, read_batches
 from plumbline.study import Study
-from plumbline.study.generator import RecordedGenerator
 from plumbline.study.transformations import Transformation
 
 UNDEFINED = "–"
@@ -203,8 +202,12 @@ def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure
     """
     study, generator = plan.study, plan.study.generator
     texts, outputs = study.folder / "texts.parquet", study.transformation_file(transformation, seed)
-    recorded = isinstance(generator, RecordedGenerator) and generator.languages == "recorded"
-    if recorded or is_remote(study.folder) or journal_files(study, transformation, seed) or not outputs.exists():
+    if (
+        generator.recorded_languages
+        or is_remote(study.folder)
+        or journal_files(study, transformation, seed)
+        or not outputs.exists()
+    ):
         return ""
     refuse_other_outputs(study, transformation, seed)
     kind = plan.kinds[transformation].model_dump(mode="json")

@@ -14,7 +14,7 @@ from generation.output import make_output
 from plumbline.errors import StudyError
 from plumbline.records import TransformedText
 from plumbline.study import Study
-from plumbline.study.generator import GeneratorSpec
+from plumbline.study.engines import EngineSpec
 
 _MAKE = ("plumbline", "py3langid", "rapidfuzz")  # packages that decide what an output is, and whether it is one
 _RUN = ("vllm", "transformers")  # and those that run an engine
@@ -99,7 +99,7 @@ def made_of(plan: Plan) -> dict[str, str]:
     return {name: plan.prompt_hashes[name] or plan.makers[name].hash for name in plan.kinds}
 
 
-def versions_of(spec: GeneratorSpec) -> dict[str, str]:
+def versions_of(spec: EngineSpec) -> dict[str, str]:
     """Versions here of what makes outputs; what a package is built for (`+cpu`, `+cu128`) is none of them."""
     versions = {}
     for package in (*_MAKE, *(_RUN if spec.kind == "vllm" else ())):

@@ -143,6 +143,8 @@ def study_of(options: argparse.Namespace) -> Study:
     from plumbline.study import load_study  # noqa: PLC0415 (`--help` needs no study)
 
     study = load_study(options.study, options.exports)
+    if study.advice:
+        note(study.advice)
     if options.exports is None and in_checkout_alone(f"exports/{study.name}"):
         records = ROOT / "exports"
         note(f"{records / study.name} holds records of this name; to go on with them: --exports {records}")

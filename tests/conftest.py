@@ -292,8 +292,8 @@ def make_variant(tmp_path: Path) -> Callable[..., Study]:
         if "acceptance" not in changes:  # a small sample can still be decided
             acceptance["min_pairs"] = min(acceptance["min_pairs"], sample["pairs"])
             content["acceptance"] = acceptance
-        for part in (*content["datasets"], content["generator"]):
-            if "path" in part:
+        for part in (*content["datasets"], *content["engines"].values(), content["generator"]):
+            if isinstance(part, dict) and "path" in part:
                 part["path"] = str(DEMO.parent / part["path"])
         file = tmp_path / f"{content['name']}.yaml"
         file.write_text(yaml.safe_dump(content), encoding="utf-8")

@@ -25,7 +25,8 @@ def made(folder: Path, **changes: Any) -> Study:
     content = yaml.safe_load(SAMPLE.read_text(encoding="utf-8"))
     for spec in content["datasets"]:
         spec["path"] = str(ROOT / "studies" / spec["path"])
-    content["generator"]["path"] = str(ROOT / "studies" / content["generator"]["path"])
+    engine = content["engines"]["sample"]
+    engine["path"] = str(ROOT / "studies" / engine["path"])
     content["subject"]["prompts"] = str(ROOT / "studies" / content["subject"]["prompts"])
     content["subject"] |= changes.pop("subject", {})
     file = folder / "instructions.yaml"

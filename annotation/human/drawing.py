@@ -58,11 +58,11 @@ def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed:
     """
     drawn = TaskDrawing()
     if spec.balance == "label" and task_type not in LABELLED:
-        raise StudyError(f"human.tasks: {spec.name!r}: {task_type} has no labels to balance; take `balance` out")
+        raise StudyError(f"subject.tasks: {spec.name!r}: {task_type} has no labels to balance; take `balance` out")
     wanted = [item for item in items if _of_languages(spec, item)]
     if not wanted:
         languages = ", ".join(sorted({item.language for item in items})) or "none"
-        raise StudyError(f"human.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {languages}")
+        raise StudyError(f"subject.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {languages}")
     _refuse_hidden(spec, task_type, wanted)
     by_languages = defaultdict[tuple[str, str], list[ScoredItem]](list)
     for item in _usable(wanted, spec, task_type, drawn.left_out):
@@ -76,7 +76,7 @@ def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed:
     _refuse_other_numbers(spec, drawn.items)
     if not drawn.items:
         why = "; ".join(f"{number} {reason}" for reason, number in drawn.left_out.items()) or "it has no rows"
-        raise StudyError(f"human.tasks: {spec.name!r}: no item can be shown to people: {why}; take the task out")
+        raise StudyError(f"subject.tasks: {spec.name!r}: no item can be shown to people: {why}; take the task out")
     return drawn
 
 
@@ -90,7 +90,7 @@ def _refuse_hidden(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredIt
     ]
     if all(hidden):
         raise StudyError(
-            f"human.tasks: {spec.name!r}: none of its {len(items)} items has gold (-1, or nothing): its owner keeps"
+            f"subject.tasks: {spec.name!r}: none of its {len(items)} items has gold (-1, or nothing): its owner keeps"
             " it, so that nobody can be scored; take the task out, or use a split of the data that has it"
         )
 
@@ -200,7 +200,7 @@ def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> No
     numbers = {len(item.candidates) for item in items}
     if len(numbers) > 1:
         raise StudyError(
-            f"human.tasks: {spec.name!r}: some languages have {max(numbers)} candidates for each item, others"
+            f"subject.tasks: {spec.name!r}: some languages have {max(numbers)} candidates for each item, others"
             f" {min(numbers)}; write candidates: {min(numbers)}, or make a task of each language"
         )
 
@@ -264,8 +264,8 @@ def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
     if len(set(numbers.values())) > 1:
         listed = ", ".join(f"{language_name(language)} {number}" for language, number in numbers.items())
         raise StudyError(
-            f"human.tasks: {spec.name!r}: its languages have other numbers of clusters ({listed}); make a task of each"
-            " language, or write tell_clusters: false"
+            f"subject.tasks: {spec.name!r}: its languages have other numbers of clusters ({listed}); make a task of"
+            " each language, or write tell_clusters: false"
         )
     return next(iter(numbers.values()))
 
@@ -280,13 +280,13 @@ def refuse_other_scale(
     scores = [item.score for item in items if not math.isnan(item.score)]
     if len(set(scores)) == 1:
         raise StudyError(
-            f"human.tasks: {spec.name!r}: all {len(scores)} drawn items have the gold {scores[0]:g}, so that there is"
+            f"subject.tasks: {spec.name!r}: all {len(scores)} drawn items have the gold {scores[0]:g}, so that there is"
             " no order to find; write more items, or take the task out"
         )
     low, high = (declared or scale)[0], (declared or scale)[-1]
     if not scores or low <= min(scores) <= max(scores) <= high:
         return
-    where = f"human.tasks: {spec.name!r}: gold goes from {min(scores):g} to {max(scores):g}, and"
+    where = f"subject.tasks: {spec.name!r}: gold goes from {min(scores):g} to {max(scores):g}, and"
     if declared:
         raise StudyError(f"{where} the data set's gold_scale is {low:g} to {high:g}; correct it")
     least, most = math.floor(min(scores)), math.ceil(max(scores))

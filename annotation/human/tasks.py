@@ -46,7 +46,7 @@ def labels_of(
     without words, and for what people could not tell apart.
     """
     labels = order_of(sorted(all_labels(dataset)))
-    where, several = f"human.tasks: {spec.name!r}", dataset.task == "multilabel_classification"
+    where, several = f"subject.tasks: {spec.name!r}", dataset.task == "multilabel_classification"
     if len(labels) < 2:
         raise StudyError(f"{where}: its data have the label {', '.join(labels) or 'none'} alone; take the task out")
     most = MOST_LABELS - several  # which has a button for none of them
@@ -99,8 +99,8 @@ def refuse_one_label(spec: HumanTaskSpec, items: Sequence[ScoredItem]) -> None:
     if len(labels) < 2:
         only = ", ".join(sorted(next(iter(labels)))) or "none of them"
         raise StudyError(
-            f"human.tasks: {spec.name!r}: all {len(items)} drawn items have the label {only!r}, so that nothing can be"
-            " told apart; write `balance: label`, or more items"
+            f"subject.tasks: {spec.name!r}: all {len(items)} drawn items have the label {only!r}, so that nothing can"
+            " be told apart; write `balance: label`, or more items"
         )
 
 
@@ -212,7 +212,7 @@ def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Datas
         refuse_one_label(spec, [item.scored for item in drawn.items])
     if kind == "clustering" and study.crowd and len(drawn.items) > study.sample.batch:
         raise StudyError(
-            f"human.tasks: {spec.name!r}: each worker's groups are of one batch, and {len(drawn.items)} texts are"
+            f"subject.tasks: {spec.name!r}: each worker's groups are of one batch, and {len(drawn.items)} texts are"
             f" more than sample.batch {study.sample.batch}; raise it"
         )
     labels, words = labels_of(spec, dataset, general(study)) if kind in NAMED else ((), {})
@@ -259,7 +259,7 @@ def _refuse_idle(spec: HumanTaskSpec, kind: str) -> None:
     for key, kinds in _OF.items():
         if key in spec.model_fields_set and kind not in kinds:
             raise StudyError(
-                f"human.tasks: {spec.name!r}: {key} says nothing of {kind.replace('_', ' ')}, only of"
+                f"subject.tasks: {spec.name!r}: {key} says nothing of {kind.replace('_', ' ')}, only of"
                 f" {', '.join(name.replace('_', ' ') for name in kinds)}; take it out"
             )
 
@@ -268,7 +268,7 @@ def _told(spec: HumanTaskSpec, drawn: TaskDrawing) -> int:
     n_clusters = clusters_of(spec, drawn.items)
     if n_clusters > MOST_LABELS:
         raise StudyError(
-            f"human.tasks: {spec.name!r}: {n_clusters} clusters are more than the {MOST_LABELS} that Argilla shows;"
+            f"subject.tasks: {spec.name!r}: {n_clusters} clusters are more than the {MOST_LABELS} that Argilla shows;"
             " draw fewer items, or write tell_clusters: false"
         )
     return n_clusters
@@ -294,7 +294,7 @@ def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, .
     low, high = spec.scale or gold_scale
     if low != int(low) or high != int(high) or not 1 <= high - low < MOST_POINTS:
         raise StudyError(
-            f"human.tasks: {spec.name!r}: people answer in whole points, {MOST_POINTS} at most, and gold_scale is"
+            f"subject.tasks: {spec.name!r}: people answer in whole points, {MOST_POINTS} at most, and gold_scale is"
             f" {low:g} to {high:g}; write `scale`, such as [1, 5]"
         )
     return tuple(range(int(low), int(high) + 1))
@@ -317,7 +317,7 @@ def settings_of(study: Study, spec: HumanTaskSpec) -> dict[str, Any]:
 def subject_of(study: Study) -> HumanSubject:
     """The study's tasks for people. Raises StudyError where it has none."""
     if not isinstance(study.subject, HumanSubject):
-        raise StudyError(f"{study.file}: no people do tasks in this study; name some under `human`")
+        raise StudyError(f"{study.file}: no people do tasks in this study; write a `subject` of kind human")
     return study.subject
 
 

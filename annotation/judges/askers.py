@@ -17,13 +17,10 @@ from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from plumbline.errors import ServiceError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.study import Study
-from plumbline.study.human import OpenAIAnnotator, VllmAnnotator
-from plumbline.study.judges import OpenAIJudge, RecordedJudge, VllmJudge
+from plumbline.study.engines import AnnotatorSpec, EngineSpec, JudgeSpec
 
 if TYPE_CHECKING:
     from generation.generators.openai import ChatServer
-
-ChatSpec = OpenAIJudge | VllmJudge | OpenAIAnnotator | VllmAnnotator
 
 _QUIET = {"enable_thinking": False}
 _WAITING = 8  # batches in flight: one whose answers are a token long ends all at once, and the next must be there
@@ -89,20 +86,23 @@ async def start(study: Study, questionnaire: Questionnaire, labels: Sequence[str
     there is nobody to ask.
     """
     spec = questionnaire.spec
-    if isinstance(spec, RecordedJudge):
-        return RecordedJudgements(load_recorded(study.resolve(spec.path)))
+    if spec.kind == "recorded":
+        return RecordedJudgements(load_recorded(study.resolve(spec.recording)))
     return await start_chat(study, spec, labels)
 
 
-async def start_chat(study: Study, spec: ChatSpec, labels: Sequence[str] = ()) -> JudgeChatClient:
+async def start_chat(study: Study, spec: JudgeSpec | AnnotatorSpec, labels: Sequence[str] = ()) -> JudgeChatClient:
     """A model that is asked by messages, ready; says and raises as `start`."""
-    if isinstance(spec, (OpenAIJudge, OpenAIAnnotator)):
+    if spec.kind == "openai":
         return await _server(study, spec, labels)
     from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
 
-    if labels and spec.concurrency is None:
-        spec = spec.model_copy(update={"concurrency": _WAITING * spec.max_num_seqs * spec.data_parallel})
-    engine = VllmEngine.load(spec, study, {}, _QUIET)
+    model = spec.engine
+    if labels and model.vllm.concurrency is None:
+        waiting = _WAITING * model.vllm.max_num_seqs * model.vllm.data_parallel_size
+        settings = {**model.settings, "concurrency": waiting}
+        model = EngineSpec(kind="vllm", model=model.model, revision=model.revision, settings=settings)
+    engine = VllmEngine.load(model, study, {}, _QUIET)
     try:
         for label in labels:
             engine.label_token(label)
@@ -112,12 +112,12 @@ async def start_chat(study: Study, spec: ChatSpec, labels: Sequence[str] = ()) -
     return JudgeChatClient(engine, bool(labels))
 
 
-async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Sequence[str]) -> JudgeChatClient:
+async def _server(study: Study, spec: JudgeSpec | AnnotatorSpec, labels: Sequence[str]) -> JudgeChatClient:
     """A chat server, asked once what it takes: silence about thinking, and probabilities."""
     from generation.generators.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
-    where = "human.models" if isinstance(spec, OpenAIAnnotator) else "judges"
-    server = ChatServer.at(spec, study, {}, f"{where} ({spec.name})")
+    where = "subject.models" if isinstance(spec, AnnotatorSpec) else "judges"
+    server = ChatServer.at(spec.engine, study, {}, f"{where} ({spec.name})")
     extras: tuple[dict[str, Any], ...] = ({"chat_template_kwargs": _QUIET}, {})
     attempt = Attempt(1, spec.seed, spec.sampling)
     refused = ""
@@ -132,7 +132,7 @@ async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Seq
                 continue
             _say(spec.name, labels and not wanted_labels, not server.extra)
             return JudgeChatClient(server, bool(wanted_labels))
-        raise ServiceError(f"{spec.base_url}: {refused}; correct {spec.name!r} in the study")
+        raise ServiceError(f"{spec.engine.base_url}: {refused}; correct {spec.name!r} in the study")
     except BaseException:
         await server.close()
         raise

@@ -60,7 +60,7 @@ def checked(evidence: Evidence, outcome: JudgedOutcome, epsilon: float = CROWD, 
     if judging.refused and "alternative" in tables:
         refused = tables["alternative"].assign(omega=np.nan, rho=np.nan, passes=False, reason=judging.refused)
         tables["alternative"] = refused
-    shown = evidence.study.acceptance.judges.use != "none"
+    shown = evidence.study.acceptance.judges != "none"
     if shown:
         tables |= {"together": outcome.together, "decisions": outcome.decisions, "saved": outcome.saved}
     return JudgeCheck(

@@ -12,7 +12,7 @@ import pandas as pd
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.manifest import stage
-from plumbline.study.judges import RecordedJudge
+from plumbline.study.engines import recordings
 
 TEXT = "let language models rate outputs as people do, and see how far they can be trusted"
 
@@ -137,7 +137,7 @@ def _run(options: argparse.Namespace) -> int:
         print(forecast(judges, options.rate))
         return 0
     inputs = study.data_files() if not study.judging.transforms else [study.folder / "texts.parquet", study.outputs]
-    recorded = [study.resolve(spec.path) for spec in study.judges if isinstance(spec, RecordedJudge)]
+    recorded = [study.resolve(path) for path in recordings(study.judges)]
     with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
         done = judge(study, options.judge, again=options.again)
     print(f"{study.name}: judged pairs -> {judged_file(study)}")

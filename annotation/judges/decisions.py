@@ -27,7 +27,6 @@ from plumbline.resources import installing
 from plumbline.store import write_json
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.study.judges import RecordedJudge
 
 COLUMNS = [
     "transformation",
@@ -181,7 +180,7 @@ class JudgedOutcome:
 
 def judged(study: Study) -> bool:
     """Whether anything can stand beside verdicts: the rules let it, and one of the study's judges has spoken."""
-    if not study.judges or study.acceptance.judges.use == "none":
+    if not study.judges or study.acceptance.judges == "none":
         return False
     return any((study.judgements / f"{spec.name}.parquet").exists() for spec in study.judges)
 
@@ -199,7 +198,7 @@ def read_judging(study: Study, collected: CampaignData) -> Judging:
     judgements = read_judgements(study)
     if judgements.empty:
         raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
-    shown = [spec.name for spec in study.judges if isinstance(spec, RecordedJudge) and spec.saw_ratings]
+    shown = [spec.name for spec in study.judges if spec.engine.saw_ratings]
     late = saw_scores(read_reviews(study), collected.sample_ratings)
     half = study.raters.suggestions == "half"
     why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
@@ -235,7 +234,7 @@ def beside(evidence: Evidence, verdicts: Sequence[Verdict], judging: Judging) ->
     means = powered_means(rests, judging, design)
     decided = with_judges(verdicts, means, design.rule)
     of_groups = saved(means, SCOPES[design.rule.scope], design)
-    simulated, decides = bool(counting["simulated"].any()), design.rule.judges.use == "decide"
+    simulated, decides = bool(counting["simulated"].any()), design.rule.judges == "decide"
     return JudgedOutcome(judging, means, decided, of_groups, simulated, decides, evidence.first)
 
 

@@ -23,7 +23,7 @@ from plumbline.journal import Journal
 from plumbline.manifest import read_kept_frame, refuse_replaced_table, write_kept_table
 from plumbline.store import read_records
 from plumbline.study import Study
-from plumbline.study.judges import JudgeSpec, Reading, RecordedJudge
+from plumbline.study.engines import JudgeSpec, Reading
 
 COMMAND = "annotation judge run"
 
@@ -42,8 +42,8 @@ R = TypeVar("R", Judgement, ModelAnswer)
 def judge_hash(study: Study, spec: JudgeSpec, reading: Reading) -> str:
     """Identity of a judge: model, revision, sampling, seed and way of reading; of a recorded one its file's content."""
     of_file = []
-    if isinstance(spec, RecordedJudge):
-        refuse_no_recording(path := study.resolve(spec.path))
+    if spec.kind == "recorded":
+        refuse_no_recording(path := study.resolve(spec.recording))
         of_file = [cached_file_hash(path)]
     return identity("judge-v1", *spec.identity(), reading, spec.seed, spec.least_mass, *of_file)
 

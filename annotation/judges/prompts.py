@@ -23,7 +23,7 @@ from plumbline.identity import identity
 from plumbline.prompts import Prompt, read_prompt
 from plumbline.records import Pair
 from plumbline.study import Study
-from plumbline.study.judges import JudgeSpec, Order, Reading
+from plumbline.study.engines import JudgeSpec, Order, Reading
 
 OF_RUBRIC = ("guidelines", "asked", "question", "points", "lowest", "highest")
 ALIKE = {"original": PAIR[0], "sentence1": PAIR[0], "transformed": PAIR[1], "sentence2": PAIR[1], "paraphrase": PAIR[1]}

@@ -17,7 +17,7 @@ from plumbline.errors import DataError, TextUnansweredError
 from plumbline.fields import kept
 from plumbline.journal import record_lines
 from plumbline.records import Record, nfc
-from plumbline.study.judges import Order
+from plumbline.study.engines import Order
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _THINKING = re.compile(r"<think(?:ing)?>")

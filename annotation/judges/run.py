@@ -27,9 +27,7 @@ from plumbline import cli
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError, nearest
 from plumbline.store import joined, only_one
 from plumbline.study import Study
-from plumbline.study.generator import RetrySpec
-from plumbline.study.human import AnnotatorSpec
-from plumbline.study.judges import JudgeSpec, RecordedJudge
+from plumbline.study.engines import AnnotatorSpec, JudgeSpec
 
 
 class _Source(Protocol):
@@ -163,7 +161,6 @@ async def all_asked(
 async def ask_one(progress: JudgeProgress, asker: JudgeClient, key: str, asking: JudgeMessage) -> Judgement:
     """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
     spec = progress.asked.spec
-    retry = RetrySpec(attempts=spec.attempts, temperature=spec.temperature)
     expected = progress.asked.reading == "expected" and asker.tells_labels
     attempt = Attempt(1, spec.seed, spec.sampling)
     while True:
@@ -177,9 +174,9 @@ async def ask_one(progress: JudgeProgress, asker: JudgeClient, key: str, asking:
         by_shares = expected and (answer.labels is not None or asker.repeatable)
         read = read_expected(answer, asking.scale, spec.least_mass) if by_shares else read_text(answer, asking.scale)
         # Probabilities are the same at every attempt.
-        if not read.reason or by_shares or attempt.number >= spec.attempts or not asker.repeatable:
+        if not read.reason or by_shares or attempt.number >= spec.retry.attempts or not asker.repeatable:
             break
-        attempt = attempt.next(spec.seed, retry, cut_off=answer.cut_off)
+        attempt = attempt.next(spec.seed, spec.retry, cut_off=answer.cut_off)
     fields = {"mode": "expected" if by_shares else "text", "text": answer.text, "attempts": attempt.number}
     return judgement(progress, key, asking, read, **fields, status="failed" if read.reason else "ok")
 
@@ -207,7 +204,7 @@ def forecast(progresses: Sequence[JudgeProgress], rate: float | None) -> str:
         todo, spec = progress.todo(), progress.asked.spec
         out = len(todo) * (1 if progress.asked.reading == "expected" else 3)
         characters = sum(len(asking.message) for _, asking in todo)
-        recorded = isinstance(spec, RecordedJudge)
+        recorded = spec.kind == "recorded"
         rows.append(JudgeForecast(spec.name, progress.wanted - len(todo), len(todo), characters, out, recorded))
     return table_of(rows, rate, "judge", "judgements")
 

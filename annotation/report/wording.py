@@ -16,7 +16,6 @@ from annotation.verdicts.tables import display
 from generation.jobs import generator_hash
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.study.generator import RecordedGenerator
 from plumbline.study.transformations import EIGHT
 
 # How texts are told of that no generator made.
@@ -47,7 +46,7 @@ def made_by(material: CampaignMaterial) -> list[str]:
     if makers == {(spec.model, generator_hash(spec))}:  # else the study names another one by now
         sampling = spec.sampling
         how = f" (temperature {sampling.temperature:g}, top_p {sampling.top_p:g}, up to {sampling.max_tokens:,} tokens)"
-        if isinstance(spec, RecordedGenerator):  # how these were sampled the study does not know
+        if spec.kind == "recorded":  # how these were sampled the study does not know
             how = "; its outputs were recorded before"
         generator += (f", revision {spec.revision}" if spec.revision else "") + how
     return [f"The generator was {generator}.", f"The hashes of the prompts begin with: {hashes}.", *_others(material)]

@@ -65,7 +65,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     groups, verdicts, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
     verdicts = with_supply(verdicts, evidence.supply)
     verdicts = with_rules_fixed(verdicts, replace(evidence, rules=rules).rules_fixed[0])
-    if study.acceptance.judges.use == "decide":
+    if study.acceptance.judges == "decide":
         if judged is None:
             raise RuntimeError("people and judges decide, and nobody told what judges say")  # a bug of the caller
         verdicts = with_judged(verdicts, judged(evidence, verdicts), design.rule)

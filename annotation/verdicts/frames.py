@@ -67,7 +67,7 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     design = Design() if design is None else design
     if not isinstance(design, Design):
         raise ValueError(f"an annotation.Design is needed, not a {type(design).__name__}")
-    if design.rule.judges.use == "decide":
+    if design.rule.judges == "decide":
         raise ValueError("judge takes people's ratings alone, and by the design's rule judges decide with them")
     if labelled := [name for name in design.questions if design.asked(name).kind != "rating"]:
         raise ValueError(f"judge takes ratings alone, and the design asks {labelled[0]!r}, which has no scale")

@@ -30,7 +30,7 @@ from plumbline.store import read_batches
 from plumbline.study import Study
 from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
-from plumbline.study.judges import JudgeSpec, RecordedJudge
+from plumbline.study.engines import JudgeSpec
 
 _LONGEST = 80  # characters of a wording that are quoted
 _BEFORE = 20  # of them, those before the first that differs
@@ -103,9 +103,6 @@ def _part(text: str, start: int) -> str:
 
 
 JUDGE_COMMAND = "annotation judge run"
-#: what of a judge the rules have as the study says it
-SAID = ("name", "kind", "model", "revision", "questions", "orders", "score", "least_mass", "attempts", "temperature",
-        "seed")  # fmt: skip
 
 
 class _OutputIdentity(Record):
@@ -119,10 +116,10 @@ def fixed_judges(study: Study) -> dict[str, Any]:
     """Judges and the outputs that they rate, as the rules have them: `each` by name, and the judged `pool`."""
     each = [
         {
-            **spec.model_dump(mode="json", include=set(SAID)),
+            **spec.settings(),
             "settings": identity(*spec.identity()),
             "prompt": _hash(prompt_file(study, spec)),
-            **({"file": _hash(study.resolve(spec.path))} if isinstance(spec, RecordedJudge) else {}),
+            **({"file": _hash(study.resolve(spec.recording))} if spec.kind == "recorded" else {}),
         }
         for spec in study.judges
     ]
@@ -145,7 +142,7 @@ def refuse_undrawn(study: Study) -> None:
 
     They are fixed with the other rules, before raters begin.
     """
-    if study.acceptance.judges.use != "decide":
+    if study.acceptance.judges != "decide":
         return
     drawn = _drawn(study)
     if not drawn or any(pair.pair_id not in drawn for pair in known_pairs(study)):
@@ -197,7 +194,7 @@ def rules_of(study: Study, rubric: Rubric | None = None, judges: Mapping[str, An
         "raters": {"per_pair": study.raters.per_pair, **_suggested(study)},
         "sample": {"seed": study.sample.seed},
         "rubric": (rubric or load_rubric(study)).model_dump(mode="json"),
-        **({"judges": judges or fixed_judges(study)} if study.acceptance.judges.use == "decide" else {}),
+        **({"judges": judges or fixed_judges(study)} if study.acceptance.judges == "decide" else {}),
     }
 
 

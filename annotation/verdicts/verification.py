@@ -72,7 +72,7 @@ def differences(
     withdrawn = evidence.collected.withdrawn
     due, follow, due_means = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
     follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
-    if evidence.study.acceptance.judges.use == "decide":  # whether judges said so, their records tell
+    if evidence.study.acceptance.judges == "decide":  # whether judges said so, their records tell
         follow = with_judged(follow, {unit_of(verdict): verdict.judged for verdict in verdicts}, evidence.design.rule)
     follow = with_checks(follow, evidence)
     yield from (("verdicts.json", line) for line in _other_verdicts(verdicts, follow))

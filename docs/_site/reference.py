@@ -21,7 +21,8 @@ from pydantic.fields import FieldInfo
 from plumbline import commands
 from plumbline.records import Record
 from plumbline.study import Study
-from plumbline.study.human import HumanSubject
+from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings, VllmSettings
+from plumbline.study.evaluation import EmbeddingServerSettings, ModelSpec
 
 _OWN_COMMAND = re.compile(r"^    ([a-z-]+)  ", re.MULTILINE)  # in the help of a command that has commands of its own
 _PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -45,18 +46,18 @@ def study() -> str:
         seen.add(model)
         parts = [part for field in model.model_fields.values() for part in _models(field.annotation)]
         lines += [f"## {title} {{#{model.__name__.lower()}}}", *_described(model), _keys(model)]
+        for settings in _SETTINGS.get(model, ()):
+            lines += [*_described(settings), _keys(settings)]
         waiting += [(_title(part), part) for part in parts]
     return "\n\n".join(lines) + "\n"
+
+
+_SETTINGS = {EngineSpec: (HttpSettings, VllmSettings, RecordedSettings), ModelSpec: (EmbeddingServerSettings,)}
 
 
 def _is_absence(one: type) -> bool:
     """Whether a model stands for what a study does not name."""
     return issubclass(one, BaseModel) and one.__name__.startswith("No")
-
-
-def _by_key(one: type) -> bool:
-    """Whether a subject has a key of its own in a study (`human`)."""
-    return one is HumanSubject
 
 
 def _described(model: type[BaseModel]) -> list[str]:
@@ -66,10 +67,8 @@ def _described(model: type[BaseModel]) -> list[str]:
 
 def _title(model: type[BaseModel]) -> str:
     kind = model.model_fields.get("kind")
-    if _by_key(model):
-        return "Tasks that people do (`human`)"
     said = _words(model.__name__.removeprefix("_").removesuffix("Spec"))
-    if kind is not None and typing.get_origin(kind.annotation) is typing.Literal:
+    if kind is not None and len(typing.get_args(kind.annotation)) == 1:
         return f"{said} (`kind: {typing.get_args(kind.annotation)[0]}`)"
     return said
 
@@ -90,12 +89,8 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _keys(model: type[BaseModel]) -> str:
     rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
-        if not (_by_key(model) and name == "kind"):
-            what = _cell(field.description or "which of several this is")
-            rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
-        if model is Study and name == "subject":
-            what = "tasks that people do as models are scored on them, instead of a `subject`"
-            rows.append(f"| `human` | {_takes(HumanSubject)} | - | {what} |")
+        what = _cell(field.description or "which of several this is")
+        rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
     return "\n".join(rows)
 
 
@@ -116,7 +111,7 @@ def _takes(annotation: Any) -> str:
 
 
 def _unnamed(one: type) -> bool:
-    return one is type(None) or _is_absence(one) or _by_key(one)
+    return one is type(None) or _is_absence(one)
 
 
 def _default(field: FieldInfo) -> str:

@@ -27,6 +27,7 @@ from plumbline.records import SUGGESTED, Pair
 from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT
+from plumbline.study.upgrade import modern
 
 _KEPT = ("datasets", "seeds", "prompts", "languages", "sample", "rubric", "wordings", "raters", "acceptance", "quality")
 _WRITTEN = {"pairs.parquet", "controls.parquet", SUPPLY, "manifest.json"}
@@ -105,10 +106,10 @@ def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
         "name": out.stem,
         "description": f"The pairs of {bundle.manifest.study}, bundle {bundle.short}, rated again",
         **{name: settings[name] for name in _KEPT if name in settings},
-        **({"acceptance": {**rules, "judges": {"use": "report"}}} if decided else {}),
+        **({"acceptance": {**rules, "judges": "report"}} if decided else {}),
         "datasets": datasets,
         "transformations": list(_transformations(bundle)),
-        "generator": generator,
+        "generator": modern({"generator": generator})["generator"],
     }
 
 

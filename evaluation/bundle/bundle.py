@@ -31,6 +31,7 @@ from plumbline.store import as_models, as_record, joined
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.transformations import EIGHT, Transformation, refuse_mixed_up
+from plumbline.study.upgrade import modern
 
 _OF_GENERATOR = ("model", "revision", "sampling")
 M = TypeVar("M", bound=BaseModel)
@@ -183,7 +184,7 @@ class Bundle:
         try:
             defined = {name: transformation for name, transformation in self._kinds().items() if name not in EIGHT}
             refuse_mixed_up(defined)
-            study = Study.model_validate(settings, context=defined)
+            study = Study.model_validate(modern(settings), context=defined)
         except ValidationError as error:
             raise DataError(f"{self._where(records.STUDY)}: {first_complaint(error)}; {AGAIN}") from None
         except StudyError as error:

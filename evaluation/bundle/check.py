@@ -24,7 +24,7 @@ from annotation.names import SIMULATED
 from annotation.ratings.exclusions import kept_hash, withdrawn_hash
 from annotation.ratings.ratings import counting_ratings, marked
 from annotation.sampling.candidates import Supply
-from annotation.verdicts.preregistration import SAID, other_rules, pool_hash, rules_of
+from annotation.verdicts.preregistration import other_rules, pool_hash, rules_of
 from annotation.verdicts.verdicts import rule_id
 from annotation.verdicts.verification import differences
 from evaluation.bundle import records
@@ -34,6 +34,7 @@ from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import text_id
 from plumbline.study.datasets import LocalDataset
+from plumbline.study.engines import JUDGE_SETTINGS
 
 _OF_OUTPUTS = ("transformation", "pool", "task_type", "language", "output_language")
 OF_JUDGES = (records.JUDGED, records.JUDGEMENTS, records.REFUSED)
@@ -41,7 +42,7 @@ OF_JUDGES = (records.JUDGED, records.JUDGEMENTS, records.REFUSED)
 
 def decides(bundle: Bundle) -> bool:
     """Whether its verdicts are people's and judges' together."""
-    return bundle.evidence.study.acceptance.judges.use == "decide"
+    return bundle.evidence.study.acceptance.judges == "decide"
 
 
 def judging(bundle: Bundle) -> Judging:
@@ -64,7 +65,7 @@ def rules_in(bundle: Bundle) -> dict[str, Any]:
     hashes = {judge.get("name"): judge for judge in fixed.get("each", [])}
     judges = bundle.settings.get("judges", [])
     each = [
-        {**hashes.get(judge["name"], {}), **{name: judge[name] for name in SAID if name in judge}} for judge in judges
+        {**hashes.get(judge["name"], {}), **{name: judge[name] for name in JUDGE_SETTINGS if name in judge}} for judge in judges
     ]
     table = bundle.table(records.JUDGED, BundledJudged, ("pair_id", "stratum"))
     strata = dict(zip(table["pair_id"].to_pylist(), table["stratum"].to_pylist(), strict=True))

@@ -25,7 +25,6 @@ from annotation.ratings.exclusions import read_decisions
 from annotation.records import PairMean, RuleSet, Verdict
 from annotation.rubric import Rubric
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import SAID
 from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.bundle import records, tables
@@ -45,13 +44,15 @@ from plumbline.records import SOURCES, Pair, Rating, Record, Score, Text, Transf
 from plumbline.schemas import arrow_schema
 from plumbline.store import atomic, read_table
 from plumbline.study import Study
+from plumbline.study.base import StudyPart
 from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.engines import SETTINGS, EngineSpec
 from plumbline.study.evaluation import RightsSpec
 from plumbline.words import trim
 
 WITHHELD = "(not in the bundle)"  # what stands for raters' free words
 _COLUMNS = ("key", "text_id", "source_language", "output", "status", "reason", "flags", "first_flags", "attempts")
-_OF_GENERATORS = ("kind", "model", "revision", "sampling", "languages", "quantization", "dtype", "max_model_len")
+_OF_GENERATORS = ("languages", "quantization", "dtype", "max_model_len")  # of an engine's settings
 _UNNAMED = ("", "not specified")  # licences that are none
 Member = tuple[str, bytes | memoryview]  # its name and content
 
@@ -198,7 +199,7 @@ class _Content:
 
     def _judgements(self) -> Iterator[Member]:
         """What judges who decide with people said; their words as raters' comments."""
-        if self.evidence.study.acceptance.judges.use != "decide":
+        if self.evidence.study.acceptance.judges != "decide":
             return
         judging = read_judging(self.evidence.study, self.evidence.collected)
         judgements = judging.judgements
@@ -254,7 +255,7 @@ class _Content:
             simulated=bool(ratings["simulated"].any()),
             comments=self.comments,
             datasets=tuple(self._sources),
-            generator=_generator(study.generator.model_dump(mode="json", exclude_none=True)),
+            generator=_generator(study.generator),
             rated=(f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}"),
             members=members,
         )
@@ -272,8 +273,8 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         "languages": list(study.languages),
         "wordings": list(study.wordings),
     }
-    if study.acceptance.judges.use == "decide":
-        optional["judges"] = _judges(judge.model_dump(mode="json", include=set(SAID)) for judge in study.judges)
+    if study.acceptance.judges == "decide":
+        optional["judges"] = _judges(judge.settings() for judge in study.judges)
     loadable = [  # as anybody can who has the hub and mteb; some need no files
         model.model_dump(mode="json", exclude_unset=True, include=set(records.OF_MODELS))
         for model in spec.models
@@ -286,7 +287,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         "transformations": list(study.transformations),
         "seeds": list(study.seeds),
         **{name: value for name, value in optional.items() if value or name == "judges"},
-        "generator": _generator(study.generator.model_dump(mode="json", exclude_none=True)),
+        "generator": _generator(study.generator),
         "sample": study.sample.model_dump(mode="json"),
         "rubric": study.rubric,
         "raters": {"per_pair": study.raters.per_pair},
@@ -314,11 +315,16 @@ def _judges(each: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**judge, "model": _name_of(judge["model"])} for judge in each]
 
 
-def _generator(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _generator(engine: EngineSpec) -> dict[str, Any]:
     """What made the texts, without where it stood: of a folder its name, and that it is one."""
-    portable = {name: fields[name] for name in _OF_GENERATORS if name in fields}
-    name = _name_of(fields["model"])
-    return portable if name == fields["model"] else {**portable, "model": name, records.FOLDER: True}
+    known: type[StudyPart] = SETTINGS.get(engine.kind, StudyPart)
+    settings = known.model_validate(engine.settings).model_dump(exclude_none=True)
+    portable = {
+        **engine.model_dump(mode="json", include={"kind", "model", "revision", "sampling"}),
+        **{name: settings[name] for name in _OF_GENERATORS if name in settings},
+    }
+    name = _name_of(engine.model)
+    return portable if name == engine.model else {**portable, "model": name, records.FOLDER: True}
 
 
 def _name_of(model: str) -> str:

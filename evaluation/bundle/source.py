@@ -148,7 +148,7 @@ class BundleSource:
 
     def _whole(self, pair: Pair) -> Pair:
         """A pair with both of its texts."""
-        output, _ = self.outputs(pair.transformation, pair.seed).made[pair.key]
+        output, _ = self.outputs(pair.transformation, pair.seed).by_key[pair.key]
         original = pair.original or self._words[self.plan.text_of(pair)]
         return pair.model_copy(update={"original": original, "transformed": pair.transformed or output or ""})
 

@@ -89,7 +89,7 @@ def score(
         return ModelTaskScore(dict(measures), math.nan, items)
     (part,) = items.parts
     n = len(sample.items)  # the rows behind them are there to be chosen
-    right = (part.gold[:n] == part.made[:n]).astype(np.float64)
+    right = (part.gold[:n] == part.predictions[:n]).astype(np.float64)
     accuracies = {ACCURACY: float(right.mean()), "main_score": float(right.mean())}
     named = {name: measures[name] for name in ("hf_subset", "languages")}
     return ModelTaskScore(
@@ -111,7 +111,7 @@ def _in_order(sample: SampledDataset, items: Items) -> Items:
     (part,) = items.parts
     places = [order[name] for name in names]
     beside = {name: values[places] for name, values in part.beside.items()}
-    return dataclasses.replace(items, parts=(SubsetScores(part.gold, part.made[places], beside),))
+    return dataclasses.replace(items, parts=(SubsetScores(part.gold, part.predictions[places], beside),))
 
 
 def query_names(sample: SampledDataset) -> list[str]:
@@ -236,7 +236,7 @@ def _made(study: Study, model: Model, sample: SampledDataset, loaded: Encoder) -
         unit_id=unit_id(study, model, sample), model=model.name,
         revision=model.revision or loaded.revision or UNKNOWN, task=sample.task.task, subset=sample.subset,
         language=sample.language, score=task_score.score, units=sample.units,
-        made=tuple(np.asarray(part.made, np.float64).tolist()),
+        made=tuple(np.asarray(part.predictions, np.float64).tolist()),
         labels=tuple(tuple(names[label] if names else str(label) for label in run) for run in runs),
         others={name: tuple(values.tolist()) for name, values in part.beside.items() if name != LABELS},
         measures=task_score.measures,

@@ -350,7 +350,7 @@ class PromptResults:
 
 def _item_rows(model: Model, unit: PromptUnit, items: Items) -> Iterable[PromptItemScore]:
     for number, part in enumerate(items.parts):
-        for k, score in enumerate(np.asarray(part.made, dtype=np.float64).tolist()):
+        for k, score in enumerate(np.asarray(part.predictions, dtype=np.float64).tolist()):
             item = f"{number}/{k}" if len(items.parts) > 1 else str(k)
             yield PromptItemScore(
                 model=model.name, task=unit.dataset.name, prompt_id=unit.wanted.prompt_id, item=item, score=score

@@ -109,7 +109,7 @@ class AcceptedPairs:
         least, protocol = self._study.acceptance.min_pairs, self._study.evaluation.protocol
 
         def find() -> dict[str, Any]:
-            outputs = outputs_of(unit).made
+            outputs = outputs_of(unit).texts
             texts = sorted(text for text, pair in good.items() if outputs.get(text) == pair.transformed)
             accepted, _ = accepted_alone(unit.dataset, outputs_of(unit), frozenset(texts))
             n = scoring.size(accepted)
@@ -189,7 +189,7 @@ class AllTexts:
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
         """Mean and quantiles. Raises DataError for embeddings that have no direction, or hold NaN."""
-        outputs, originals = outputs_of(unit).made, unit.texts.originals(unit.spec, unit.revision)
+        outputs, originals = outputs_of(unit).texts, unit.texts.originals(unit.spec, unit.revision)
         both = zip(originals.ids, originals.texts, strict=True)
         pairs = ((text, outputs[text_id]) for text_id, text in both if text_id in outputs)
         moved = []

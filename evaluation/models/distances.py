@@ -23,7 +23,7 @@ def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:
     array([0., 1., 2.])
     """
     same_index(originals, transformed, "tables")
-    first, second = (np.asarray(one, dtype=np.float64) for one in (originals, transformed))
+    first, second = (np.asarray(embeddings, dtype=np.float64) for embeddings in (originals, transformed))
     if first.shape != second.shape or first.ndim != 2:
         raise ValueError(f"two tables of one shape are needed, texts by dimensions, not {first.shape}, {second.shape}")
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)

@@ -109,25 +109,25 @@ class EmbeddingStore:
         written = np.array([stored[key][1] for key in distinct], dtype=np.int64)
         wrong = np.flatnonzero(digests(self._model, distinct, rows) != written)
         if len(wrong):
-            self._forget([distinct[place] for place in wrong])
+            self._forget([distinct[index] for index in wrong])
             raise RowsLost(f"{self.folder}: embeddings change on the disk between writing and reading; check the disk")
         if distinct == list(keys):
             return rows
-        order = {key: place for place, key in enumerate(distinct)}
+        order = {key: index for index, key in enumerate(distinct)}
         return np.asarray(rows[[order[key] for key in keys]])
 
     def _read(self, places: NDArray[np.int64]) -> Embeddings:
         """What stands at places of the file; zeros where it is cut off."""
         width = self._fact("dimensions") or 0
-        made = np.empty((len(places), width), np.float32)
+        vectors = np.empty((len(places), width), np.float32)
         order = np.argsort(places, kind="stable")
         for run in _runs(places[order]):
             at = order[run]
             low, high = int(places[at[0]]), int(places[at[-1]]) + 1
             size = (high - low) * width * 4
             data = os.pread(self._file.fileno(), size, low * width * 4).ljust(size, b"\0")
-            made[at] = np.frombuffer(data, np.float32).reshape(-1, width)[places[at] - low]
-        return made
+            vectors[at] = np.frombuffer(data, np.float32).reshape(-1, width)[places[at] - low]
+        return vectors
 
     def _forget(self, keys: Sequence[bytes]) -> None:
         """Have rows encoded again, and say so; of many times the first is said at once, and all when this closes."""
@@ -259,7 +259,7 @@ class EmbeddingStore:
 
     def _places(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
         """The place and the checksum of each key that has a row."""
-        found: dict[bytes, tuple[int, int]] = {}
+        rows_by_key: dict[bytes, tuple[int, int]] = {}
         wanted = list(dict.fromkeys(keys))
         for start in range(0, len(wanted), _ASK):
             some = wanted[start : start + _ASK]
@@ -267,13 +267,13 @@ class EmbeddingStore:
             query = f"SELECT key, place, digest FROM keys WHERE key IN ({marks})"  # noqa: S608 (question marks)
             try:
                 stored = self._keys.execute(query, some)
-                found |= {key: (place, digest) for key, place, digest in stored if isinstance(key, bytes)}
+                rows_by_key |= {key: (row, digest) for key, row, digest in stored if isinstance(key, bytes)}
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError as error:
                 self._doubted(f"its index is damaged ({error})")
                 return {}
-        return found
+        return rows_by_key
 
 
 def _opened(vectors: Path) -> IO[bytes]:

@@ -49,14 +49,14 @@ def model_id(study: Study, spec: ModelSpec) -> str:
     parts = ["model-v1", spec.name, spec.revision, fingerprint(spec, study.file.parent)]
     precision = study.evaluation.precision
     parts += [precision] if precision != "float32" and spec.kind == "sentence_transformers" else []
-    own: dict[str, Any] = {"prompts": spec.prompts} if spec.prompts else {}
+    settings: dict[str, Any] = {"prompts": spec.prompts} if spec.prompts else {}
     if spec.kind != "sentence_transformers":
-        own["kind"] = spec.kind
+        settings["kind"] = spec.kind
     if spec.kind == "word_vectors":
-        own["files"] = [spec.vectors, spec.words]
+        settings["files"] = [spec.vectors, spec.words]
     if spec.kind == "mteb":
-        own["mteb"] = importlib.metadata.version("mteb")
-    return identity(*parts, *([own] if own else []))
+        settings["mteb"] = importlib.metadata.version("mteb")
+    return identity(*parts, *([settings] if settings else []))
 
 
 class Encoder:
@@ -134,10 +134,10 @@ class Encoder:
         role = role if self._model.routed() else ""
         if not self._complete(texts, prompt, role):
             self._complete(texts, prompt, role)  # the store had to begin anew to make room
-        made = np.empty((len(texts), self._store.width or 0), np.float32)
+        vectors = np.empty((len(texts), self._store.width or 0), np.float32)
         for first in range(0, len(texts), _PIECE):
-            made[first : first + _PIECE] = self._stored(texts[first : first + _PIECE], prompt, role)
-        return made
+            vectors[first : first + _PIECE] = self._stored(texts[first : first + _PIECE], prompt, role)
+        return vectors
 
     def _stored(self, texts: Sequence[str], prompt: str, role: str) -> Embeddings:
         """The store's rows; what it has lost, or what is not as it was written, is encoded again."""
@@ -171,10 +171,10 @@ class Encoder:
         wanted = longest_first(lacking)
         for first in range(0, len(wanted), _CHUNK):
             some = wanted[first : first + _CHUNK]
-            made = self.encode_new(some, prompt, role)
-            if not first and self._store.make_room(len(wanted), made.shape[1]) and had:
+            vectors = self.encode_new(some, prompt, role)
+            if not first and self._store.make_room(len(wanted), vectors.shape[1]) and had:
                 return False
-            self._store.add(keys_of(some, prompt, role), made)
+            self._store.add(keys_of(some, prompt, role), vectors)
         return True
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
@@ -192,7 +192,7 @@ class Encoder:
         self.watch.start()
         while True:
             try:
-                made = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
+                vectors = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
                 break
             except (RuntimeError, ValueError, IndexError) as error:  # torch's errors
                 what = str(error).strip().splitlines() or [type(error).__name__]
@@ -206,14 +206,14 @@ class Encoder:
                 ) from error
         self.encoded += len(texts)
         self.watch.note(self._name, len(texts), sum(map(len, texts)))
-        finite = np.isfinite(made).all(axis=1)
+        finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
             text = texts[int(np.argmin(finite))]
             raise DataError(
                 f"model {self._name!r} gives an embedding that is not finite for {text[:60]!r}"
                 f" ({int((~finite).sum())} of {len(texts)} texts); check the model's files and precision"
             )
-        return made
+        return vectors
 
     def _fallback(self, role: str) -> str:
         """The prompt where mteb names none: the role's under the names that models use, or the model's default."""
@@ -265,10 +265,10 @@ def _refuse_unknown_prompts(study: Study, spec: ModelSpec) -> None:
         *get_args(TaskType),
         *(part.mteb if isinstance(part, MtebDataset) else part.name for part in study.datasets),
     ]
-    known = [*roles, *names, *(f"{name}-{role}" for name in names for role in roles)]
+    names_allowed = [*roles, *names, *(f"{name}-{role}" for name in names for role in roles)]
     for name in spec.prompts:
-        if name not in known:
-            hint = nearest(name, known)
+        if name not in names_allowed:
+            hint = nearest(name, names_allowed)
             hint = hint if len(hint) < 200 else "names are query, document, mteb's types of tasks, and data sets"
             raise StudyError(
                 f"{study.file}: model {spec.name!r} has a prompt for {name!r}, which is not a task; {hint}"

@@ -72,14 +72,14 @@ class SentenceTransformerModel:
             hint = "correct its `path`" if local else "check name and revision, connect to the hub, or give it a `path`"
             line = f"model {spec.name!r} cannot be loaded from {location}: {first_line(error)}; {hint}"
             raise ServiceError(line) from error
-        own = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
-        self.prompts = own | spec.prompts
+        prompts = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
+        self.prompts = prompts | spec.prompts
         default = self._model.default_prompt_name
         self.default_prompt = self.prompts.get(default, "") if default else ""
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows in the texts' order; the prompt is put before each text."""
-        made = self._model.encode(
+        vectors = self._model.encode(
             list(texts),
             prompt=prompt,  # also when empty: nothing else would keep the model's default prompt away
             task=role or None,
@@ -87,7 +87,7 @@ class SentenceTransformerModel:
             show_progress_bar=False,
             convert_to_numpy=True,
         )
-        return np.asarray(made, dtype=np.float32)
+        return np.asarray(vectors, dtype=np.float32)
 
     def routed(self) -> bool:
         """Models with a Router send queries and documents through different modules."""
@@ -114,8 +114,8 @@ def refuse_no_hub(name: str) -> None:
     from huggingface_hub import constants, get_session, try_to_load_from_cache  # noqa: PLC0415 (takes a while)
 
     repository = name if "/" in name else f"sentence-transformers/{name}"
-    there = (try_to_load_from_cache(repository, file) for file in ("modules.json", "config.json"))
-    if constants.HF_HUB_OFFLINE or any(isinstance(one, str) for one in there):
+    cached_files = (try_to_load_from_cache(repository, file) for file in ("modules.json", "config.json"))
+    if constants.HF_HUB_OFFLINE or any(isinstance(file, str) for file in cached_files):
         return
     try:
         get_session().head(constants.ENDPOINT, timeout=_PATIENCE)

@@ -61,8 +61,8 @@ class MtebModel:
         """A name for what decides the embeddings of a call beside the texts; calls of one name give the same."""
         role = "" if prompt_type is None else str(prompt_type.value)
         prompt = self._prompt(task_metadata, prompt_type)
-        own = [task_metadata.name, task_metadata.type, hf_subset, role] if prompt is None else [prompt]
-        name = json.dumps(own)
+        parts = [task_metadata.name, task_metadata.type, hf_subset, role] if prompt is None else [prompt]
+        name = json.dumps(parts)
         call = {"task_metadata": task_metadata, "hf_split": hf_split, "hf_subset": hf_subset}
         self._ways.setdefault(name, Way({**call, "prompt_type": prompt_type}))
         return name
@@ -72,8 +72,8 @@ class MtebModel:
 
         Without `text` nothing stands before texts, no empty template either.
         """
-        prompt_type, own = call["prompt_type"], getattr(self._model, "instruction_template", None)
-        if text and not template and own is not None and self._instructed:
+        prompt_type, model_template = call["prompt_type"], getattr(self._model, "instruction_template", None)
+        if text and not template and model_template is not None and self._instructed:
             before = str(self._model.format_instruction(text, prompt_type))
         else:
             before = in_template(text, template)
@@ -114,11 +114,11 @@ class MtebModel:
                 return model.encode(batches, **call, **options)
             finally:
                 del model.get_task_instruction
-        kept, model.model_prompts = model.model_prompts, {call["task_metadata"].name: before}
+        default_prompts, model.model_prompts = model.model_prompts, {call["task_metadata"].name: before}
         try:
             return model.encode(batches, **call, **options)
         finally:
-            model.model_prompts = kept
+            model.model_prompts = default_prompts
 
     @property
     def _instructed(self) -> bool:
@@ -133,12 +133,12 @@ class MtebModel:
 
         batches: Any = DataLoader(in_memory({"text": list(texts)}), batch_size=batch_size)
         try:
-            made = self._encode(self._ways[prompt], batches, batch_size=batch_size, show_progress_bar=False)
+            vectors = self._encode(self._ways[prompt], batches, batch_size=batch_size, show_progress_bar=False)
         except (RuntimeError, ValueError, IndexError):  # torch's errors, a lack of memory among them
             raise
         except Exception as error:
             raise ServiceError(f"model {self._name!r} cannot encode: {first_line(error)}") from error
-        rows = np.asarray(made.detach().cpu().float() if hasattr(made, "detach") else made, dtype=np.float32)
+        rows = np.asarray(vectors.detach().cpu().float() if hasattr(vectors, "detach") else vectors, dtype=np.float32)
         if rows.ndim != 2 or len(rows) != len(texts):
             raise ServiceError(f"model {self._name!r} gives an array of {rows.shape} for {len(texts)} texts")
         return rows

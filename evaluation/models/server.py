@@ -117,10 +117,10 @@ class CharacterNgrams(CosineModel):
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows of length 1 in the texts' order, of one number more than `dimensions`."""
-        made = np.zeros((len(texts), self._spec.dimensions + 1), dtype=np.float32)
-        made[:, :-1] = self._vectorizer.transform([prompt + text for text in texts]).toarray()
-        made[~made.any(axis=1), -1] = 1.0
-        return made
+        vectors = np.zeros((len(texts), self._spec.dimensions + 1), dtype=np.float32)
+        vectors[:, :-1] = self._vectorizer.transform([prompt + text for text in texts]).toarray()
+        vectors[~vectors.any(axis=1), -1] = 1.0
+        return vectors
 
 
 def _words(file: Path) -> list[str]:
@@ -146,13 +146,13 @@ class ServerModel(CosineModel):
         self._spec = spec
         self._url = f"{spec.base_url.rstrip('/')}/embeddings"
         try:
-            self._key = key_in(spec.api_key_env) or "EMPTY"
-            place = urlsplit(self._url)
-            proxy = proxy_for(place.scheme, place.netloc)
+            self._key = key_in(spec.http.api_key_env) or "EMPTY"
+            address = urlsplit(self._url)
+            proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
             raise StudyError(f"model {spec.name!r}: {error}") from None
         retries = urllib3.Retry(
-            total=spec.retries,
+            total=spec.http.retries,
             allowed_methods=None,  # asking for an embedding twice does no harm
             status_forcelist=PASSING,
             raise_on_status=False,
@@ -161,7 +161,11 @@ class ServerModel(CosineModel):
             backoff_max=LAST_DELAY,
             retry_after_max=LONGEST_WAIT,
         )
-        options: dict[str, Any] = {"maxsize": spec.concurrency, "retries": retries, "timeout": spec.timeout_seconds}
+        options: dict[str, Any] = {
+            "maxsize": spec.http.concurrency,
+            "retries": retries,
+            "timeout": spec.http.timeout_seconds,
+        }
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
 
@@ -171,7 +175,7 @@ class ServerModel(CosineModel):
         Raises ServiceError for a server that fails, refuses, or answers with something else than it was asked for.
         """
         batches = [[prompt + text for text in texts[at : at + batch_size]] for at in range(0, len(texts), batch_size)]
-        with ThreadPoolExecutor(self._spec.concurrency) as workers:
+        with ThreadPoolExecutor(self._spec.http.concurrency) as workers:
             parts = list(workers.map(self._ask, batches))
         for width in (part.shape[1] for part in parts):
             self._width = self._width or width
@@ -191,7 +195,7 @@ class ServerModel(CosineModel):
             answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
             what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
-            line = f"no answer, asked {self._spec.retries + 1} times ({what.split(': ', 1)[-1]})"
+            line = f"no answer, asked {self._spec.http.retries + 1} times ({what.split(': ', 1)[-1]})"
             raise self._error(f"{line}; start the server or correct base_url") from None
         if answer.status != 200:
             raise self._trouble(answer.status, answer.data)
@@ -201,28 +205,28 @@ class ServerModel(CosineModel):
         """The embeddings of an answer, in the order of the texts, whatever order the server has them in."""
         try:
             data = json.loads(content)["data"]
-            found = {int(row["index"]): _vector(row["embedding"]) for row in data}
+            vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
         except (ValueError, TypeError, KeyError, RecursionError):
             raise self._error(
                 "an answer that is not one of an embedding server; is base_url right (ends in /v1)?"
             ) from None
-        if len(data) != wanted or found.keys() != set(range(wanted)):
-            raise self._error(f"{len(data)} embeddings for {wanted} texts, numbers {sorted(found)[:5]}")
-        widths = sorted({len(vector) for vector in found.values()})
+        if len(data) != wanted or vectors.keys() != set(range(wanted)):
+            raise self._error(f"{len(data)} embeddings for {wanted} texts, numbers {sorted(vectors)[:5]}")
+        widths = sorted({len(vector) for vector in vectors.values()})
         if len(widths) > 1 or not widths[0]:
             raise self._error(f"embeddings of different lengths for texts of one request: {widths}")
-        return np.stack([found[number] for number in range(wanted)])
+        return np.stack([vectors[number] for number in range(wanted)])
 
     def _trouble(self, status: int, content: bytes) -> ServiceError:
         """What a status other than 200 means."""
-        said = _complaint(content, self._key)
+        complaint = _complaint(content, self._key)
         if status in (401, 403):
-            return self._error(f"the key is not accepted; set {self._spec.api_key_env}")
+            return self._error(f"the key is not accepted; set {self._spec.http.api_key_env}")
         if status == 404:
-            return self._error(f"no such model there, or base_url lacks its /v1: {said}")
-        tries = f", asked {self._spec.retries + 1} times" if status in PASSING else ""
+            return self._error(f"no such model there, or base_url lacks its /v1: {complaint}")
+        tries = f", asked {self._spec.http.retries + 1} times" if status in PASSING else ""
         hint = "; is a text too long, or evaluation.batch_size too large?" if status in (400, 413, 422) else ""
-        return self._error(f"status {status}{tries}: {said}{hint}")
+        return self._error(f"status {status}{tries}: {complaint}{hint}")
 
     def _error(self, what: str) -> ServiceError:
         return ServiceError(f"model {self._spec.name!r} at {self._spec.base_url}: {what}")
@@ -241,11 +245,11 @@ def _vector(value: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
 def _complaint(content: bytes, key: str) -> str:
     """The message in a server's error, in the ways in which servers write it, or all of it."""
     try:
-        said: Any = json.loads(content)
+        body: Any = json.loads(content)
     except (ValueError, RecursionError):
-        said = content.decode(errors="replace")
+        body = content.decode(errors="replace")
     for name in ("error", "message", "detail"):
-        said = said[name] if isinstance(said, dict) and name in said else said
-    text = said if isinstance(said, str) else json.dumps(said)
+        body = body[name] if isinstance(body, dict) and name in body else body
+    text = body if isinstance(body, str) else json.dumps(body)
     # The key goes before the text is cut off, which could leave a part of it.
     return " ".join(text.replace(key, "(the key)").split())[:300]

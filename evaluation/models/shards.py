@@ -27,7 +27,7 @@ class TextQueue:
     prompt: str
     role: str
     keys: list[bytes] = field(init=False)
-    left: set[bytes] = field(init=False, default_factory=set)
+    missing: set[bytes] = field(init=False, default_factory=set)
     reads: int = 0  # that found rows not as they were written
 
     def __post_init__(self) -> None:
@@ -86,11 +86,11 @@ class Shards:
             return None
         batches = -(-self._left // (PARTS * max(1, workers) * self._batch))
         size = max(1, min(batches, LARGEST // self._batch)) * self._batch
-        asked, pairs = self._texts[0]
+        queue, pairs = self._texts[0]
         some, pairs[:] = pairs[:size], pairs[size:]
         if not pairs:
             self._texts.popleft()
-        return TextShard([text for text, _ in some], [key for _, key in some], asked.prompt, asked.role)
+        return TextShard([text for text, _ in some], [key for _, key in some], queue.prompt, queue.role)
 
     def add(self, shard: TextShard, rows: Embeddings) -> None:
         """Keep what came back. Raises DataError for rows of another length, StudyError as `ask`."""
@@ -99,8 +99,8 @@ class Shards:
         self._store.add(shard.keys, rows)
         self.encoded += len(rows)
         self._pending.difference_update(shard.keys)
-        for asked in self._open:
-            asked.left.difference_update(shard.keys)
+        for queue in self._open:
+            queue.missing.difference_update(shard.keys)
         self._admit()
 
     def put_back(self, shard: TextShard) -> None:
@@ -112,17 +112,17 @@ class Shards:
 
         Raises RowsLost for rows that never are.
         """
-        while ready := [asked for asked in self._open if not asked.left]:
-            for asked in ready:
-                rows = self._verified(asked)
+        while ready := [queue for queue in self._open if not queue.missing]:
+            for queue in ready:
+                rows = self._verified(queue)
                 if rows is not None:
-                    self._open.remove(asked)
-                    yield asked, rows
+                    self._open.remove(queue)
+                    yield queue, rows
             self._admit()
 
     def _verified(self, asked: TextQueue) -> Embeddings | None:
         """The rows; None where some have to be encoded again."""
-        if asked.left:  # what was read before it has had the store begin anew
+        if asked.missing:  # what was read before it has had the store begin anew
             return None
         try:
             return self._store.rows(asked.keys)
@@ -157,7 +157,7 @@ class Shards:
         while self._waiting:
             width = self._store.width
             if self._open:
-                rows = sum(len(asked.keys) for asked in (*self._open, self._waiting[0]))
+                rows = sum(len(queue.keys) for queue in (*self._open, self._waiting[0]))
                 if width is None or not self._store.fits(rows, width):
                     return
             self._open.append(self._waiting.popleft())
@@ -167,8 +167,8 @@ class Shards:
 
     def _count(self, asked: TextQueue) -> None:
         """See what of it is missing, and have encoded what nobody encodes yet."""
-        asked.left = self._store.missing(asked.keys)
-        new = asked.left - self._pending
+        asked.missing = self._store.missing(asked.keys)
+        new = asked.missing - self._pending
         wanted = {text: key for text, key in zip(asked.texts, asked.keys, strict=True) if key in new}
         self._pending.update(wanted.values())
         if wanted:
@@ -177,9 +177,9 @@ class Shards:
     def _room(self, width: int) -> None:
         """Make room for all that is missing; where the store begins anew for it, what was there is missing too."""
         if self._missing() and self._store.make_room(self._missing(), width):
-            for asked in self._open:
-                self._count(asked)
+            for queue in self._open:
+                self._count(queue)
             self._store.make_room(self._missing(), width)
 
     def _missing(self) -> int:
-        return len(set[bytes]().union(*(asked.left for asked in self._open)))
+        return len(set[bytes]().union(*(queue.missing for queue in self._open)))

@@ -94,13 +94,17 @@ class DistantModel:
 
     def similarity(self, first: Any, second: Any) -> Any:
         """The model's own, all with all."""
-        own = self._facts.similarities
-        return own[0](first, second) if own else self._ask(MethodCall("similarity", (first, second)))
+        similarities = self._facts.similarities
+        return similarities[0](first, second) if similarities else self._ask(MethodCall("similarity", (first, second)))
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
         """The model's own, row by row."""
-        own = self._facts.similarities
-        return own[1](first, second) if own else self._ask(MethodCall("similarity_pairwise", (first, second)))
+        similarities = self._facts.similarities
+        return (
+            similarities[1](first, second)
+            if similarities
+            else self._ask(MethodCall("similarity_pairwise", (first, second)))
+        )
 
 
 class DistantPromptingModel(DistantModel):
@@ -134,10 +138,10 @@ class DistantEncoder(Encoder):
         """As `Encoder.embed`."""
         prompt = self._fallback("") if prompt is None else prompt
         self.asked += len(texts)
-        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        places = {text: index for index, text in enumerate(dict.fromkeys(texts))}
         role = role if self._distant.routed() else ""
-        made = self._distant.embed(list(places), prompt=prompt, role=role, batch_size=self._batch_size)
-        return np.asarray(made[[places[text] for text in texts]])
+        vectors = self._distant.embed(list(places), prompt=prompt, role=role, batch_size=self._batch_size)
+        return np.asarray(vectors[[places[text] for text in texts]])
 
     def close(self) -> None:
         """Let go of what an encoder has on disk; there is no model here."""
@@ -157,11 +161,11 @@ class Due:
 
 def due_of(study: Study, spec: ModelSpec) -> Due:
     """What this machine has. What is built for (`+cpu`, `+cu128`) is none of a version: machines differ in that."""
-    found = {}
+    due = {}
     for package in _RUN if spec.kind in IN_TORCH else ():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package).partition("+")[0]
-    return Due(encoder.model_id(study, spec), found)
+            due[package] = importlib.metadata.version(package).partition("+")[0]
+    return Due(encoder.model_id(study, spec), due)
 
 
 class EncodingWorker:
@@ -198,10 +202,10 @@ class EncodingWorker:
         self._model, revision = encoder.load_model(self._study, self._spec)
         model = self._model
         self._encoder = Encoder(model, self._spec.name, revision, self._study.evaluation.batch_size)
-        own = getattr(model, "similarities", lambda: None)()
+        similarities = getattr(model, "similarities", lambda: None)()
         gpu = gpu_of(self._spec, self._study.evaluation.device)
         picks = isinstance(model, PromptingModel)
-        return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, own, gpu)
+        return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, similarities, gpu)
 
     def encode(self, texts: list[str], prompt: str, role: str, how: Any = None) -> tuple[Embeddings, float]:
         """Rows of texts, and the seconds that they took; `how` stands behind the prompt of a model that picks it.
@@ -218,8 +222,8 @@ class EncodingWorker:
     def answer(self, question: MethodCall) -> tuple[Any, Any]:
         """What the model says, and what stands behind the name of a way of encoding."""
         with self._lock:
-            said = getattr(self._model, question.method)(*question.values)
-            return said, self._model.how(said) if question.of_way else None  # type: ignore[attr-defined]
+            answer = getattr(self._model, question.method)(*question.values)
+            return answer, self._model.how(answer) if question.of_way else None  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -230,8 +234,8 @@ class EncodingWorker:
 class ModelResult:
     """What was made with an encoder, and how many texts it asked for."""
 
-    made: Any
-    asked: int
+    result: Any
+    texts: int
 
 
 Step = Rows | MethodCall | ModelResult

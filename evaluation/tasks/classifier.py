@@ -33,10 +33,10 @@ def scores(y_test: Sequence[int], y_pred: NDArray[np.integer]) -> Any:
     """
     of_mteb: Any = AbsTaskClassification  # its method asks nothing of an instance
     true = np.asarray(y_test[:])
-    there = np.unique(true)
-    if len(there) == 2 and 1 not in there:
-        others = np.setdiff1d(y_pred, there)
-        order = np.concatenate([there, others])
+    classes = np.unique(true)
+    if len(classes) == 2 and 1 not in classes:
+        others = np.setdiff1d(y_pred, classes)
+        order = np.concatenate([classes, others])
         by_label = np.argsort(order)
-        true, y_pred = (by_label[np.searchsorted(order[by_label], one)] for one in (true, y_pred))
+        true, y_pred = (by_label[np.searchsorted(order[by_label], labels)] for labels in (true, y_pred))
     return of_mteb._calculate_scores(of_mteb, true, y_pred)

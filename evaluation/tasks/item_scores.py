@@ -48,12 +48,12 @@ class SubsetScores:
     """
 
     gold: NDArray[Any]
-    made: NDArray[Any]
+    predictions: NDArray[Any]
     beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def score(self, measure: Measure) -> float:
         """The measure of all items, each once."""
-        return float(measure(self.gold, self.made)(np.ones((1, len(self.gold))))[0])
+        return float(measure(self.gold, self.predictions)(np.ones((1, len(self.gold))))[0])
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,18 @@ def measured(
     """What mteb measures of a model on a data set (`scoring.evaluate_task`), and of each item; raises as `items_of`."""
     if reason := _not_of_items(dataset, protocol):
         return evaluate_task(dataset, encoder, protocol, batch_size), Items(reason=reason)
-    kept = dict[str, Any]()
+    captured = dict[str, Any]()
     with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
         result = evaluate_task(
-            dataset, encoder, protocol, batch_size, prepare=partial(_watch, kept, dataset.task),
+            dataset, encoder, protocol, batch_size, prepare=partial(_watch, captured, dataset.task),
             predictions=Path(folder),
         )  # fmt: skip
         predicted = {} if dataset.task in SEARCHES else _predictions(Path(folder))
     (split,) = result.scores
     parts = []
-    for subset in kept["task"].hf_subsets:
-        made = kept.get(subset, {}) if dataset.task in SEARCHES else predicted[subset][split]
-        part = _part(dataset.task, kept["task"], kept["task"].dataset[subset][split], made)
+    for subset in captured["task"].hf_subsets:
+        predictions = captured.get(subset, {}) if dataset.task in SEARCHES else predicted[subset][split]
+        part = _part(dataset.task, captured["task"], captured["task"].dataset[subset][split], predictions)
         if part is None:
             return result, Items(reason="mteb does not say what the model made of each item")
         parts.append(part)
@@ -124,7 +124,7 @@ def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.
     if not reason and min((len(part.gold) for part in first.parts), default=0) < 2:
         reason = "an interval over items needs at least 2 items"
     pairs = list(zip(first.parts, second.parts, strict=False))
-    if not reason and any(not np.array_equal(one.gold, other.gold) for one, other in pairs):
+    if not reason and any(not np.array_equal(items.gold, other_items.gold) for items, other_items in pairs):
         reason = "the score of one of the models leaves out items, whose similarities are all equal"
     if reason or first.measure is None:
         return Estimate.undefined(reason, n)
@@ -137,9 +137,9 @@ def _resampled(
     measure: Measure, first: SubsetScores, second: SubsetScores, number: int, rng: np.random.Generator
 ) -> Floats:
     n = len(first.gold)
-    one, other = measure(first.gold, first.made), measure(second.gold, second.made)
+    first_of, second_of = measure(first.gold, first.predictions), measure(second.gold, second.predictions)
     counts = (counts_of(rows, n) for rows in draw_indices(rng, n, number, _AT_ONCE))
-    return np.concatenate([one(drawn) - other(drawn) for drawn in counts])
+    return np.concatenate([first_of(drawn) - second_of(drawn) for drawn in counts])
 
 
 def _watch(kept: dict[str, Any], kind: TaskType, task: Any) -> None:
@@ -150,8 +150,8 @@ def _watch(kept: dict[str, Any], kind: TaskType, task: Any) -> None:
 
         def keep(scores: Any, *others: Any, hf_subset: str, **named: Any) -> Any:
             kept[hf_subset] = {
-                query: {name: own[key] for name, key in _OF_QUERIES.items() if key in own}
-                for query, own in scores.items()
+                query: {name: metrics[key] for name, key in _OF_QUERIES.items() if key in metrics}
+                for query, metrics in scores.items()
             }
             return measured(scores, *others, hf_subset=hf_subset, **named)
 
@@ -160,8 +160,8 @@ def _watch(kept: dict[str, Any], kind: TaskType, task: Any) -> None:
 
 def _predictions(folder: Path) -> dict[str, Any]:
     (file,) = folder.glob("*.json")
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    predictions: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return predictions
 
 
 def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> SubsetScores | None:
@@ -170,27 +170,30 @@ def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> SubsetScores | Non
 
     if kind in SEARCHES:
         order = [made[query] for query in sorted(made)]
-        every = {name: np.array([one[name] for one in order], np.float64) for name in (order[0] if order else ())}
+        every = {
+            name: np.array([query_scores[name] for query_scores in order], np.float64)
+            for name in (order[0] if order else ())
+        }
         return SubsetScores(np.zeros(len(made)), every.pop(_QUERY_METRICS[kind], np.empty(0)), every)
     gold = rows[gold_column(task, kind)] if kind != "bitext_mining" else np.arange(len(rows))
     if kind in ("sts", "str", "pair_classification"):
         part = SubsetScores(np.asarray(gold, dtype=np.float64), settled(made["cosine_scores"]))
     elif kind == "classification":
-        right, runs = np.asarray(gold), [np.asarray(one) for one in made]
+        right, runs = np.asarray(gold), [np.asarray(labels) for labels in made]
         values = _right(right, runs)
         part = SubsetScores(right, values, {LABELS: np.stack(runs)} if len(values) else {})
     elif kind == "multilabel_classification":
         from sklearn.preprocessing import MultiLabelBinarizer  # noqa: PLC0415
 
         wanted = MultiLabelBinarizer().fit_transform(list(gold))
-        part = SubsetScores(np.arange(len(wanted)), _right(wanted, [np.asarray(one) for one in made]))
+        part = SubsetScores(np.arange(len(wanted)), _right(wanted, [np.asarray(labels) for labels in made]))
     elif kind == "summarisation":
         if len(gold) != len(made["cosine_scores"]):
             return None  # mteb leaves out texts whose summaries the model finds all alike, and does not say which
         both = zip(gold, made["cosine_scores"], strict=True)
-        values = np.array([SubsetScores(np.asarray(own), settled(cosines)).score(rho) for own, cosines in both])
-        known = values[~np.isnan(values)]  # the others are left out of the score too (`ties`)
-        part = SubsetScores(np.zeros(len(known)), known)
+        values = np.array([SubsetScores(np.asarray(grades), settled(cosines)).score(rho) for grades, cosines in both])
+        defined = values[~np.isnan(values)]  # the others are left out of the score too (`ties`)
+        part = SubsetScores(np.zeros(len(defined)), defined)
     elif kind == "clustering":
         nested = len(rows) and isinstance(gold[0], list)
         if nested and len(rows) > 1:
@@ -198,15 +201,15 @@ def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> SubsetScores | Non
         part = SubsetScores(np.asarray(gold[0] if nested else list(gold)), np.asarray(made[0] if nested else made))
     else:
         (nearest,) = made.values()  # of the one pair of columns
-        part = SubsetScores(np.asarray(gold), np.asarray([one["corpus_id"] for one in nearest]))
-    return part if part.gold.shape[:1] == part.made.shape[:1] else None
+        part = SubsetScores(np.asarray(gold), np.asarray([nearest_row["corpus_id"] for nearest_row in nearest]))
+    return part if part.gold.shape[:1] == part.predictions.shape[:1] else None
 
 
 def _right(gold: NDArray[Any], predicted: Sequence[NDArray[Any]]) -> Floats:
     """The share of runs that got each item right, all of its labels."""
-    if any(one.shape != gold.shape for one in predicted):
+    if any(run.shape != gold.shape for run in predicted):
         return np.empty(0)
-    right = np.mean([one == gold if gold.ndim == 1 else (one == gold).all(axis=1) for one in predicted], axis=0)
+    right = np.mean([run == gold if gold.ndim == 1 else (run == gold).all(axis=1) for run in predicted], axis=0)
     return np.asarray(right, dtype=np.float64)
 
 

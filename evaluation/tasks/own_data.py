@@ -35,8 +35,8 @@ _CLASSES = ("classification", "multilabel_classification", "clustering")
 def local_task(dataset: TableDataset, protocol: Protocol) -> Any:
     """A fresh mteb task (`mteb.abstasks.AbsTask`) that holds the data set and is loaded."""
     base, attributes, data = _BUILDERS[dataset.task](dataset, protocol)
-    own = {"metadata": _metadata(dataset), **attributes}
-    task = type(f"Local{base.__name__}", (base,), own)()
+    members = {"metadata": _metadata(dataset), **attributes}
+    task = type(f"Local{base.__name__}", (base,), members)()
     task.hf_subsets = ["default"]
     task.dataset = {"default": data}
     task.data_loaded = True
@@ -182,12 +182,12 @@ def mteb_task(dataset: MtebTask, protocol: Protocol) -> Any:
     """A fresh task object of mteb's with the data set's texts; by `paper` with HTEB's settings, else as mteb has it."""
     task = dataset.fresh()
     if dataset.task == "classification":
-        own = classifier(protocol)
+        settings = classifier(protocol)
         if protocol == "mteb":
             from sklearn.base import clone  # noqa: PLC0415
 
-            own = {"evaluator_model": clone(task.evaluator_model)}
-        _set(task, own)
+            settings = {"evaluator_model": clone(task.evaluator_model)}
+        _set(task, settings)
     if dataset.task == "multilabel_classification":
         _set(task, multilabel_classifier(protocol))
     if dataset.task == "instruction_reranking":
@@ -222,16 +222,16 @@ def _whole(task: Any) -> Any:
     if isinstance(task, AbsTaskClusteringLegacy):
         return task
     texts, labels = task.input_column_name, task.label_column_name
-    own = {"metadata": task.metadata, "input_column_name": texts, "label_column_name": labels}
-    made = type(f"Whole{type(task).__name__}", (AbsTaskClusteringLegacy,), own)()
-    made.hf_subsets = list(task.hf_subsets)
-    made.filter_eval_splits(task.eval_splits)
-    made.dataset = {
+    members = {"metadata": task.metadata, "input_column_name": texts, "label_column_name": labels}
+    legacy_task = type(f"Whole{type(task).__name__}", (AbsTaskClusteringLegacy,), members)()
+    legacy_task.hf_subsets = list(task.hf_subsets)
+    legacy_task.filter_eval_splits(task.eval_splits)
+    legacy_task.dataset = {
         subset: DatasetDict({split: in_memory(_sets(part, texts, labels)) for split, part in parts.items()})
         for subset, parts in task.dataset.items()
     }
-    made.data_loaded = True
-    return made
+    legacy_task.data_loaded = True
+    return legacy_task
 
 
 def _sets(part: Any, texts: str, labels: str) -> dict[str, list[list[Any]]]:
@@ -240,9 +240,9 @@ def _sets(part: Any, texts: str, labels: str) -> dict[str, list[list[Any]]]:
     rows: dict[str, list[list[Any]]] = {texts: [], labels: []}
     for level in range(max(map(len, levels), default=0)):
         chosen = [
-            (text, str(own[level]))
-            for text, own in zip(part[texts], levels, strict=True)
-            if len(own) > level and own[level] != _NO_LABEL
+            (text, str(row_levels[level]))
+            for text, row_levels in zip(part[texts], levels, strict=True)
+            if len(row_levels) > level and row_levels[level] != _NO_LABEL
         ]
         number = {name: index for index, name in enumerate(sorted({name for _, name in chosen}))}
         rows[texts].append([text for text, _ in chosen])

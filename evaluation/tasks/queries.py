@@ -38,10 +38,13 @@ class Queries:
         ranked = _without_first(found) if task.skip_first_result else found
         name = OF_QUERY[self.metric]
         sure = [confidences(list(ranked[query].values())) for query in scores]
-        self.parts.append(QueryScores([float(own[name]) for own in scores.values()], sure))
+        self.parts.append(QueryScores([float(query_scores[name]) for query_scores in scores.values()], sure))
         return measure(scores, qrels, found, **others)
 
 
 def _without_first(found: Similarities) -> dict[str, dict[str, float]]:
     """As mteb scores tasks whose first passage is the query itself."""
-    return {query: dict(sorted(own.items(), key=lambda one: one[1], reverse=True)[1:]) for query, own in found.items()}
+    return {
+        query: dict(sorted(ranking.items(), key=lambda one: one[1], reverse=True)[1:])
+        for query, ranking in found.items()
+    }

@@ -35,13 +35,13 @@ _RANKED = ("cosine_scores", "similarity_scores")
 
 def settled(values: ArrayLike) -> NDArray[np.float64]:
     """The values, neighbours that are nearer than `TOLERANCE` made equal (the largest of such a chain stands)."""
-    given = np.asarray(values, dtype=np.float64)
-    order = np.argsort(-given, kind="stable")
-    ranked = given[order]
+    similarities = np.asarray(values, dtype=np.float64)
+    order = np.argsort(-similarities, kind="stable")
+    ranked = similarities[order]
     first = np.concatenate([[True], -np.diff(ranked) > TOLERANCE])[: len(ranked)]
-    made = np.empty_like(given)
-    made[order] = ranked[np.maximum.accumulate(np.where(first, np.arange(len(ranked)), 0))]
-    return made
+    rounded = np.empty_like(similarities)
+    rounded[order] = ranked[np.maximum.accumulate(np.where(first, np.arange(len(ranked)), 0))]
+    return rounded
 
 
 def settle(task: Any, kind: TaskType) -> None:
@@ -68,10 +68,10 @@ class _Search(SearchEncoderWrapper):
 
     def search(self, *args: Any, **options: Any) -> Any:
         """Passages and their similarities for each query."""
-        found = super().search(*args, **options)
+        rankings = super().search(*args, **options)
         return {
             query: dict(zip(passages, settled(list(passages.values())).tolist(), strict=True))
-            for query, passages in found.items()
+            for query, passages in rankings.items()
         }
 
 
@@ -85,30 +85,30 @@ class _Nearest:
 
     def similarity(self, first: Any, second: Any) -> Any:
         """All of `first` with all of `second`; in each row the first of the largest stands out."""
-        made = torch.as_tensor(self._encoder.similarity(first, second)).cpu().numpy().astype(np.float64)
-        best = made.max(axis=1, keepdims=True)
-        nearest = (made >= best - TOLERANCE).argmax(axis=1)
-        made[np.arange(len(made)), nearest] = best[:, 0] + TOLERANCE
-        return made
+        similarities = torch.as_tensor(self._encoder.similarity(first, second)).cpu().numpy().astype(np.float64)
+        best = similarities.max(axis=1, keepdims=True)
+        nearest = (similarities >= best - TOLERANCE).argmax(axis=1)
+        similarities[np.arange(len(similarities)), nearest] = best[:, 0] + TOLERANCE
+        return similarities
 
 
 def _settled_first(measure: Callable[..., Any], scores: Any, *others: Any) -> Any:
     """What mteb measures of pairs, of settled similarities."""
-    found = {name: settled(scores[name]).tolist() for name in _RANKED if scores[name] is not None}
-    return measure({**scores, **found}, *others)
+    rankings = {name: settled(scores[name]).tolist() for name in _RANKED if scores[name] is not None}
+    return measure({**scores, **rankings}, *others)
 
 
 def _of_summaries(kind: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Mteb's evaluator of summaries, its similarities settled."""
-    made = kind(*args, **options)
-    made._calculate_metrics = partial(_summaries, made._calculate_metrics)
-    return made
+    evaluator = kind(*args, **options)
+    evaluator._calculate_metrics = partial(_summaries, evaluator._calculate_metrics)
+    return evaluator
 
 
 def _summaries(measure: Callable[..., Any], distances: Any) -> Any:
     """What mteb measures of summaries; texts whose similarities are all equal it leaves out."""
-    both = [[settled(own).tolist() for own in distances[name]] for name in _RANKED]
-    kept = [place for place, own in enumerate(both[0]) if len(set(own)) > 1]
-    found = {**distances, **dict(zip(_RANKED, both, strict=True))}
-    chosen = {name: [own[place] for place in kept] for name, own in found.items()}
+    both = [[settled(scores).tolist() for scores in distances[name]] for name in _RANKED]
+    distinct = [index for index, scores in enumerate(both[0]) if len(set(scores)) > 1]
+    settled_scores = {**distances, **dict(zip(_RANKED, both, strict=True))}
+    chosen = {name: [scores[index] for index in distinct] for name, scores in settled_scores.items()}
     return measure(chosen)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from generation.jobs import Job, Plan
 from plumbline.errors import StudyError
-from plumbline.study.generator import RetrySpec, Sampling
+from plumbline.study.engines import RetrySpec, Sampling
 from plumbline.study.transformations import Transformation
 
 

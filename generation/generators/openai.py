@@ -29,7 +29,7 @@ from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.prompts import Prompt
 from plumbline.study import Study
-from plumbline.study.generator import OpenAIGenerator
+from plumbline.study.engines import EngineSpec
 
 
 def label_shares(choice: Mapping[str, Any], labels: Sequence[str]) -> dict[str, float] | None:
@@ -137,7 +137,7 @@ class _PassingError(Exception):
 class ChatServer(Chat):
     """A chat server; `key` is sent to it and shown nowhere."""
 
-    spec: OpenAIGenerator
+    spec: EngineSpec
     prompts: Mapping[str, tuple[Prompt, ...]]
     key: str = field(repr=False)
     url: str
@@ -154,18 +154,18 @@ class ChatServer(Chat):
     def of(cls, plan: Plan) -> ChatServer:
         """The server that the study names for a generator."""
         spec = plan.study.generator
-        if not isinstance(spec, OpenAIGenerator):
+        if spec.kind != "openai":
             raise StudyError(f"{plan.study.file}: generator.kind is not 'openai'")
         return cls.at(spec, plan.study, plan.prompts)
 
     @classmethod
     def at(
-        cls, spec: OpenAIGenerator, study: Study, prompts: Mapping[str, tuple[Prompt, ...]], where: str = "generator"
+        cls, spec: EngineSpec, study: Study, prompts: Mapping[str, tuple[Prompt, ...]], where: str = "generator"
     ) -> ChatServer:
         """A server that a study names in `where`; its key comes from the environment, `EMPTY` where none is set."""
         try:
             address = urlsplit(spec.base_url)
-            key = key_in(spec.api_key_env) or "EMPTY"
+            key = key_in(spec.http.api_key_env) or "EMPTY"
             proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
             raise StudyError(f"{study.file}: {where}: {error}") from None
@@ -178,7 +178,7 @@ class ChatServer(Chat):
     @property
     def concurrency(self) -> int:
         """Requests in flight at once."""
-        return self.spec.concurrency
+        return self.spec.http.concurrency
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """The server's answer to one message of a user, with the probabilities of `labels` where it tells them.
@@ -187,11 +187,11 @@ class ChatServer(Chat):
         """
         body = self._body(message, attempt, labels)
         answered_before = self._good
-        for number in range(1, self.spec.retries + 2):
+        for number in range(1, self.spec.http.retries + 2):
             try:
                 answer = await self._try(body, labels)
             except _PassingError as fault:
-                if number <= self.spec.retries:
+                if number <= self.spec.http.retries:
                     await self.sleep(_pause(number, fault.wait))
                     continue
                 line = ": ".join(filter(None, (f"{fault.what}, asked {number} times", fault.details)))
@@ -232,7 +232,7 @@ class ChatServer(Chat):
         except aiohttp.ConnectionTimeoutError:
             raise _PassingError(f"no connection within {self._connect_seconds:g} s", broken=True) from None
         except TimeoutError:
-            raise _PassingError(f"no answer within {self.spec.timeout_seconds:g} s") from None
+            raise _PassingError(f"no answer within {self.spec.http.timeout_seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             raise _PassingError(hidden(_what_broke(error), self.key), broken=True) from None
         if page.status == 200:
@@ -242,14 +242,14 @@ class ChatServer(Chat):
     @property
     def _connect_seconds(self) -> float:
         """Less than a request may take, so that it shows which of the two ran out."""
-        return min(CONNECT, self.spec.timeout_seconds / 2)
+        return min(CONNECT, self.spec.http.timeout_seconds / 2)
 
     def _connect(self) -> aiohttp.ClientSession:
         """Open the session; its connections belong to the loop that runs now."""
         tls = ssl.create_default_context() if self.url.startswith("https") else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
-            timeout=aiohttp.ClientTimeout(total=self.spec.timeout_seconds, connect=self._connect_seconds),
+            timeout=aiohttp.ClientTimeout(total=self.spec.http.timeout_seconds, connect=self._connect_seconds),
             headers={"Authorization": f"Bearer {self.key}", **HEADERS},
             skip_auto_headers=("Accept-Encoding",),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -306,7 +306,7 @@ class ChatServer(Chat):
         if status in REFUSED:
             return self._refusal(words or f"status {status}")
         if status in (401, 403):
-            return ServiceError(f"{url}: the key is not accepted; set {self.spec.api_key_env}")
+            return ServiceError(f"{url}: the key is not accepted; set {self.spec.http.api_key_env}")
         if status == 404:
             line = f"{url}: no model {self.spec.model!r} there, or {self.where}.base_url lacks its /v1"
             return ServiceError(": ".join(filter(None, (line, words))))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import importlib.util
 import itertools
 import logging
@@ -29,14 +30,14 @@ from pydantic import ValidationError
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from generation.jobs import Plan
-from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
+from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError, nearest
 from plumbline.prompts import Prompt
 from plumbline.resources import installing
 from plumbline.store import make_folder
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
+from plumbline.study.engines import EngineSpec
 from plumbline.study.evaluation import refuse_no_model, refuse_no_repository
-from plumbline.study.generator import VllmGenerator
 
 # The last line of a traceback, with or without vLLM's own prefix to it.
 _ERROR = re.compile(r"^(?:\(.*?\) ERROR .*?\] )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
@@ -70,7 +71,7 @@ class VllmEngine(Chat):
 
     def __init__(
         self,
-        spec: VllmGenerator,
+        spec: EngineSpec,
         prompts: Mapping[str, tuple[Prompt, ...]],
         model: str,
         log: _Log,
@@ -98,14 +99,14 @@ class VllmEngine(Chat):
     def of(cls, plan: Plan) -> VllmEngine:
         """The study's generator, loaded; see `load`."""
         spec = plan.study.generator
-        if not isinstance(spec, VllmGenerator):
+        if spec.kind != "vllm":
             raise StudyError(f"{plan.study.file}: generator.kind is not 'vllm'")
         return cls.load(spec, plan.study, plan.prompts)
 
     @classmethod
     def load(
         cls,
-        spec: VllmGenerator,
+        spec: EngineSpec,
         study: Study,
         prompts: Mapping[str, tuple[Prompt, ...]],
         template: Mapping[str, Any] = MappingProxyType({}),
@@ -138,7 +139,8 @@ class VllmEngine(Chat):
     @property
     def concurrency(self) -> int:
         """Texts in flight: what the engine works on, and as many again that wait for a place in its batch."""
-        return self.spec.concurrency or 2 * self.spec.max_num_seqs * self.spec.data_parallel
+        settings = self.spec.vllm
+        return settings.concurrency or 2 * settings.max_num_seqs * settings.data_parallel_size
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """The model's answer to one message, under its chat template; with `labels`, of which each must be a token.
@@ -226,7 +228,7 @@ def _watch() -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
 
 
-def _start(spec: VllmGenerator, model: str, log: _Log) -> Any:
+def _start(spec: EngineSpec, model: str, log: _Log) -> Any:
     """Start the engine's processes and wait until the model is loaded."""
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # nothing about anyone's machines goes anywhere
     with log.path.open("a", encoding="utf-8") as file, _printing_to(file.fileno()):
@@ -235,6 +237,8 @@ def _start(spec: VllmGenerator, model: str, log: _Log) -> Any:
             from vllm.v1.engine.async_llm import AsyncLLM  # noqa: PLC0415
 
             engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**_arguments(spec, model)))
+        except StudyError:
+            raise
         except ValidationError as error:  # of the engine's arguments, the model's configuration among them
             raise StudyError(f"vLLM does not take the model {spec.model}: {_short(first_complaint(error))}") from None
         except Exception as error:  # vLLM, torch, CUDA and the model's own code have no common base
@@ -248,27 +252,25 @@ def _start(spec: VllmGenerator, model: str, log: _Log) -> Any:
     return engine
 
 
-def _arguments(spec: VllmGenerator, model: str) -> dict[str, Any]:
-    """What the study says, in vLLM's names."""
+def _arguments(spec: EngineSpec, model: str) -> dict[str, Any]:
+    """What the study says, in vLLM's names. Raises StudyError for a setting that vLLM does not have."""
+    from vllm import AsyncEngineArgs  # noqa: PLC0415
     from vllm.platforms import current_platform  # noqa: PLC0415
 
+    names = [field.name for field in dataclasses.fields(AsyncEngineArgs)]
+    for name in spec.vllm.arguments():
+        if name not in names:
+            raise StudyError(f"engine {spec.model!r}: settings: vLLM has no {name!r}; {nearest(name, names)}")
     return {
         "model": model,
         "revision": spec.revision or None,
         "tokenizer_revision": spec.revision or None,
-        "tensor_parallel_size": spec.tensor_parallel,
-        "data_parallel_size": spec.data_parallel,
-        "quantization": spec.quantization,
-        "dtype": spec.dtype,
-        "max_model_len": spec.max_model_len,
-        "gpu_memory_utilization": spec.gpu_memory_utilization,
-        "max_num_seqs": spec.max_num_seqs,
-        "enforce_eager": spec.enforce_eager,
         "enable_prefix_caching": True,
         "language_model_only": True,  # Gemma-3 sees as well, which takes memory
         "disable_log_stats": True,
         # On a CPU, an answer with a seed whose prompt was computed in pieces kills the engine (vLLM 0.32).
         "enable_chunked_prefill": False if current_platform.is_cpu() else None,
+        **spec.vllm.arguments(),
     }
 
 

@@ -18,7 +18,6 @@ from plumbline.records import nfc
 from plumbline.study import Study
 from plumbline.study.base import LONGEST
 from plumbline.study.datasets import TaskType
-from plumbline.study.generator import RecordedGenerator
 from plumbline.study.subject import Context
 from plumbline.words import shows
 
@@ -45,7 +44,7 @@ def calls_of(study: Study) -> list[Call]:
 def maker_hash(study: Study) -> str:
     """Identity of the generator; of a recorded one its file's content too."""
     spec, of_spec = study.generator, generator_hash(study.generator)
-    if isinstance(spec, RecordedGenerator):
+    if spec.kind == "recorded":
         return identity("recorded-v1", of_spec, cached_file_hash(study.resolve(spec.path)))
     return of_spec
 

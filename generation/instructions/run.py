@@ -31,7 +31,7 @@ from plumbline.manifest import refuse_replaced_table, write_kept_table
 from plumbline.records import Record
 from plumbline.store import only_one, read_records, write_json
 from plumbline.study import Study
-from plumbline.study.generator import OpenAIGenerator, RecordedGenerator, Sampling, VllmGenerator
+from plumbline.study.engines import Sampling
 from plumbline.study.subject import INSTRUCTIONS
 
 COMMAND = "generation.instructions"
@@ -175,13 +175,13 @@ def start(study: Study, number: int) -> WordingClient:
     """Who answers for the study's generator, ready; must be called in the event loop that will ask."""
     spec = study.generator
     chat: Chat
-    if isinstance(spec, RecordedGenerator):
+    if spec.kind == "recorded":
         return RecordedReplies.read(study.resolve(spec.path))
-    if isinstance(spec, VllmGenerator):
+    if spec.kind == "vllm":
         from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
 
         chat = VllmEngine.load(spec, study, {})
-    elif isinstance(spec, OpenAIGenerator):
+    elif spec.kind == "openai":
         from generation.generators.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
         chat = ChatServer.at(spec, study, {})

@@ -5,10 +5,10 @@ the transformation and the seed; where a language is drawn, only for the languag
 (`generation.recordings.hteb`): HTEB's program draws others than we do, and its translation into Arabic
 must not pass for one into Turkish. What is not there is a text without an answer, with that reason.
 
-With `generator.languages: recorded` a study takes their languages in place of our draws, so that all outputs are served
-for what they are. As the language is part of an output's key, every command of such a study reads the folder. Our draw
-stands for a text that has no recording, and where theirs is the text's own language: they translate dialects of Arabic
-into Arabic.
+With `settings: {languages: recorded}` of its engine a study takes their languages in place of our draws, so that all
+outputs are served for what they are. As the language is part of an output's key, every command of such a study reads
+the folder. Our draw stands for a text that has no recording, and where theirs is the text's own language: they
+translate dialects of Arabic into Arabic.
 
 Their metadata name neither prompts nor sampling, so the records carry those of the study. A passage of title and text
 was transformed in two parts, and is served as such.
@@ -335,7 +335,7 @@ class Recordings:
             others = dict.fromkeys(repr(drawn) for _, drawn, _ in recorded)
             raise TextUnansweredError(
                 f"nothing recorded for {name} {way} {language!r} with seed {seed}, but {way}"
-                f" {', '.join(others)}: HTEB's program draws its own languages (see generator.languages)"
+                f" {', '.join(others)}: HTEB's program draws its own languages (see settings.languages)"
             )
         return next(filter(str.strip, outputs), "")
 

@@ -19,7 +19,6 @@ from plumbline.errors import DataError, StudyError
 from plumbline.journal import record_lines
 from plumbline.records import Record, Text, nfc
 from plumbline.study import Study
-from plumbline.study.generator import RecordedGenerator
 from plumbline.study.transformations import Transformation
 
 Place = tuple[str, str | None, str]  # transformation, drawn language, text
@@ -67,8 +66,8 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
         first = languages.setdefault((transformation, text), language)
         if first != language:
             raise StudyError(
-                f"{study.file}: generator.languages cannot be 'recorded': {path} has {transformation} of one text in"
-                f" {first!r} and {language!r}; keep one, or write 'drawn'"
+                f"{study.file}: settings.languages of the generator cannot be 'recorded': {path} has {transformation}"
+                f" of one text in {first!r} and {language!r}; keep one, or write 'drawn'"
             )
 
     def language_of(text: Text, transformation: str, _seed: int) -> str | None:
@@ -80,7 +79,7 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
 
 def recordings_path(study: Study) -> Path:
     """Where the recordings are that a study names."""
-    if not isinstance(study.generator, RecordedGenerator):
+    if study.generator.kind != "recorded":
         raise StudyError(f"{study.file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
     return study.resolve(study.generator.path)
 

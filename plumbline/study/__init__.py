@@ -10,9 +10,17 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
@@ -20,21 +28,36 @@ from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
-from plumbline.study.base import Code, Name, Seed, StudyPart, first_complaint, refuse_duplicates
+from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, first_complaint, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.engines import (
+    NO_ENGINE,
+    TAKE_GENERATOR,
+    Engine,
+    EngineSpec,
+    JudgeSpec,
+    RetrySpec,
+    refuse_unfit_judges,
+    with_engines,
+)
 from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
-from plumbline.study.generator import TAKE_GENERATOR, CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
 from plumbline.study.human import HUMAN, HumanSubject, refuse_one_name, with_human
 from plumbline.study.judged import VerdictUnit
-from plumbline.study.judges import JudgeSpec, refuse_unfit_judges
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
 from plumbline.study.reach import known_texts, refuse_unreachable
 from plumbline.study.subject import OF_TEXTS, ItemNames, SubjectSpec, TextsSubject, called, groups_of_subject
 from plumbline.study.subjects import Subject, subject_of
-from plumbline.study.transformations import EIGHT, Transformation, own_transformations, within_languages
+from plumbline.study.transformations import (
+    EIGHT,
+    Transformation,
+    TransformationFile,
+    own_transformations,
+    within_languages,
+)
+from plumbline.study.upgrade import advice, modern
 
 
 class Study(StudyPart):
@@ -42,9 +65,14 @@ class Study(StudyPart):
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
     description: str = Field(default="", description="what it is for, in a line; reports show it")
+    engines: dict[Name, EngineSpec] = Field(
+        default={}, description="language models by a name, by which generator, candidates, judges and others call them"
+    )
     subject: SubjectSpec | None = Field(default=None, description="what raters judge; unset: texts with outputs")
     datasets: tuple[DatasetSpec, ...] = Field(default=(), min_length=1, description="needed except for texts of a file")
-    transformations: tuple[str, ...] = Field(
+    transformations: tuple[
+        Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | TransformationFile | Transformation)], ...
+    ] = Field(
         default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
         min_length=1,
         description="names; in the file also {path: FILE}, or a transformation of your own, written out",
@@ -64,10 +92,10 @@ class Study(StudyPart):
         min_length=1,
         description="an output of each text and transformation is made for each; PTEB and HTEB have three",
     )
-    generator: GeneratorSpec = Field(
-        default=NoGenerator(), description="the language model; none where no transformation asks one"
+    generator: Engine = Field(
+        default=NO_ENGINE, description="the engine that makes outputs; none where no transformation asks one"
     )
-    candidates: tuple[CandidateSpec, ...] = Field(default=(), description="other generators to compare with")
+    candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with")
     retry: RetrySpec = Field(default=RetrySpec(), description="which faults of an output are asked for again")
     sample: SampleSpec = Field(default=SampleSpec(), description="which pairs people rate")
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
@@ -84,13 +112,19 @@ class Study(StudyPart):
         default=1000,
         description="pairs per transformation that judges rate, the sample's among them; or `all` usable outputs",
     )
-    crowd: CrowdSpec | None = Field(default=None, description="settings for crowd workers, if any are asked")
+    crowd: Annotated[CrowdSpec | None, BeforeValidator(as_is, json_schema_input_type=CrowdSpec | str | None)] = Field(
+        default=None, description="settings for crowd workers, if any are asked, or the YAML file that has them"
+    )
     evaluation: EvaluationSpec = Field(
         default=NoEvaluation(), description="embedding models; none where transformations are only judged"
     )
-    bundle: BundleSpec = Field(default=BundleSpec(), description="licences and words for whoever gets it as a bundle")
+    bundle: Annotated[BundleSpec, BeforeValidator(as_is, json_schema_input_type=BundleSpec | str)] = Field(
+        default=BundleSpec(),
+        description="licences and words for whoever gets it as a bundle, or the YAML file that has them",
+    )
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
+    _advice: str = PrivateAttr(default="")
     _exports: Path = PrivateAttr(default_factory=lambda: working("exports"))
     _options: tuple[str, ...] = PrivateAttr(default=("--study", "FILE"))
     _outputs: str = PrivateAttr(default="transformations")
@@ -101,10 +135,12 @@ class Study(StudyPart):
     @field_validator("transformations")
     @classmethod
     def _known(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        known = {**EIGHT, **(info.context or {})}
+        transformations = {**EIGHT, **(info.context or {})}
         for name in value:
-            if name not in known:
-                hints = " ".join(dict.fromkeys((nearest(name, list(known)), f"known are: {', '.join(known)}")))
+            if name not in transformations:
+                hints = " ".join(
+                    dict.fromkeys((nearest(name, list(transformations)), f"known are: {', '.join(transformations)}"))
+                )
                 raise ValueError(f"unknown transformation {name!r}; {hints}")
         refuse_duplicates(list(value), "transformation")
         return value
@@ -117,7 +153,7 @@ class Study(StudyPart):
 
     @field_validator("candidates")
     @classmethod
-    def _distinct_candidates(cls, value: tuple[CandidateSpec, ...]) -> tuple[CandidateSpec, ...]:
+    def _distinct_candidates(cls, value: tuple[EngineSpec, ...]) -> tuple[EngineSpec, ...]:
         refuse_duplicates([f"{spec.model}@{spec.revision}" for spec in value], "candidate")
         return value
 
@@ -135,27 +171,27 @@ class Study(StudyPart):
 
     @model_validator(mode="after")
     def _has_what_its_subject_needs(self) -> Study:
-        given, subject = self.model_fields_set, self.subject
-        if not isinstance(subject, TextsSubject) and "datasets" not in given:
+        keys, subject = self.model_fields_set, self.subject
+        if not isinstance(subject, TextsSubject) and "datasets" not in keys:
             raise ValueError("datasets: Field required")
         if subject and self.sample.without:
             raise ValueError("sample.without: only outputs of transformations have error types; take it out")
         if subject:
-            self._groups = groups_of_subject(subject, self.datasets, given)
+            self._groups = groups_of_subject(subject, self.datasets, keys)
         refuse_one_name(subject, self.evaluation.models)
         return self
 
     @model_validator(mode="after")
     def _can_be_decided(self, info: ValidationInfo) -> Study:
-        rule, own = self.acceptance, info.context or {}
-        asking = [name for name in self.transformations if (own.get(name) or EIGHT[name]).calls]
-        if asking and isinstance(self.generator, NoGenerator):
+        rule, custom = self.acceptance, info.context or {}
+        asking = [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]
+        if asking and self.generator.kind == "none":
             raise ValueError(f"generator: Field required: {asking[0]} asks one; add it")
         refuse_undecidable(rule, self.raters, judged=bool(self.judges), crowd=bool(self.crowd))
         refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters, rule)
         for name in self.transformations:
-            kind = own.get(name) or EIGHT[name]
-            if kind.meaning == "changed" and not any(kind.pool in one.pools for one in rule.rules):
+            kind = custom.get(name) or EIGHT[name]
+            if kind.meaning == "changed" and not any(kind.pool in clause.pools for clause in rule.rules):
                 raise ValueError(
                     f"{name!r} is to change the meaning, and no rule is about it: add one to acceptance.rules, such as"
                     f" {{question: quality, at_most: 2, pools: [{kind.pool}]}}"
@@ -169,6 +205,11 @@ class Study(StudyPart):
     def file(self) -> Path:
         """The YAML file that this study was read from."""
         return self._file
+
+    @property
+    def advice(self) -> str:
+        """A line for whoever has written the file as in an earlier version; else empty."""
+        return self._advice
 
     @property
     def kinds(self) -> Mapping[str, VerdictUnit]:
@@ -215,8 +256,8 @@ class Study(StudyPart):
         folder = self.folder
         if isinstance(folder, Path):
             return folder
-        place = {name: str(value) for name, value in folder.storage_options.items()}  # host and port, where it has them
-        return working("exports") / ".remote" / identity("remote-v1", str(folder), place)[:16]
+        options = {name: str(value) for name, value in folder.storage_options.items()}  # host and port if any
+        return working("exports") / ".remote" / identity("remote-v1", str(folder), options)[:16]
 
     def resolve(self, path: str) -> Path:
         """A path of the study file, taken relative to that file. Raises StudyError for links that lead in a circle."""
@@ -239,21 +280,21 @@ class Study(StudyPart):
         """The files and folders that hold the study's local data sets, texts, and its own transformations."""
         data = [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
         data += [self.subject.file(self)] if isinstance(self.subject, OF_TEXTS) else []
-        return [*data, *(file for one in self._own.values() for file in one.files())]
+        return [*data, *(file for transformation in self._own.values() for file in transformation.files())]
 
-    def generator_called(self, model: str) -> GeneratorSpec:
+    def generator_called(self, model: str) -> EngineSpec:
         """The generator or candidate with a model's name. Raises StudyError for one that the study does not have."""
-        known = {spec.model: spec for spec in (*self.candidates, self.generator)}
-        if model not in known:
-            raise StudyError(f"{self.file}: no generator {model!r}; {nearest(model, list(known))}")
-        return known[model]
+        specs = {spec.model: spec for spec in (*self.candidates, self.generator)}
+        if model not in specs:
+            raise StudyError(f"{self.file}: no generator {model!r}; {nearest(model, list(specs))}")
+        return specs[model]
 
     @property
     def judgements(self) -> Path:
         """The folder of what judges said of the generator's outputs."""
         return self.folder / "judgements" / (Path(self._outputs).name if self._by_candidate else "")
 
-    def by(self, generator: GeneratorSpec) -> Study:
+    def by(self, generator: EngineSpec) -> Study:
         """The same study with one of its `candidates` for a generator; its outputs have a folder of their own."""
         if generator == self.generator:
             return self
@@ -284,21 +325,38 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(str(error)) from None
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
-    own: dict[str, Transformation] = {}
+    custom: dict[str, Transformation] = {}
     try:
-        data = with_human(data) if HUMAN in data else data
+        written, data = data, modern(data)
+        for part in ("crowd", "bundle"):
+            data = _with_part_of_file(data, part, path.parent)
+        data = with_engines(data)
+        if isinstance(data.get("subject"), dict) and data["subject"].get("kind") == HUMAN:
+            data = with_human(data)
         if isinstance(data.get("transformations"), list):
-            names, own = own_transformations(data["transformations"], path.resolve().parent)
+            names, custom = own_transformations(data["transformations"], path.resolve().parent)
             data = {**data, "transformations": names}
-        study = Study.model_validate(data, context=own)
-        study._own = own
-        study._own = {**own, **within_languages(study.transforming, study.languages, study.generator)}
+        study = Study.model_validate(data, context=custom)
+        study._own = custom
+        study._own = {**custom, **within_languages(study.transforming, study.languages, study.generator)}
         refuse_unreachable(study, known_texts(study))
     except (ValidationError, StudyError) as error:
         what = first_complaint(error) if isinstance(error, ValidationError) else error
         raise StudyError(f"{path}: {what}") from None
-    study._file = path.resolve()
+    study._file, study._advice = path.resolve(), advice(file, written, modern(written))
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
         study._exports = exports_folder(exports)
     return study
+
+
+def _with_part_of_file(data: dict[str, Any], part: str, folder: Path) -> dict[str, Any]:
+    """A study's file with a part that stands in a file of its own, which the study names."""
+    if not isinstance(data.get(part), str):
+        return data
+    try:
+        return {**data, part: read_yaml(folder / data[part])}
+    except FileNotFoundError:
+        raise StudyError(f"{part}: no file {folder / data[part]}; correct its path") from None
+    except DataError as error:
+        raise StudyError(f"{part}: {error}") from None

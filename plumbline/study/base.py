@@ -22,7 +22,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
 from plumbline.words import shows
 
-_KINDS = ("local", "mteb", "recorded", "openai", "vllm", "none", "texts", "instructions", "items", "human")
+_KINDS = ("local", "mteb", "texts", "instructions", "items", "human")
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -42,6 +42,11 @@ def worded(value: str) -> str:
     """The value; raises ValueError where nothing of it shows."""
     if not shows(value):
         raise ValueError("is empty; give it a value, or leave the key out")
+    return value
+
+
+def as_is(value: Any) -> Any:
+    """The value: for a field whose other forms in a file (a name, a path) are read before it is checked."""
     return value
 
 
@@ -71,15 +76,17 @@ class StudyPart(BaseModel):
     """Base of all parts of a study: frozen, strict about names, and about what is a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    OPEN: ClassVar[bool] = False  #: whether it takes keys that it does not know
 
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
         if isinstance(data, dict):
             for key in data:
-                if key not in cls.model_fields:
+                if key not in cls.model_fields and not cls.OPEN:
                     raise ValueError(f"unknown key {str(key)[:60]!r}; {nearest(str(key), list(cls.model_fields))}")
-                _refuse_no_number(key, data[key], _scalars(cls.model_fields[key].annotation))
+                if key in cls.model_fields:
+                    _refuse_no_number(key, data[key], _scalars(cls.model_fields[key].annotation))
         return data
 
 
@@ -118,23 +125,26 @@ def _items(value: Any) -> Iterator[Any]:
 
 def first_complaint(error: ValidationError) -> str:
     """The first complaint of a validation in one line: where, then what."""
-    own = _of_their_own(error.errors(include_url=False))
-    first = own[0]
-    where = ".".join(str(part) for part in _plain(first["loc"]))
+    causes = _of_their_own(error.errors(include_url=False))
+    first = causes[0]
+    loc, of_kind = first["loc"], first["loc"][-1:] == ("kind",)
+    where = ".".join(str(part) for part in _plain(loc[:-1] if of_kind else loc))
     what = first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_pattern_mismatch" and (words := PATTERNS.get(first["ctx"]["pattern"])):
         what = f"takes {words}; correct it"  # without what is there: who mistakes a variable for its value writes a key
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
         what = "is no mapping; write keys with their values below it, such as name: value"
-    if first["type"] == "union_tag_not_found":
+    if first["type"] == "union_tag_not_found" or (first["type"] == "missing" and of_kind):
         what = "has no `kind`; write one, which says what else belongs there"
     if first["type"] == "union_tag_invalid":
         what = f"no kind {str(first['ctx']['tag'])[:40]!r}; there are {first['ctx']['expected_tags']}"
+    if first["type"] == "literal_error" and of_kind:
+        what = f"no kind {str(first['input'])[:40]!r}; there are {first['ctx']['expected']}"
     if first["type"] == "tuple_type":
         what = 'is no list; write one, such as [a, b], or a line with "- " for each entry'
     if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):
         what += f'; write it in quotes: "{str(first["input"])[:40]}"'
-    more = f" (and {len(own) - 1} more)" if len(own) > 1 else ""
+    more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
     what = what if len(what) <= LONGEST else f"{what[:LONGEST]} ..."
     return f"{where}: {what}{more}" if where else f"{what}{more}"
 
@@ -144,19 +154,20 @@ def _of_their_own(found: list[ErrorDetails]) -> list[ErrorDetails]:
 
     Defaults that hang on a wrong field cannot be made, and a list of which every entry is wrong is called too short.
     """
-    above = {one["loc"][:end] for one in found for end in range(len(one["loc"]))}
+    above = {error["loc"][:end] for error in found for end in range(len(error["loc"]))}
     return [
-        one
-        for one in found
-        if one["type"] != "default_factory_not_called" and not (one["type"] == "too_short" and one["loc"] in above)
+        error
+        for error in found
+        if error["type"] != "default_factory_not_called"
+        and not (error["type"] == "too_short" and error["loc"] in above)
     ]
 
 
 def _plain(place: tuple[int | str, ...]) -> Iterator[int | str]:
     """A place in a study as its file has it: pydantic adds the kind that it took something for."""
     for of, before, part in zip((None, None, *place), (None, *place), place, strict=False):
-        entry = isinstance(before, int) and of != "tasks"  # whose entries are of one kind, with a key `items`
-        if not (part in _KINDS and (entry or before in ("generator", "subject"))):
+        entry = isinstance(before, int) and of == "datasets"
+        if not (part in _KINDS and (entry or before == "subject")):
             yield part
 
 

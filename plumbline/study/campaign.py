@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_serializer, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
 from plumbline.study.base import Later, Line, Name, Seed, StudyPart, refuse_duplicates
@@ -154,16 +154,6 @@ class RuleSpec(StudyPart):
 _BESIDE_JUDGES = 30  # rated pairs: `plumbline.statistics.prediction_powered.FEWEST_RATED`, which a test holds it to
 
 
-class JudgesRule(StudyPart):
-    """What LLM judges may say about a verdict (`annotation.judges`); none is reached by them alone."""
-
-    use: Literal["none", "report", "decide"] = Field(
-        default="report",
-        description="report: what the same rule would decide of people and judges stands beside people's decisions;"
-        " decide: people and judges decide together, by judges that are fixed before raters begin; none: shown nowhere",
-    )
-
-
 class AcceptanceSpec(Later, StudyPart):
     """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
 
@@ -203,7 +193,22 @@ class AcceptanceSpec(Later, StudyPart):
 
     rules: tuple[RuleSpec, ...] = Field(default=(), description="a rule for each question, instead of one threshold")
     combine: Literal["all", "any"] = Field(default="all", description="whether all rules must hold, or any one of them")
-    judges: JudgesRule = Field(default=JudgesRule(), description="what LLM judges may say beside people's decisions")
+    judges: Literal["none", "report", "decide"] = Field(
+        default="report",
+        description="what LLM judges may say of a verdict, which is never reached by them alone. report: what the same"
+        " rule would decide of people and judges stands beside people's decisions; decide: people and judges decide"
+        " together, by judges that are fixed before raters begin; none: shown nowhere",
+    )
+
+    @field_validator("judges", mode="before")
+    @classmethod
+    def _as_recorded(cls, value: Any) -> Any:
+        return value["use"] if isinstance(value, dict) and set(value) == {"use"} else value
+
+    @field_serializer("judges")
+    def _recorded(self, value: str) -> dict[str, str]:
+        """As the hash of every rule has it."""
+        return {"use": value}
 
     @model_validator(mode="after")
     def _rules_fit_together(self) -> AcceptanceSpec:
@@ -211,22 +216,22 @@ class AcceptanceSpec(Later, StudyPart):
             if "combine" in self.model_fields_set:
                 raise ValueError("combine says how rules go together, and there are none; leave it out")
             return self
-        if said := sorted({"threshold", "rule"} & self.model_fields_set):
-            raise ValueError(f"{said[0]} and rules both say what is accepted; leave {said[0]} out")
-        same = [(one.question, one.statistic, one.label, one.at_least is None, one.pools) for one in self.rules]
-        if twice := next((one for one in same if same.count(one) > 1), None):
+        if short_form := sorted({"threshold", "rule"} & self.model_fields_set):
+            raise ValueError(f"{short_form[0]} and rules both say what is accepted; leave {short_form[0]} out")
+        same = [(rule.question, rule.statistic, rule.label, rule.at_least is None, rule.pools) for rule in self.rules]
+        if twice := next((rule for rule in same if same.count(rule) > 1), None):
             raise ValueError(f"two rules are about the {twice[1]} of {twice[0]!r}; keep one of them")
-        if self.combine == "any" and any(one.by == "interval" for one in self.rules):
+        if self.combine == "any" and any(rule.by == "interval" for rule in self.rules):
             raise ValueError("combine 'any' accepts by whichever interval is lucky; take by: value, or combine 'all'")
-        if any(one.statistic == "median" for one in self.rules) and self.interval == "pairs_and_raters":
+        if any(rule.statistic == "median" for rule in self.rules) and self.interval == "pairs_and_raters":
             raise ValueError("the interval of a median is over pairs alone; take interval 'pairs', or a mean")
-        if self.stop == "anytime" and any(one.by == "value" or one.statistic == "median" for one in self.rules):
+        if self.stop == "anytime" and any(rule.by == "value" or rule.statistic == "median" for rule in self.rules):
             raise ValueError("stop 'anytime' is proven of means and shares by their interval alone; take by: interval")
         return self
 
     @model_validator(mode="after")
     def _enough_beside_judges(self) -> AcceptanceSpec:
-        if self.judges.use == "decide" and self.min_pairs < _BESIDE_JUDGES:
+        if self.judges == "decide" and self.min_pairs < _BESIDE_JUDGES:
             raise ValueError(
                 f"judges that decide need at least {_BESIDE_JUDGES} rated pairs beside them; write min_pairs"
                 f" {_BESIDE_JUDGES} or more, not {self.min_pairs}"
@@ -287,7 +292,7 @@ def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool
         if crowd:
             raise ValueError("raters.suggestions: half needs Argilla, and crowd workers' pages show no suggestions;"
                              " leave out one of crowd and suggestions")  # fmt: skip
-        if rule.judges.use == "decide":
+        if rule.judges == "decide":
             raise ValueError("raters.suggestions: half lets raters see judges' scores, so that judges cannot decide;"
                              " leave out one of both")  # fmt: skip
     if rule.min_raters > raters.per_pair:
@@ -297,7 +302,7 @@ def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool
         )
     if rule.min_ac2 is not None and raters.per_pair < 2:
         raise ValueError("acceptance.min_ac2 is of two ratings of a pair, and raters.per_pair is 1; leave out one")
-    everybody = [*(raters.people or ()), *raters.former, *(one.name for one in raters.simulated)]
+    everybody = [*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)]
     if raters.people is not None and not crowd and len(everybody) < rule.min_raters:
         raise ValueError(
             f"acceptance.min_raters {rule.min_raters} is more than raters.people has ({len(everybody)}), and nobody"

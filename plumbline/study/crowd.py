@@ -144,10 +144,10 @@ class CrowdSpec(StudyPart):
 
     def countries_of(self, language: str) -> tuple[str, ...]:
         """Where readers of a language (code) are looked for. Raises StudyError where nobody said."""
-        found = self.countries.get(language) or PTEB_COUNTRIES.get(language)
-        if not found:
+        countries = self.countries.get(language) or PTEB_COUNTRIES.get(language)
+        if not countries:
             raise StudyError(
                 f"crowd.countries says nothing of {language!r}, and PTEB's lists do not have it; add"
                 f" `{language}: [..]` with the countries' codes"
             )
-        return found
+        return countries

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError
-from plumbline.study.base import Line, StudyPart, Variable, refuse_duplicates
+from plumbline.study.base import Line, StudyPart, refuse_duplicates
+from plumbline.study.engines import HttpSettings, settings_complaint
 
 _FIELDS = {
     "sentence_transformers": ("path", "package", "remote_code", "prompts", "instruction_template"),
     "mteb": ("remote_code", "instruction_template"),
     "word_vectors": ("path", "package", "vectors", "words", "instruction_template"),
     "lexical": ("ngrams", "dimensions", "instruction_template"),
-    "openai": (
-        *("base_url", "api_key_env", "concurrency", "timeout_seconds", "retries", "prompts"),
-        "instruction_template",
-    ),
+    "openai": ("base_url", "settings", "prompts", "instruction_template"),
 }
 
 
@@ -41,6 +40,12 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
     """Raise StudyError for a folder that holds no model (none of these files), before its files are read."""
     if not any((folder / file).is_file() for file in files):
         raise StudyError(f"model {name!r}: {folder} holds no model (no {' or '.join(files)}); correct the path")
+
+
+class EmbeddingServerSettings(HttpSettings):
+    """`settings` of an embedding model behind a server."""
+
+    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
 
 
 class ModelSpec(StudyPart):
@@ -72,14 +77,7 @@ class ModelSpec(StudyPart):
     ngrams: tuple[int, int] = Field(default=(3, 5), description="shortest and longest n-gram, in characters")
     dimensions: int = Field(default=2048, ge=16, le=2**20, description="places that n-grams are hashed to")
     base_url: str = Field(default="", description="the server's address, ending in /v1")
-    api_key_env: Variable = Field(
-        default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server wants one"
-    )
-    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
-    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
-    retries: int = Field(
-        default=6, ge=0, le=100, description="tries after the first, on 429, 5xx and broken connections"
-    )
+    settings: dict[str, Any] = Field(default={}, description="openai: more of the server, listed below")
 
     @field_validator("base_url")
     @classmethod
@@ -99,6 +97,10 @@ class ModelSpec(StudyPart):
             raise ValueError(f"instruction_template: does not say where the instruction stands; write {INSTRUCTION}")
         if self.kind == "openai" and not self.base_url:
             raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
+        try:
+            EmbeddingServerSettings.model_validate(self.settings)
+        except ValidationError as error:
+            raise ValueError(settings_complaint(error)) from None
         if self.kind == "word_vectors" and not (self.vectors and self.words and (self.path or self.package)):
             raise ValueError("a model of kind word_vectors needs `vectors` and `words`, files in `path` or `package`")
         if not 1 <= self.ngrams[0] <= self.ngrams[1] <= _LONGEST_NGRAM:
@@ -108,6 +110,11 @@ class ModelSpec(StudyPart):
     def __hash__(self) -> int:
         """Of name and revision, which differ between a study's models."""
         return hash((self.name, self.revision))
+
+    @functools.cached_property
+    def http(self) -> EmbeddingServerSettings:
+        """The settings of a model behind a server."""
+        return EmbeddingServerSettings.model_validate(self.settings)
 
     @property
     def from_hub(self) -> bool:
@@ -122,12 +129,12 @@ class ModelSpec(StudyPart):
             return self.name
         if self.package:
             try:
-                found = importlib.util.find_spec(self.package)
+                module_spec = importlib.util.find_spec(self.package)
             except (ImportError, ValueError, TypeError, AttributeError):  # of a package in one that is not there
-                found = None
-            if found is None or found.origin is None:
+                module_spec = None
+            if module_spec is None or module_spec.origin is None:
                 raise StudyError(f"model {self.name!r}: package {self.package!r} is not installed; pip install it")
-            base = Path(found.origin).parent
+            base = Path(module_spec.origin).parent
         folder = base / self.path
         if not folder.is_dir():
             raise StudyError(f"model {self.name!r}: no folder {folder}; correct its `path` in the study")

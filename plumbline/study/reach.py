@@ -71,7 +71,7 @@ class VerdictSize:
 
     pool: str
     members: tuple[str, ...]  #: what is judged by these pairs together
-    place: tuple[str, ...]  #: its language, and its task, as far as the scope tells them apart
+    key: tuple[str, ...]  #: its language, and its task, as far as the scope tells them apart
     pairs: int
     raters: int
 
@@ -96,16 +96,16 @@ def verdict_sizes(study: PlannedPairs, texts: Texts, pairs: int | None = None, s
     pools: dict[str, list[str]] = {}
     for name, kind in study.kinds.items():
         pools.setdefault(kind.pool, []).append(name)
-    found = []
+    sizes_of_pools = []
     for pool, members in pools.items():
         sizes: dict[tuple[str, ...], int] = {}
         for name in members:
             of_task = study.subject.task(name).items if isinstance(study.subject, HumanSubject) else None
-            for place, share in _shares(study.raters, texts.get(name, ()), scope, number, of_task).items():
-                sizes[place] = sizes.get(place, 0) + share
+            for key, share in _shares(study.raters, texts.get(name, ()), scope, number, of_task).items():
+                sizes[key] = sizes.get(key, 0) + share
         raters = min(study.raters_of(name) for name in members)
-        found += [VerdictSize(pool, tuple(members), place, size, raters) for place, size in sizes.items()]
-    return found
+        sizes_of_pools += [VerdictSize(pool, tuple(members), key, size, raters) for key, size in sizes.items()]
+    return sizes_of_pools
 
 
 def _shares(
@@ -124,7 +124,9 @@ def _shares(
     if scope == "language":
         return {(language,): counted(raters, least) for language in tasks}
     return {
-        (language, task): counted(raters, least // len(own)) for language, own in tasks.items() for task in sorted(own)
+        (language, task): counted(raters, least // len(tasks_there))
+        for language, tasks_there in tasks.items()
+        for task in sorted(tasks_there)
     }
 
 
@@ -135,14 +137,14 @@ def counted(raters: RatersSpec, pairs: int) -> int:
 
 def texts_of(datasets: Iterable[DatasetSpec]) -> set[Text]:
     """The languages and tasks of data sets as far as the study's file says them: those of mteb it may leave to mteb."""
-    found, untold = set[Text](), set[str]()
-    for one in datasets:
-        named = [one.language] if isinstance(one, LocalDataset) else [one.language, *one.languages.values()]
+    texts, untold = set[Text](), set[str]()
+    for spec in datasets:
+        named = [spec.language] if isinstance(spec, LocalDataset) else [spec.language, *spec.languages.values()]
         for language in filter(None, named):
-            codes = languages_of(one.task, language_pair(language), passages=one.passages)
-            found |= {(code, one.task) for code in codes if one.task}
-            untold |= set() if one.task else codes
-    return found | {(code, "") for code in untold - {code for code, _ in found}}
+            codes = languages_of(spec.task, language_pair(language), passages=spec.passages)
+            texts |= {(code, spec.task) for code in codes if spec.task}
+            untold |= set() if spec.task else codes
+    return texts | {(code, "") for code in untold - {code for code, _ in texts}}
 
 
 def languages_of(task: TaskType | None, pair: tuple[str, str], *, passages: bool) -> set[str]:
@@ -157,9 +159,12 @@ def known_texts(study: PlannedPairs) -> Texts:
     if isinstance(subject, TextsSubject | InstructionsSubject):
         return dict.fromkeys(study.kinds, ((subject.language, subject.kind),))
     if isinstance(subject, ItemsSubject):  # an item of two languages stands with its first
-        return {one.name: {(one.language.partition("-")[0], "")} if one.language else () for one in study.datasets}
+        return {
+            dataset.name: {(dataset.language.partition("-")[0], "")} if dataset.language else ()
+            for dataset in study.datasets
+        }
     if isinstance(subject, HumanSubject):
-        return {one.name: {(code, one.name) for code in one.languages} for one in subject.tasks}
+        return {task.name: {(code, task.name) for code in task.languages} for task in subject.tasks}
     return dict.fromkeys(study.kinds, texts_of(study.datasets))
 
 
@@ -169,7 +174,7 @@ def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> No
     `where` begins the line.
     """
     rule = study.acceptance
-    short = [one for one in verdict_sizes(study, texts) if one.lacks(rule)]
+    short = [size for size in verdict_sizes(study, texts) if size.lacks(rule)]
     if not short:
         return
     least = min(short, key=lambda one: (one.pairs, one.ratings))
@@ -187,13 +192,13 @@ def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
     """What leaves a verdict so few pairs."""
     item, number, half = study.called.item, study.sample.pairs, study.raters.suggestions == "half"
     if isinstance(study.subject, HumanSubject):
-        return f"the {least.pairs} items of {least.pool!r} (human.tasks)"
+        return f"the {least.pairs} items of {least.pool!r} (subject.tasks)"
     languages = sorted({language for language, _ in texts.get(least.members[0], ())})
-    places = {one.place for one in verdict_sizes(study, texts) if one.pool == least.pool}
+    places = {size.key for size in verdict_sizes(study, texts) if size.pool == least.pool}
     if len(places) < 2:
         return f"sample.pairs {number}" + f" (of which {least.pairs} count, the others show suggestions)" * half
     over = f"{len(languages)} languages ({_some(languages)})"
-    if least.place[1:]:
+    if least.key[1:]:
         over = f"{over} and their tasks" if languages[1:] else f"{len(places)} tasks"
     pairs = f"{least.pairs} {item}" + "s" * (least.pairs != 1)
     return (
@@ -212,24 +217,24 @@ def _some(names: Collection[str]) -> str:
 def _mended(study: PlannedPairs, texts: Texts) -> str:
     """Each change of one number of the study that makes all its verdicts large enough."""
     rule, sizes = study.acceptance, verdict_sizes(study, texts)
-    found: list[str] = []
+    changes: list[str] = []
 
     def enough(pairs: int, scope: str = "") -> bool:
-        return not any(one.lacks(rule) for one in verdict_sizes(study, texts, pairs, scope))
+        return not any(size.lacks(rule) for size in verdict_sizes(study, texts, pairs, scope))
 
     if not isinstance(study.subject, HumanSubject) and enough(_MOST_PAIRS):
         least = bisect.bisect_left(range(1, _MOST_PAIRS), True, key=enough) + 1
-        found.append(f"sample.pairs: {least} (or more)")
-    pairs, ratings = (min(getattr(one, name) for one in sizes) for name in ("pairs", "ratings"))
+        changes.append(f"sample.pairs: {least} (or more)")
+    pairs, ratings = (min(getattr(size, name) for size in sizes) for name in ("pairs", "ratings"))
     lower: dict[str, int] = {}
     if pairs < rule.min_pairs:
         lower["min_pairs"] = pairs
     if ratings < rule.min_ratings:
         lower["min_ratings"] = ratings
-    allowed = pairs >= (30 if rule.judges.use == "decide" else 1) or "min_pairs" not in lower
+    allowed = pairs >= (30 if rule.judges == "decide" else 1) or "min_pairs" not in lower
     if pairs and allowed:
-        found.append(" and ".join(f"acceptance.{name}: {number}" for name, number in lower.items()))
+        changes.append(" and ".join(f"acceptance.{name}: {number}" for name, number in lower.items()))
     wider = SCOPES[: SCOPES.index(rule.scope)][::-1]
-    if scope := next((one for one in wider if enough(study.sample.pairs, one)), ""):
-        found.append(f"acceptance.scope: {scope}")
-    return f"write {' or '.join([', '.join(found[:-1]), found[-1]] if found[1:] else found)}"
+    if scope := next((name for name in wider if enough(study.sample.pairs, name)), ""):
+        changes.append(f"acceptance.scope: {scope}")
+    return f"write {' or '.join([', '.join(changes[:-1]), changes[-1]] if changes[1:] else changes)}"

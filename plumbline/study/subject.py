@@ -199,28 +199,28 @@ def groups_of_subject(
     given: Collection[str],
 ) -> Mapping[str, VerdictUnit]:
     """What gets a verdict under a subject. Raises ValueError for keys of a study (`given`) that have no use."""
-    asked = _ASKED if isinstance(subject, InstructionsSubject) else ()
-    if made := [name for name in _OF_TRANSFORMATIONS if name in given and name not in asked]:
-        raise ValueError(f"{made[0]}: with subject {subject.kind} nothing is transformed; take it out")
+    allowed = _ASKED if isinstance(subject, InstructionsSubject) else ()
+    if unused := [name for name in _OF_TRANSFORMATIONS if name in given and name not in allowed]:
+        raise ValueError(f"{unused[0]}: with subject {subject.kind} nothing is transformed; take it out")
     if isinstance(subject, TextsSubject) and datasets:
         raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
     if isinstance(subject, InstructionsSubject):
         if subject.contexts and "generator" not in given:
             raise ValueError("generator: Field required: subject.contexts ask one; add it, or write `contexts: []`")
-        known = [one.name for one in datasets]
-        if strange := [name for name in subject.descriptions if name not in known]:
-            raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], known)}")
+        names = [spec.name for spec in datasets]
+        if strange := [name for name in subject.descriptions if name not in names]:
+            raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], names)}")
     return groups_of(datasets) if isinstance(subject, ItemsSubject) else subject.judged()
 
 
 def groups_of(datasets: Sequence[DatasetSpec]) -> dict[str, ItemGroup]:
     """A group of items for each data set. Raises ValueError for a name that cannot stand in tables and for raters."""
-    found = {}
-    for one in datasets:
-        if not re.fullmatch(NAME, one.name) or one.name == "items":
+    groups = {}
+    for spec in datasets:
+        if not re.fullmatch(NAME, spec.name) or spec.name == "items":
             raise ValueError(
-                f"datasets: {one.name!r} is judged under its name, which has small letters, digits, - and _ alone and"
+                f"datasets: {spec.name!r} is judged under its name, which has small letters, digits, - and _ alone and"
                 " is not 'items'; give it a `name`"
             )
-        found[one.name] = ItemGroup(name=one.name, axis="items")
-    return found
+        groups[spec.name] = ItemGroup(name=spec.name, axis="items")
+    return groups

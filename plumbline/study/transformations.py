@@ -23,7 +23,7 @@ from plumbline.languages import language_code
 from plumbline.reading import read_yaml
 from plumbline.resources import resource
 from plumbline.study.base import Line, Name, StudyPart, Words, first_complaint, refuse_duplicates
-from plumbline.study.generator import GeneratorSpec, RecordedGenerator
+from plumbline.study.engines import EngineSpec
 from plumbline.study.judged import VerdictUnit
 
 # The error types of length by what is expected of it (HTEB, A.2); the others may be found on any output.
@@ -50,6 +50,12 @@ class OutputsFile(StudyPart):
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to where this stands")
     text: Line = Field(default="text", description="the column of the originals")
     output: Line = Field(default="output", description="the column of what became of them")
+
+
+class TransformationFile(StudyPart):
+    """A transformation in a file of its own."""
+
+    path: Line = Field(description="a YAML file, relative to the study's")
 
 
 class Transformation(VerdictUnit):
@@ -91,7 +97,7 @@ class Transformation(VerdictUnit):
     @field_validator("languages")
     @classmethod
     def _known_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        refuse_duplicates([_code(one) for one in value], "language")
+        refuse_duplicates([_code(code) for code in value], "language")
         return value
 
     @field_validator("language")
@@ -170,10 +176,10 @@ class Transformation(VerdictUnit):
         """
         if not (self.translates and self.languages):
             return self
-        kept = tuple(code for code in self.languages if code in codes)
-        if not kept:
+        limited = tuple(code for code in self.languages if code in codes)
+        if not limited:
             raise StudyError(f"languages: {self.name!r} puts texts into none of {', '.join(codes)}; name another")
-        return self.model_copy(update={"languages": kept})
+        return self.model_copy(update={"languages": limited})
 
     def drawn(self, *, seed: int, dataset: str, text: str, source: str) -> str | None:
         """The drawn language (a code), or None where this transformation draws none.
@@ -199,8 +205,10 @@ class Transformation(VerdictUnit):
     def call_languages(self, source: str, drawn: str | None) -> tuple[str, ...]:
         """The language that each call is told to answer in, in order (codes); without calls the output's alone."""
         number = max(1, len(self.calls))
-        told = [drawn if drawn is not None and call == self.drawn_call else source for call in range(1, number + 1)]
-        return (*told[:-1], self.language or told[-1])
+        languages = [
+            drawn if drawn is not None and call == self.drawn_call else source for call in range(1, number + 1)
+        ]
+        return (*languages[:-1], self.language or languages[-1])
 
     def output_language(self, source: str, drawn: str | None) -> str:
         """The language that the output should be in (a code)."""
@@ -209,8 +217,10 @@ class Transformation(VerdictUnit):
 
 def draw_from(pool: Sequence[str], *what_for: str | int) -> str:
     """One element of `pool`, decided by SHA-256 over `what_for`; uniform to within 2**-60."""
-    said = ", ".join([encode_basestring(one) if isinstance(one, str) else str(one) for one in ("draw-v1", *what_for)])
-    digest = hashlib.sha256(f"[{said}]".encode()).digest()  # of a JSON list
+    words = ", ".join(
+        [encode_basestring(word) if isinstance(word, str) else str(word) for word in ("draw-v1", *what_for)]
+    )
+    digest = hashlib.sha256(f"[{words}]".encode()).digest()  # of a JSON list
     return pool[int.from_bytes(digest[:8], "big") % len(pool)]
 
 
@@ -227,8 +237,8 @@ def _code(value: str) -> str:
 
 def _eight() -> dict[str, Transformation]:
     files = resource("prompts").glob("transformations/*.yaml")
-    found = [Transformation.model_validate(read_yaml(file)) for file in files]
-    return {one.name: one for one in sorted(found, key=lambda one: one.order or 0)}
+    transformations = [Transformation.model_validate(read_yaml(file)) for file in files]
+    return {kind.name: kind for kind in sorted(transformations, key=lambda one: one.order or 0)}
 
 
 EIGHT: Mapping[str, Transformation] = _eight()
@@ -239,22 +249,22 @@ def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], 
 
     What is no entry of one's own (a name, or what is none) is left as it is. Raises StudyError with the place.
     """
-    names, own = list[Any](), dict[str, Transformation]()
-    for place, entry in enumerate(entries):
+    names, custom = list[Any](), dict[str, Transformation]()
+    for position, entry in enumerate(entries):
         if not isinstance(entry, dict):
             names.append(entry)
             continue
-        one = _read(entry, base, f"transformations.{place}")
-        if one.name in own:
-            raise StudyError(f"transformations.{place}: {one.name!r} appears twice; give each its own name")
-        names.append(one.name)
-        own[one.name] = one
-    refuse_mixed_up(own)
-    return names, own
+        kind = _read(entry, base, f"transformations.{position}")
+        if kind.name in custom:
+            raise StudyError(f"transformations.{position}: {kind.name!r} appears twice; give each its own name")
+        names.append(kind.name)
+        custom[kind.name] = kind
+    refuse_mixed_up(custom)
+    return names, custom
 
 
 def within_languages(
-    kinds: Mapping[str, Transformation], codes: Sequence[str], generator: GeneratorSpec
+    kinds: Mapping[str, Transformation], codes: Sequence[str], generator: EngineSpec
 ) -> dict[str, Transformation]:
     """Those of a study's transformations that put texts into its `languages` (codes), limited to these.
 
@@ -262,10 +272,12 @@ def within_languages(
     """
     if not codes:
         return {}
-    if isinstance(generator, RecordedGenerator) and generator.languages == "recorded":
-        raise StudyError("languages: generator.languages takes those of the recordings; leave one of the two out")
-    found = {name: kind.within(codes) for name, kind in kinds.items()}
-    limited = {name: kind for name, kind in found.items() if kind is not kinds[name]}
+    if generator.recorded_languages:
+        raise StudyError(
+            "languages: the generator takes those of its recordings (settings.languages); leave one of both out"
+        )
+    within = {name: kind.within(codes) for name, kind in kinds.items()}
+    limited = {name: kind for name, kind in within.items() if kind is not kinds[name]}
     if not limited:
         raise StudyError("languages: no transformation of the study puts texts into another language; leave it out")
     return limited
@@ -286,33 +298,33 @@ def _read(entry: dict[Any, Any], base: Path, where: str) -> Transformation:
         if not isinstance(entry, dict):
             raise StudyError(f"{where}: a transformation is a mapping with a name, an axis and what makes its texts")
     try:
-        found = Transformation.model_validate(entry)
+        transformation = Transformation.model_validate(entry)
     except ValidationError as error:
         raise StudyError(f"{where}: {first_complaint(error)}") from None
-    if found.order is not None:
+    if transformation.order is not None:
         raise StudyError(f"{where}: `order` is for HTEB's transformations; take it out")
-    return found.placed(file.parent if file else base, file)
+    return transformation.placed(file.parent if file else base, file)
 
 
 def refuse_mixed_up(own: Mapping[str, Transformation]) -> None:
     """Raise StudyError for what would make a number of HTEB's another one, or one name two things."""
-    axes = {one.axis for one in EIGHT.values()}
-    for name, one in own.items():
+    axes = {kind.axis for kind in EIGHT.values()}
+    for name, kind in own.items():
         where = f"transformation {name!r}"
         if name in EIGHT:
             raise StudyError(f"{where} is one of HTEB's eight; give yours another name")
-        if name in axes or one.axis in axes:
-            what = f"axis {one.axis!r}" if one.axis in axes else "its name"
+        if name in axes or kind.axis in axes:
+            what = f"axis {kind.axis!r}" if kind.axis in axes else "its name"
             raise StudyError(
                 f"{where}: {what} is an axis of HTEB, which holds HTEB's transformations alone; choose another"
             )
-        if one.axis in EIGHT or one.axis in own:
+        if kind.axis in EIGHT or kind.axis in own:
             raise StudyError(
-                f"{where}: its axis {one.axis!r} is also a transformation's name; call one of them otherwise"
+                f"{where}: its axis {kind.axis!r} is also a transformation's name; call one of them otherwise"
             )
-        other = own.get(one.rated_with)
-        if one.rated_with and (other is None or other is one or other.rated_with or other.axis != one.axis):
+        partner = own.get(kind.rated_with)
+        if kind.rated_with and (partner is None or partner is kind or partner.rated_with or partner.axis != kind.axis):
             raise StudyError(
-                f"{where}: rated_with {one.rated_with!r} must be another of the study's own, of the same axis and rated"
-                " by itself"
+                f"{where}: rated_with {kind.rated_with!r} must be another of the study's own, of the same axis and"
+                " rated by itself"
             )

@@ -105,7 +105,7 @@ def test_a_pair_without_a_score_is_in_neither_row_and_no_rating_is_no_row() -> N
     assert anchoring_lines(anchoring(ratings[:0], scores, strata)) == ["Nobody has rated a pair of both halves yet."]
 
 
-RECORDED = {"name": "oracle", "kind": "recorded", "model": "seer", "path": "said.jsonl"}
+RECORDED = {"name": "oracle", "engine": {"kind": "recorded", "model": "seer", "path": "said.jsonl"}}
 
 
 def test_a_random_half_of_each_transformation_is_drawn_to_show_scores_and_never_counts(variant: Make) -> None:

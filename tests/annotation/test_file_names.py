@@ -84,6 +84,7 @@ def test_results_of_models_and_rows_of_tasks_stay_in_their_folder(name: str, var
     assert rows.parent == Path("rows") and rows.name.isprintable() and rows.name.endswith(".duplicates.csv")
 
 
+ENGINE = {"kind": "openai", "model": "m", "base_url": "http://h"}
 NAMES: tuple[tuple[str, Callable[[str], dict[str, object]]], ...] = (
     ("a data set", lambda name: {"datasets": [{"name": name, "task": "sts", "path": "x.csv", "language": "en"}]}),
     ("a transformation", lambda name: {"transformations": [name]}),
@@ -91,7 +92,7 @@ NAMES: tuple[tuple[str, Callable[[str], dict[str, object]]], ...] = (
     ("prompts", lambda name: {"prompts": name}),
     ("a rubric", lambda name: {"rubric": name}),
     ("a language", lambda name: {"languages": [name]}),
-    ("a judge", lambda name: {"judges": [{"name": name, "model": "m", "kind": "openai", "base_url": "http://h"}]}),
+    ("a judge", lambda name: {"judges": [{"name": name, "engine": ENGINE}]}),
     ("a simulated rater", lambda name: {"raters": {"simulated": [{"name": name}]}}),
     ("an account", lambda name: {"raters": {"people": [name]}}),
 )

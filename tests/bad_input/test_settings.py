@@ -45,6 +45,8 @@ COMMANDS = (
     f"evaluation.report {E}",
 )
 INF, NAN = float("inf"), float("nan")
+SERVER = {"kind": "openai", "model": "m", "base_url": "http://h"}
+ENGINE = {"kind": "vllm", "model": "m"}
 FINITE = "should be a finite number"
 VALUES: tuple[tuple[str, Any, str], ...] = (
     ("name", "../x", "name: takes small letters, digits, - and _, such as"),
@@ -101,7 +103,7 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("generator.model", " ", "generator.model: is empty"),
     ("generator.model", "a\u202eb", "generator.model: 'a\\u202eb' holds a line break, or a character that shows as"),
     ("generator.path", "", "generator.path: is empty"),
-    ("generator.base_url", "http://h", "unknown key 'base_url'"),
+    ("generator.base_url", "http://h", "base_url: an engine of kind recorded has none; take it out"),
     ("generator.sampling", {"temperature": INF}, f"generator.sampling.temperature: Input {FINITE}"),
     ("generator.sampling", {"temperature": -1}, "temperature: Input should be greater than or equal to 0"),
     ("generator.sampling", {"temperature": 1e300}, "temperature: Input should be less than or equal to 2"),
@@ -116,13 +118,13 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("candidates", [{"kind": "openai", "model": "m", "base_url": f"http://u:{SECRET}/x@h/v1"}], "a key in it"),
     ("candidates", [{"kind": "openai", "model": "m", "base_url": f"http://h/v1?key={SECRET}"}], "a key in it"),
     ("candidates", [{"kind": "openai", "model": "m", "base_url": f"http://h/v1#{SECRET}"}], "a key in it"),
-    ("candidates", [{"kind": "openai", "model": "m", "base_url": "http://h", "api_key_env": "a=b"}], "key_env: takes"),
-    ("candidates", [{"kind": "openai", "model": "m", "base_url": "http://h", "timeout_seconds": INF}], FINITE),
-    ("candidates", [{"kind": "openai", "model": "m", "base_url": "http://h", "timeout_seconds": 0}], "greater than 0"),
-    ("candidates", [{"kind": "openai", "model": "m", "base_url": "http://h", "concurrency": 0}], "greater than or"),
-    ("candidates", [{"kind": "openai", "model": "m", "base_url": "http://h", "retries": 10**9}], "less than or equal"),
-    ("candidates", [{"kind": "vllm", "model": "m", "gpu_memory_utilization": 1.5}], "less than or equal to 1"),
-    ("candidates", [{"kind": "vllm", "model": "m", "tensor_parallel": True}], "tensor_parallel: true is not a number"),
+    ("candidates", [{**SERVER, "settings": {"api_key_env": "a=b"}}], "key_env: takes"),
+    ("candidates", [{**SERVER, "settings": {"timeout_seconds": INF}}], FINITE),
+    ("candidates", [{**SERVER, "settings": {"timeout_seconds": 0}}], "greater than 0"),
+    ("candidates", [{**SERVER, "settings": {"concurrency": 0}}], "greater than or"),
+    ("candidates", [{**SERVER, "settings": {"retries": 10**9}}], "less than or equal"),
+    ("candidates", [{**ENGINE, "settings": {"gpu_memory_utilization": 1.5}}], "less than or equal to 1"),
+    ("candidates", [{**ENGINE, "settings": {"tensor_parallel_size": True}}], "_size: true is not a number"),
     ("candidates", [{"kind": "vllm", "model": "m"}] * 2, "candidate 'm@' appears twice"),
     ("retry", {"attempts": 0}, "retry.attempts: Input should be greater than or equal to 1"),
     ("retry", {"flags": ["emtpy"]}, "unknown error type 'emtpy'; did you mean 'empty'?"),

@@ -139,7 +139,7 @@ def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Clust
 
     The tests after this one have a cluster of one node.
     """
-    served: dict[str, Any] = {"name": "served", "kind": "openai", "base_url": stub.url, "concurrency": 1}
+    served: dict[str, Any] = {"name": "served", "kind": "openai", "base_url": stub.url, "settings": {"concurrency": 1}}
     models = [served, {"name": "one", "revision": "1", **MINILM}]
     fails = [{**served, "name": "refused"}, {"name": "gone", "path": "nowhere"}]
     there = made_study(tmp_path / "there", *models, *fails)

@@ -15,6 +15,7 @@ import yaml
 from generation.run import generate
 from plumbline.records import Text, nfc, text_id
 from plumbline.study import ROOT, Study, load_study
+from plumbline.study.engines import HttpSettings
 from tests import forks
 
 LETTERS = ("apple", "bread", "cloud", "dream", "earth", "flame", "grape", "house", "ivory", "joker")
@@ -48,7 +49,9 @@ def small_study(folder: Path, texts: tuple[str, ...] = LETTERS, **changes: Any) 
 
 def server(url: str, **changes: Any) -> dict[str, Any]:
     """The generator `openai` at an address, quick to give up."""
-    return {"kind": "openai", "model": "m", "base_url": url, "retries": 2, "timeout_seconds": 10.0, **changes}
+    settings = {name: changes.pop(name) for name in HttpSettings.model_fields if name in changes}
+    settings = {"retries": 2, "timeout_seconds": 10.0, **settings}
+    return {"kind": "openai", "model": "m", "base_url": url, "settings": settings, **changes}
 
 
 def text(value: str, dataset: str = "words", language: str = "en") -> Text:

@@ -16,14 +16,14 @@ from generation.generators.files import RecordedOutputs
 from generation.jobs import Job, Plan
 from generation.recordings.hteb import PublishedFile, PublishedText, recorded_language
 from plumbline.study import Study
-from plumbline.study.generator import Sampling
+from plumbline.study.engines import Sampling
 from tests.generation.helpers import small_study
 from tests.generation.helpers import text as a_text
 
 MODEL = "cyankiwi/gemma-4-31B-it-AWQ-4bit"
 FOLDER = "cyankiwi~2Fgemma-4-31B-it-AWQ-4bit"
 GENERATOR = {"kind": "recorded", "model": MODEL, "path": FOLDER}
-THEIR_LANGUAGES = GENERATOR | {"languages": "recorded"}
+THEIR_LANGUAGES = GENERATOR | {"settings": {"languages": "recorded"}}
 ENGLISH = "Where can I find my new bank card, please?"
 SPANISH = "¿Dónde puedo encontrar mi nueva tarjeta del banco, por favor?"
 ARABIC = "أين يمكنني أن أجد بطاقتي المصرفية الجديدة من فضلك؟"

@@ -82,9 +82,7 @@ def test_an_output_is_served_for_its_language_alone(tmp_path: Path) -> None:
     publish(tmp_path, rows(ENGLISH), rows(ARABIC), translation_language_selection="dataset", seed=1337, **STSB)
     study = a_study(tmp_path, datasets=[{"name": "STSB", "mteb": "STSBenchmark", "language": "en"}])
     assert served(study, ENGLISH, "translation", 1337, language="ar") == ARABIC
-    says = (
-        r"into 'tr' with seed 1337, but into 'ar': HTEB's program draws its own languages \(see generator.languages\)"
-    )
+    says = r"into 'tr' with seed 1337, but into 'ar': HTEB's program draws its own languages \(see settings.languages\)"
     with pytest.raises(TextUnansweredError, match=says):
         served(study, ENGLISH, "translation", 1337, language="tr")
 

@@ -118,7 +118,7 @@ def test_equal_texts_are_transformed_once_in_the_order_of_the_texts(tmp_path: Pa
     assert [job.text for job in jobs] == ["b", "a", "caf\u00e9"]
 
 
-RECORDED = {"kind": "recorded", "model": "m", "path": "outputs.jsonl", "languages": "recorded"}
+RECORDED = {"kind": "recorded", "model": "m", "path": "outputs.jsonl", "settings": {"languages": "recorded"}}
 
 
 def record(folder: Path, *languages: str, said: str = "apple") -> None:

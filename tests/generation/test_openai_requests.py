@@ -17,7 +17,7 @@ from plumbline.errors import StudyError, TextUnansweredError
 from plumbline.languages import language_name
 from plumbline.records import TransformedText
 from plumbline.study import Study
-from plumbline.study.generator import Sampling
+from plumbline.study.engines import Sampling
 from tests.generation.helpers import LETTERS, server, small_study
 from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 

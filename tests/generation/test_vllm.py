@@ -315,8 +315,9 @@ def judged_study(engines: Engines, place: Path) -> Study:
     """A study whose recorded outputs a judge rates; what the judge says is digits."""
     made = engines.wait(engines.start(place / "made", "tests.generation.tiny_gemma", str(place / "judge"), "digits"))
     assert made.status == 0, made.stderr
-    judge = {"name": "tiny", "kind": "vllm", "model": str(place / "judge"), "dtype": "float32", "least_mass": 0.0}
-    judge |= {"orders": ["up", "down"], "enforce_eager": True, "max_num_seqs": 4, "max_model_len": 1024}
+    settings = {"dtype": "float32", "enforce_eager": True, "max_num_seqs": 4, "max_model_len": 1024}
+    engine = {"kind": "vllm", "model": str(place / "judge"), "settings": settings}
+    judge = {"name": "tiny", "engine": engine, "least_mass": 0.0, "orders": ["up", "down"]}
     sample = {"sample": {"pairs": len(JUDGED)}, "acceptance": {"min_pairs": 2}}
     file = write_study(place / "judging", JUDGED, judges=[judge], **sample)
     lines = [{"text": text, "transformation": "paraphrasing", "output": f"{text} again"} for text in JUDGED]
@@ -333,8 +334,8 @@ def askings(study: Study) -> list[JudgeMessage]:
 
 def engine_study(folder: Path, model: Path, **changes: Any) -> Path:
     """A study for the engine: small batches, so that texts wait for others, and short answers."""
-    generator = {"kind": "vllm", "model": str(model), "enforce_eager": True, "max_num_seqs": 32, **changes}
-    generator["sampling"] = {"max_tokens": 64}
+    settings = {"enforce_eager": True, "max_num_seqs": 32, **changes}
+    generator = {"kind": "vllm", "model": str(model), "settings": settings, "sampling": {"max_tokens": 64}}
     return write_study(folder, TEXTS, transformations=list(TRANSFORMATIONS), generator=generator)
 
 

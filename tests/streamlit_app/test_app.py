@@ -647,7 +647,7 @@ def test_hostile_texts_are_shown_as_they_stand(page: Open, hostile: Study, view:
 def hostile_study(folder: Path) -> Path:
     content = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
     content["description"] = HOSTILE[0]
-    for part in (*content["datasets"], content["generator"]):
+    for part in (*content["datasets"], *content["engines"].values()):
         part["path"] = str(DEMO.parent / part["path"])
     file = folder / "hostile.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")

@@ -28,7 +28,8 @@ from plumbline.identity import identity
 from plumbline.prompts import PROMPTS, Prompt, read_prompt
 from plumbline.reading import MalformedError, parse_json
 from plumbline.records import Pair
-from plumbline.study.human import CANNOT_TELL, AnnotatorSpec
+from plumbline.study.engines import AnnotatorSpec
+from plumbline.study.human import CANNOT_TELL
 
 PROMPT = PROMPTS / "annotators" / "tasks.yaml"
 _POINTS = ("score", "graded")  # ways of asking whose answers have numbers

@@ -33,8 +33,7 @@ from plumbline.manifest import stage, write_kept_table
 from plumbline.records import Record
 from plumbline.store import only_one
 from plumbline.study import Study
-from plumbline.study.generator import RetrySpec
-from plumbline.study.human import AnnotatorSpec, RecordedAnnotator
+from plumbline.study.engines import AnnotatorSpec, recordings
 
 ItemPlace = tuple[str, str, str]  # task, item, candidate
 
@@ -121,8 +120,8 @@ class Annotating(ResumableAnswers[AnnotatorMessage, ModelAnswer]):
 def annotator_hash(study: Study, spec: AnnotatorSpec) -> str:
     """Identity of a model: its name, revision, sampling and seed; of a recorded one its file's content."""
     of_file = []
-    if isinstance(spec, RecordedAnnotator):
-        refuse_no_recording(path := study.resolve(spec.path))
+    if spec.kind == "recorded":
+        refuse_no_recording(path := study.resolve(spec.recording))
         of_file = [cached_file_hash(path)]
     return identity("annotator-v1", *spec.identity(), spec.seed, *of_file)
 
@@ -131,7 +130,7 @@ def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     """A study's models, or those of these names, with what each has and lacks. Raises StudyError for none."""
     specs = {spec.name: spec for spec in subject_of(study).models}
     if not specs:
-        raise StudyError(f"{study.file}: names no models; add them under `human.models` (docs/human.md)")
+        raise StudyError(f"{study.file}: names no models; add them under `subject.models` (docs/human.md)")
     if unknown := [name for name in names if name not in specs]:
         raise StudyError(f"{study.file}: no model {unknown[0]!r}; {nearest(unknown[0], list(specs))}")
     items = read_items(study)
@@ -167,15 +166,14 @@ def write_answers(study: Study) -> None:
 
 
 async def _begin(study: Study, spec: AnnotatorSpec) -> _Asker:
-    if isinstance(spec, RecordedAnnotator):
-        return RecordedAnswers(load_recorded(study.resolve(spec.path)))
+    if spec.kind == "recorded":
+        return RecordedAnswers(load_recorded(study.resolve(spec.recording)))
     return await start_chat(study, spec)
 
 
 async def _ask(model: Annotating, asker: _Asker, key: str, asking: AnnotatorMessage) -> ModelAnswer:
     """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
     spec = model.spec
-    retry = RetrySpec(attempts=spec.attempts, temperature=spec.temperature)
     attempt = Attempt(1, spec.seed, spec.sampling)
     while True:
         try:
@@ -190,10 +188,10 @@ async def _ask(model: Annotating, asker: _Asker, key: str, asking: AnnotatorMess
         if not reason:
             encoded = json.dumps(answers, ensure_ascii=False)
             return _record(model, key, asking, status="ok", answers=encoded, text=answer.text, attempts=attempt.number)
-        if attempt.number >= spec.attempts or isinstance(asker, RecordedAnswers):
+        if attempt.number >= spec.retry.attempts or isinstance(asker, RecordedAnswers):
             text, number = answer.text, attempt.number
             return _record(model, key, asking, status="failed", reason=reason, text=text, attempts=number)
-        attempt = attempt.next(spec.seed, retry, cut_off=answer.cut_off)
+        attempt = attempt.next(spec.seed, spec.retry, cut_off=answer.cut_off)
 
 
 def _record(model: Annotating, key: str, asking: AnnotatorMessage, **fields: object) -> ModelAnswer:
@@ -224,11 +222,11 @@ _TOKENS = 8  # of an answer to one thing that is asked: a JSON object with a lab
 def annotate_command(study: Study, options: argparse.Namespace) -> int:
     """The command line: ask what is left, and say what came."""
     if options.generator:
-        raise StudyError(f"{study.file}: with `human` there are no generator's outputs; leave out --generator")
+        raise StudyError(f"{study.file}: with subject human there are no generator's outputs; leave out --generator")
     if options.dry_run:
         print(table_of([_left(model) for model in _every(study, options)], options.rate, "model", "answers"))
         return 0
-    recorded = [study.resolve(spec.path) for spec in subject_of(study).models if isinstance(spec, RecordedAnnotator)]
+    recorded = [study.resolve(path) for path in recordings(subject_of(study).models)]
     inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]
     with stage(study, "judge", [*inputs, *recorded], [study.folder / FOLDER, study.folder / MODEL_ANSWERS]):
         done = annotate(study, options.judge, again=options.again)
@@ -248,7 +246,7 @@ def _left(model: Annotating) -> JudgeForecast:
     todo = model.todo()
     characters = sum(len(asking.message) for _, asking in todo)
     tokens = _TOKENS * sum(max(asking.form.n, 1) for _, asking in todo)
-    recorded = isinstance(model.spec, RecordedAnnotator)
+    recorded = model.spec.kind == "recorded"
     return JudgeForecast(model.spec.name, model.wanted - len(todo), len(todo), characters, tokens, recorded)
 
 

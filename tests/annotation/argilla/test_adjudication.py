@@ -47,8 +47,9 @@ Rows = dict[tuple[str, str], Adjudication]
 
 def judged(variant: Make, name: str, folder: Path, **changes: Any) -> Study:
     """A small study whose judges find quality 2 and fluency 1 everywhere, and say nothing of its first pair."""
-    spec = {"kind": "recorded", "path": str(folder / "said.jsonl"), "score": "text"}
-    judges = [{"name": "oracle", "model": "seer", **spec}, {"name": "sibyl", "model": "cuma", **spec}]
+    engine = {"kind": "recorded", "path": str(folder / "said.jsonl")}
+    models = {"oracle": "seer", "sibyl": "cuma"}
+    judges = [{"name": name, "engine": {**engine, "model": model}, "score": "text"} for name, model in models.items()]
     study = small(variant, name, transformations=["paraphrasing"], judges=judges, judge_pool=6, **changes)
     lines = [
         {"original": one.original, "transformed": one.transformed, "answers": {"quality": "2", "fluency": "1"}}

@@ -55,9 +55,7 @@ def test_nothing_of_judges_reaches_raters(argilla: Argilla, variant: Make, tmp_p
     parts = {"transformations": ["paraphrasing"], "judge_pool": 6}
     oracle = {
         "name": "oracle",
-        "kind": "recorded",
-        "model": "seer",
-        "path": str(tmp_path / "oracle.jsonl"),
+        "engine": {"kind": "recorded", "model": "seer", "path": str(tmp_path / "oracle.jsonl")},
         "score": "text",
     }
     study = small(variant, "unseen", judges=[oracle], **parts)

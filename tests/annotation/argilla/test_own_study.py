@@ -59,7 +59,7 @@ def study(tmp_path: Path, home: server.Home, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv(name, value)
     data = yaml.safe_load((ROOT / "studies" / "demo.yaml").read_text(encoding="utf-8"))
     data["datasets"] = [one for one in data["datasets"] if one["task"] == "sts"]
-    for part in (*data["datasets"], data["generator"]):
+    for part in (*data["datasets"], *data["engines"].values()):
         part["path"] = str(ROOT / "studies" / part["path"])
     del data["training"]  # its known pairs have no answers to the questions of one's own
     data["raters"] |= {"per_pair": 3, "simulated": data["raters"]["simulated"][:2]}

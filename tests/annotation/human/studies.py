@@ -65,7 +65,7 @@ def study_of(folder: Path, *tasks: Mapping[str, Any], data: Mapping[str, Any] | 
         datasets.append({"name": name, "task": kind, "path": f"{name}.jsonl", "language": language})
     raters = [{"name": "ada", "right": 0.9}, {"name": "bob", "right": 0.6, "cannot_tell": 0.2}]
     content = {
-        "name": "people", "human": {"tasks": list(tasks)}, "datasets": datasets,
+        "name": "people", "subject": {"kind": "human", "tasks": list(tasks)}, "datasets": datasets,
         "raters": {"simulated": raters, "simulation_seed": 7}, **more,
     }  # fmt: skip
     (folder / "people.yaml").write_text(yaml.safe_dump(content))

@@ -108,7 +108,8 @@ def test_words_that_mean_two_answers_are_none() -> None:
 
 
 def model(url: str, **more: Any) -> dict[str, Any]:
-    return {"name": "one", "kind": "openai", "model": "m", "base_url": url, "retries": 0, **more}
+    engine = {"kind": "openai", "model": "m", "base_url": url, "settings": {"retries": 0}}
+    return {"name": "one", "engine": engine, **more}
 
 
 def asked_study(folder: Path, *models: dict[str, Any]) -> Study:
@@ -118,7 +119,7 @@ def asked_study(folder: Path, *models: dict[str, Any]) -> Study:
         {"data": "search", "items": 3, "raters": 2, "candidates": 4, "relevance": "binary"},
     ]
     study = study_of(folder, *tasks)
-    text = (folder / "people.yaml").read_text().replace("human:\n", f"human:\n  models: {json.dumps(models)}\n")
+    text = (folder / "people.yaml").read_text().replace("subject:\n", f"subject:\n  models: {json.dumps(models)}\n")
     (folder / "people.yaml").write_text(text)
     study = load_study(folder / "people.yaml", folder / "exports")
     draw_sample(study)
@@ -139,8 +140,8 @@ def reply(asked: Asked) -> Reply:
 
 def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     with ChatStub(reply) as stub:
-        study = asked_study(tmp_path, model(stub.url, relevance="ranked", attempts=2), model(stub.url, name="short",
-                            attempts=1, tasks=["classes"]))  # fmt: skip
+        study = asked_study(tmp_path, model(stub.url, relevance="ranked", retry={"attempts": 2}), model(stub.url,
+                            name="short", retry={"attempts": 1}, tasks=["classes"]))  # fmt: skip
         first, second = annotate(study)
         number = len(stub.asked)
         again = annotate(study)
@@ -220,11 +221,11 @@ def test_a_model_that_answers_is_not_called_as_one_that_embeds(tmp_path: Path) -
     """Tables have both, by their names."""
     file = asked_study(tmp_path, model("http://127.0.0.1:9/v1")).file
     file.write_text(f"{file.read_text()}\nevaluation: {{models: [{{name: one}}]}}\n")
-    with pytest.raises(StudyError, match=r"human\.models: 'one' is the name of an embedding model too; give one of"):
+    with pytest.raises(StudyError, match=r"subject\.models: 'one' is the name of an embedding model too; give one of"):
         load_study(file)
 
 
 def test_a_study_without_models_or_of_that_name_says_so(tmp_path: Path) -> None:
     study = asked_study(tmp_path)
-    with pytest.raises(StudyError, match="names no models; add them under `human.models`"):
+    with pytest.raises(StudyError, match="names no models; add them under `subject.models`"):
         annotators(study)

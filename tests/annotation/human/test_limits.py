@@ -81,7 +81,7 @@ def test_what_cannot_be_held_apart_is_refused(
     study = study_of(tmp_path, {"data": name, "items": 6, **more}, data={name: rows})
     with pytest.raises(StudyError) as caught:
         draw_sample(study)
-    assert said in str(caught.value) and str(caught.value).startswith(f"human.tasks: {name!r}")
+    assert said in str(caught.value) and str(caught.value).startswith(f"subject.tasks: {name!r}")
     assert not (study.folder / "human").exists()
 
 
@@ -93,7 +93,7 @@ def test_texts_that_are_alike_where_they_are_cut_are_one(tmp_path: Path) -> None
 
 
 def test_a_key_of_a_task_is_named_where_it_is_wrong(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"human\.tasks\.0\.items: Input should be"):
+    with pytest.raises(StudyError, match=r"subject\.tasks\.0\.items: Input should be"):
         study_of(tmp_path, {"data": "classes", "items": 1})
 
 
@@ -134,9 +134,9 @@ def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path:
     with stage(study, "sample", settings=sample_settings(study)):
         draw_sample(study)
     (tmp_path / "said.jsonl").write_text("")
-    model = {"name": "rule", "kind": "recorded", "model": "none", "path": "said.jsonl"}
+    model = {"name": "rule", "engine": {"kind": "recorded", "model": "none", "path": "said.jsonl"}}
     content = yaml.safe_load(study.file.read_text())
-    content["human"]["models"] = [model]
+    content["subject"]["models"] = [model]
     study.file.write_text(yaml.safe_dump(content))
     later = load_study(study.file, study.folder.parent)
     assert stages_of(later, pd.DataFrame(columns=["source"]), "")["sample"].state == "done"

@@ -25,7 +25,8 @@ from tests.annotation.human.studies import study_of
 
 TASK = {"data": "alike", "items": 6}
 OTHERS = [{"data": "search", "items": 3, "candidates": 3}, {"data": "classes", "items": 4, "balance": "label"}]
-MODEL = {"name": "rule", "kind": "recorded", "model": "none", "path": "said.jsonl", "relevance": "ranked"}
+ENGINE = {"kind": "recorded", "model": "none", "path": "said.jsonl"}
+MODEL = {"name": "rule", "engine": ENGINE, "relevance": "ranked"}
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def asked_of_model(study: Study) -> list[tuple[str, str]]:
 def test_a_newer_versions_instructions_change_nothing_for_people_or_models(tmp_path: Path, prompts: Path) -> None:
     (tmp_path / "said.jsonl").write_text("")
     tasks = [TASK, *OTHERS]
-    study = study_of(tmp_path, *tasks, human={"tasks": tasks, "models": [MODEL]}, wordings=["de"])
+    study = study_of(tmp_path, *tasks, subject={"kind": "human", "tasks": tasks, "models": [MODEL]}, wordings=["de"])
     draw_sample(study)
     rubric, asked = load_rubric(study), asked_of_model(study)
     begin_offering(study, ARGILLA, rubric)

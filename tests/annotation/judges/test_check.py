@@ -24,7 +24,6 @@ from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, verdicts
 from plumbline.study import Study
-from plumbline.study.campaign import JudgesRule
 from tests.annotation.judgements import HASHES
 from tests.annotation.judges.test_powered import design, frames, sample, sampled
 from tests.commands import here
@@ -73,7 +72,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     made, _ = read_beside(other, found)
     assert made is not None and set(made.decisions["with_judges"]) == {""}
     assert "shares, numbers saw people's ratings" in made.decisions["why_not"].iloc[-1]
-    rule = study.acceptance.model_copy(update={"judges": JudgesRule(use="none")})
+    rule = study.acceptance.model_copy(update={"judges": "none"})
     assert read_beside(replace(evidence, study=study.model_copy(update={"acceptance": rule})), found) == (None, "")
 
     page = write_report(study).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`acceptance.judges: {use: decide}`: what people and judges decide together, and whom the rules hold to it."""
+"""`acceptance.judges: decide`: what people and judges decide together, and whom the rules hold to it."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from plumbline.statistics.prediction_powered import FEWEST_RATED
 from plumbline.store import write_json
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
+from plumbline.study.engines import EngineSpec, JudgeSpec, refuse_unfit_judges
 from plumbline.study.evaluation import BundleSpec
-from plumbline.study.judges import RecordedJudge, refuse_unfit_judges
 from tests.annotation.judgements import HASHES
 from tests.annotation.judges.test_check import rated
 from tests.annotation.judges.test_powered import design, frames, sample, sampled
 from tests.evaluation.bundle.samples import changed as copied
 from tests.evaluation.bundle.test_bundle import renewed, said_of, with_json, with_rows
 
-RULE = AcceptanceSpec.model_validate({"judges": {"use": "decide"}, "min_pairs": 30})
+RULE = AcceptanceSpec.model_validate({"judges": "decide", "min_pairs": 30})
 
 
 def decided(**changed: float | str) -> Verdict:
@@ -190,7 +190,7 @@ def _judgements_travel_in_a_bundle(study: Study, folder: Path) -> None:
     assert set(words["text"]) == {""} and set(words["prompt_hash"].str.len()) == {32}
     more = Bundle.open(spoken).table("judgements.parquet", BundledJudgement).to_pandas()
     assert (more["text"] != "").any()
-    assert _settings(bundle, Path("a.yaml"))["acceptance"]["judges"] == {"use": "report"}
+    assert _settings(bundle, Path("a.yaml"))["acceptance"]["judges"] == "report"
     kinder = with_rows(lambda frame: frame.assign(score=frame["score"].clip(upper=4) + 1))
     elsewhere = with_rows(lambda frame: frame.assign(stratum="one"))
     other = with_json(lambda one: one | {"judges": [one["judges"][0] | {"seed": 7}, *one["judges"][1:]]})
@@ -213,8 +213,9 @@ def _with_more(verdict: Verdict) -> Verdict:
 
 def test_rules_that_no_judge_can_meet_are_refused_in_a_line() -> None:
     with pytest.raises(ValidationError, match=f"need at least {FEWEST_RATED} rated pairs beside them; write min_pairs"):
-        AcceptanceSpec.model_validate({"judges": {"use": "decide"}, "min_pairs": FEWEST_RATED - 1})
-    shown = RecordedJudge(kind="recorded", name="j", model="m", path="j.jsonl", saw_ratings=True)
+        AcceptanceSpec.model_validate({"judges": "decide", "min_pairs": FEWEST_RATED - 1})
+    engine = EngineSpec(kind="recorded", model="m", path="j.jsonl", settings={"saw_ratings": True})
+    shown = JudgeSpec(name="j", engine=engine)
     plain = SampleSpec(), RatersSpec()
     with pytest.raises(ValueError, match="acceptance.judges decide, and the study names no judges"):
         refuse_unfit_judges((), "all", *plain, RULE)

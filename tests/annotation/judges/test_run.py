@@ -33,8 +33,10 @@ PTEBS = ("pteb_sts", "pteb_paraphrase")
 RUBRIC = "You rate texts as the people of a study do."
 
 
-def chat(url: str, **changes: Any) -> dict[str, Any]:
-    return {"name": "one", "kind": "openai", "model": "m", "base_url": url, "retries": 0, **changes}
+def chat(url: str, concurrency: int = 32, **changes: Any) -> dict[str, Any]:
+    settings = {"retries": 0, "concurrency": concurrency}
+    engine = {"kind": "openai", "model": "m", "base_url": url, "settings": settings}
+    return {"name": "one", "engine": engine, **changes}
 
 
 def shares(asked: Asked, **points: float) -> Reply:
@@ -167,7 +169,7 @@ def test_a_server_that_gives_no_chat_answer_ever_is_one_line(judged_by: Callable
 
 def test_what_cannot_be_read_is_asked_again_and_then_failed_with_its_reason(judged_by: Callable[..., Study]) -> None:
     with ChatStub(lambda asked: says("4/5" if asked.times < 3 else "2")) as stub:
-        study = judged_by(chat(stub.url, score="text", questions=["quality"], attempts=2), judge_pool=PAIRS)
+        study = judged_by(chat(stub.url, score="text", questions=["quality"], retry={"attempts": 2}), judge_pool=PAIRS)
         (first,) = judge(study)
         (second,) = judge(study)
         assert (first.counts["failed"], second.counts["reused"], len(stub.asked)) == (PAIRS, PAIRS, 1 + 2 * PAIRS)
@@ -188,7 +190,7 @@ def test_a_server_that_ends_in_the_middle_loses_nothing(judged_by: Callable[...,
         gone.append(1)
         return shares(asked, **{"5": 1.0}) if len(gone) <= 6 else refuses(401)
 
-    spec = {"questions": ["quality"], "concurrency": 1}
+    spec: dict[str, Any] = {"questions": ["quality"], "concurrency": 1}
     with ChatStub(script) as stub:
         study = judged_by(chat(stub.url, **spec))
         with pytest.raises(ServiceError, match="the key is not accepted"):
@@ -303,7 +305,7 @@ def test_the_sample_studys_judges_answer_by_their_rule(generated: Study) -> None
 
 
 def test_a_judge_called_like_a_rater_and_a_pool_without_the_sample_are_refused(variant: Callable[..., Study]) -> None:
-    recorded = {"name": "kind", "kind": "recorded", "model": "m", "path": "x"}
+    recorded = {"name": "kind", "engine": {"kind": "recorded", "model": "m", "path": "x"}}
     with pytest.raises(StudyError, match="'kind' is the name of a rater too"):
         variant(judges=[recorded])
     with pytest.raises(StudyError, match=r"judge_pool 3 is less than sample\.pairs 24"):
@@ -329,7 +331,7 @@ def test_recorded_answers_that_are_none_are_named(tmp_path: Path, answers: str, 
 
 
 def test_a_recording_that_is_not_there_is_one_line(judged_by: Callable[..., Study]) -> None:
-    study = judged_by({"name": "one", "kind": "recorded", "model": "m", "path": "gone.jsonl"})
+    study = judged_by({"name": "one", "engine": {"kind": "recorded", "model": "m", "path": "gone.jsonl"}})
     with pytest.raises(DataError, match=r"no recorded judgements at .*gone\.jsonl; correct the judge's path"):
         judge(study)
 

@@ -73,8 +73,8 @@ def study(variant: Callable[..., Study], tmp_path: Path) -> Study:
         transformations=["paraphrasing"],
         candidates=[{"kind": "recorded", "model": m, "path": str(tmp_path / f"{p}.jsonl")} for m, p in paths.items()],
         judges=[
-            {"name": name, "kind": "recorded", "model": model, "questions": ["quality"],
-             "path": str(tmp_path / f"{name}.jsonl")}
+            {"name": name, "questions": ["quality"],
+             "engine": {"kind": "recorded", "model": model, "path": str(tmp_path / f"{name}.jsonl")}}
             for name, (model, _) in JUDGES.items()
         ],
         judge_pool="all",

@@ -144,15 +144,15 @@ def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
 def test_what_judges_may_say_is_fixed_with_the_rules_and_judges_alone_never_decide() -> None:
     """Rules that were fixed before there were judges are those of `report`, and keep their identity."""
     before = AcceptanceSpec()
-    said = AcceptanceSpec.model_validate({"judges": {"use": "report"}})
+    said = AcceptanceSpec.model_validate({"judges": "report"})
     assert said.model_dump() == before.model_dump() and "judges" not in before.model_dump()
     old, now = ({"acceptance": one.model_dump(mode="json")} for one in (before, said))
     assert changes(old, now) == []
-    none = AcceptanceSpec.model_validate({"judges": {"use": "none"}}).model_dump(mode="json")
+    none = AcceptanceSpec.model_validate({"judges": "none"}).model_dump(mode="json")
     assert changes(old, {"acceptance": none}) == ["acceptance.judges is new"]
     assert changes({"acceptance": none}, now) == ["acceptance.judges is gone"]
     with pytest.raises(ValidationError, match="judges that decide need at least 30 rated pairs beside them; write min"):
-        AcceptanceSpec.model_validate({"judges": {"use": "decide"}})
+        AcceptanceSpec.model_validate({"judges": "decide"})
 
 
 def test_changes_name_what_stands_in_the_study_file(generated: Study) -> None:

@@ -50,7 +50,7 @@ def _agrees(one: SampledDataset, expected: float) -> None:
     assert found.score == pytest.approx(expected, abs=1e-9)
     assert found.items.reason == ""
     (part,) = found.items.parts
-    assert len(part.made) == len(one.units)
+    assert len(part.predictions) == len(one.units)
     assert found.items.measure is not None
     assert part.score(found.items.measure) == pytest.approx(expected, abs=1e-4)
 
@@ -163,7 +163,9 @@ def test_retrieval_ranks_the_candidates_that_people_saw() -> None:
     )
     found = {name: _gain(frame["query"][row], shown[name], corpus, qrels[name]) for row, name in ((2, "c"), (0, "a"))}
     assert expected == pytest.approx(np.mean(list(found.values())), abs=1e-5)
-    assert score(one, _encoder(), "paper", 8).items.parts[0].made == pytest.approx([found["c"], found["a"]], abs=1e-5)
+    assert score(one, _encoder(), "paper", 8).items.parts[0].predictions == pytest.approx(
+        [found["c"], found["a"]], abs=1e-5
+    )
 
 
 def _gain(query: str, shown: Sequence[str], corpus: Mapping[str, str], judged: Mapping[str, int]) -> float:
@@ -239,7 +241,7 @@ def test_bitext_is_matched_among_candidates() -> None:
         made /= np.linalg.norm(made, axis=1, keepdims=True)
         right.append(float(candidates[int(np.argmax(made[1:] @ made[0]))] == name))
     found = score(one, _encoder(), "paper", 8)
-    assert list(found.items.parts[0].made) == right
+    assert list(found.items.parts[0].predictions) == right
     assert found.score == pytest.approx(float(np.mean(right)))
     assert one.left_out == {ABSENT: 1}
     assert list(gold_of(one)["label"]) == ["de-en/3", "de-en/0", "de-en/5"]

@@ -55,7 +55,7 @@ def made_by_workers(study: Study, spec: ModelSpec, make: Any) -> tuple[Any, list
             if way is not None:
                 ways[answer] = way
         step = scoring.go_on(answer)
-    return step.made, kinds
+    return step.result, kinds
 
 
 @pytest.mark.usefixtures("registry")

@@ -69,7 +69,9 @@ class Stub:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
 
     def model(self, **changes: Any) -> ServerModel:
-        return ServerModel(ModelSpec(name="served", kind="openai", base_url=self.url, **changes), first_delay=0)
+        spec: dict[str, Any] = {"name": "served", "kind": "openai", "base_url": self.url}
+        named = {name: changes.pop(name) for name in ("prompts", "revision") if name in changes}
+        return ServerModel(ModelSpec(**spec, **named, settings=changes), first_delay=0)
 
     def encoder(self, **changes: Any) -> Encoder:
         return Encoder(self.model(**changes), "served", "1", batch_size=4)

@@ -53,7 +53,7 @@ def test_a_server_is_held_to_the_exact_number_and_asked_again_for_what_is_not(tm
         return says(json.dumps({"prompts": wordings if asked.times > 1 else [*wordings[:4], wordings[0]]}))
 
     with ChatStub(script) as stub:
-        server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1}
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "settings": {"concurrency": 1}}
         found = word_instructions(made(tmp_path, generator=server, subject={"contexts": ["task_type"], "prompts": ""}))
     assert found.counts == {"ok": 2, "reused": 0} and len(found.wordings) == 10
     held = [asked.body["response_format"]["json_schema"] for asked in stub.asked]
@@ -93,7 +93,7 @@ def test_bad_answers_cost_their_own_calls_alone_and_a_later_run_asks_for_those(
         return ahead[asked.times - 1] if asked.times <= len(ahead) else wordings(asked)
 
     with ChatStub(script) as stub:
-        server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1, "retries": 2}
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "settings": {"concurrency": 1, "retries": 2}}
         study = made(tmp_path, generator=server, retry={"attempts": 3}, subject={"prompts": ""})
         found = word_instructions(study)
         replies = {row.key: row for row in read_records(study.folder / REPLIES, Reply, "")}
@@ -112,7 +112,7 @@ def test_a_key_that_is_refused_ends_the_run_and_what_came_stays(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
     with ChatStub(lambda asked: wordings(asked) if len(stub.asked) < 3 else refuses(401, "bad key s3cret")) as stub:
-        server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1}
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "settings": {"concurrency": 1}}
         study = made(tmp_path, generator=server, subject={"prompts": ""})
         with pytest.raises(ServiceError, match="the key is not accepted; set OPENAI_API_KEY") as error:
             word_instructions(study)
@@ -132,7 +132,7 @@ def test_a_server_that_takes_no_schema_is_asked_without(tmp_path: Path, capsys: 
         return says(json.dumps({"prompts": [f"{n} of {len(last(asked))}" for n in range(5)]}))
 
     with ChatStub(script) as stub:
-        server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1}
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "settings": {"concurrency": 1}}
         found = word_instructions(made(tmp_path, generator=server, subject={"contexts": ["task_type"], "prompts": ""}))
     assert len(found.wordings) == 10 and len(stub.asked) == 3  # once with the schema, then without
     assert capsys.readouterr().out.count("m takes no JSON schema") == 1

@@ -48,7 +48,8 @@ def filled(exports: Path, tmp_path: Path) -> tuple[Path, Path]:
     data["evaluation"]["abstention"] = True
     for dataset in data["datasets"]:
         dataset["path"] = str(DEMO.parent / dataset["path"])
-    data["generator"]["path"] = str(DEMO.parent / data["generator"]["path"])
+    for engine in data["engines"].values():
+        engine["path"] = str(DEMO.parent / engine["path"])
     file = tmp_path / "asking.yaml"
     file.write_text(yaml.safe_dump(data), encoding="utf-8")
     folder = exports / "demo"

@@ -44,7 +44,10 @@ RECORDED = study_data()["generator"]
         ({"languages": ["de", "deu"]}, "language 'de' appears twice"),
         ({"transformations": ["translation"], "languages": ["sw"]}, "'translation' puts texts into none of sw"),
         ({"transformations": ["paraphrasing"], "languages": ["de"]}, "no transformation of the study puts texts"),
-        ({"generator": {**RECORDED, "languages": "recorded"}, "languages": ["de"]}, "leave one of the two out"),
+        (
+            {"generator": {**RECORDED, "settings": {"languages": "recorded"}}, "languages": ["de"]},
+            "leave one of both out",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, Any], says: str) -> None:

@@ -63,18 +63,18 @@ def read(folder: Path, **parts: Any) -> Study:
         ({"raters": {"per_pair": 3, "people": ["ada"]}}, "min_raters 2 is more than raters.people has .1."),
         (
             {
-                "human": {"tasks": [{"data": "pairs", "items": 10}]},
+                "subject": {"kind": "human", "tasks": [{"data": "pairs", "items": 10}]},
                 "datasets": TWO,
                 "acceptance": {"min_pairs": 12},
             },
-            "min_pairs 12 is more than the 10 items of 'pairs' .human.tasks.*acceptance.min_pairs: 10$",
+            "min_pairs 12 is more than the 10 items of 'pairs' .subject.tasks.*acceptance.min_pairs: 10$",
         ),
     ],
 )
 def test_a_verdict_that_cannot_be_reached_is_refused_with_what_would_do(
     tmp_path: Path, parts: dict[str, Any], says: str
 ) -> None:
-    if "human" in parts:
+    if "subject" in parts:
         file = tmp_path / "study.yaml"
         file.write_text(yaml.safe_dump({"name": "human", **parts}), encoding="utf-8")
     else:
@@ -105,9 +105,9 @@ def test_shares_are_counted_by_hand(tmp_path: Path) -> None:
     """81 pairs: German 40, English 41, of which each of two tasks has 20 at least; half may show suggestions."""
     study = read(tmp_path, datasets=TASKS, transformations=["expansion"], sample={"pairs": 81})
     texts = known_texts(study)
-    assert {one.place: one.pairs for one in verdict_sizes(study, texts)} == {("en",): 40, ("de",): 40}
+    assert {one.key: one.pairs for one in verdict_sizes(study, texts)} == {("en",): 40, ("de",): 40}
     by_task = {("en", "sts"): 20, ("en", "classification"): 20, ("de", "sts"): 40}
-    assert {one.place: one.pairs for one in verdict_sizes(study, texts, scope="task")} == by_task
+    assert {one.key: one.pairs for one in verdict_sizes(study, texts, scope="task")} == by_task
     assert [one.pairs for one in verdict_sizes(study, texts, scope="transformation")] == [81]
     half = study.model_copy(update={"raters": study.raters.model_copy(update={"suggestions": "half"})})
     assert {one.pairs for one in verdict_sizes(half, texts)} == {20}

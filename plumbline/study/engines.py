@@ -1,0 +1,412 @@
+"""How a study names language models: engines, each defined once, and who asks them: a generator, judges, annotators."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from plumbline.addresses import refuse_no_address
+from plumbline.error_types import Flag, known_flags
+from plumbline.errors import StudyError, nearest
+from plumbline.study.base import Line, Name, StudyPart, Variable, as_is, first_complaint, refuse_duplicates
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
+
+Order = Literal["up", "down"]
+Reading = Literal["expected", "text"]
+Relevance = Literal["graded", "binary", "ranked"]
+
+#: The commands with the option --generator, which names a candidate.
+TAKE_GENERATOR = ("generation.run", "annotation judge run")
+
+
+class Sampling(StudyPart):
+    """How a model picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
+
+    temperature: float = Field(default=0.0, ge=0, le=2, description="0 takes the likeliest token")
+    top_p: float = Field(default=1.0, gt=0, le=1, description="the likeliest tokens that together have this share")
+    max_tokens: int = Field(default=1024, ge=1, le=10_000_000, description="where an answer is cut off")
+
+
+class HttpSettings(StudyPart):
+    """`settings` of what is behind a server."""
+
+    api_key_env: Variable = Field(
+        default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server wants one"
+    )
+    concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at once")
+    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
+    retries: int = Field(
+        default=6, ge=0, le=100, description="tries after the first, on 429, 5xx and broken connections"
+    )
+
+
+class VllmSettings(StudyPart):
+    """`settings` of a model in vLLM: arguments of its engine, by vLLM's names; those that are not here go to it too."""
+
+    model_config = ConfigDict(extra="allow")
+    OPEN: ClassVar[bool] = True
+
+    tensor_parallel_size: int = Field(default=1, ge=1, le=1024, description="GPUs that share one copy of the model")
+    data_parallel_size: int = Field(default=1, ge=1, le=1024, description="copies of the model")
+    quantization: Line | None = Field(default=None, description="the checkpoint's own if unset")
+    dtype: Line = Field(default="auto", description="data type of the weights")
+    max_model_len: int | None = Field(
+        default=None, ge=1, le=10**9, description="limit for prompt and answer together, in tokens"
+    )
+    gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1, description="share of the GPU's memory")
+    max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="sequences that the engine decodes at once")
+    enforce_eager: bool = Field(default=False, description="no CUDA graphs: starts sooner, runs slower")
+    concurrency: int | None = Field(
+        default=None, ge=1, le=10**6, description="texts submitted to the engine at once; twice max_num_seqs if unset"
+    )
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs the engine holds."""
+        return self.tensor_parallel_size * self.data_parallel_size
+
+    def arguments(self) -> dict[str, Any]:
+        """What vLLM's engine is started with."""
+        return self.model_dump(exclude={"concurrency"})
+
+
+class RecordedSettings(StudyPart):
+    """`settings` of answers that stand in files."""
+
+    languages: Literal["drawn", "recorded"] = Field(
+        default="drawn", description="of a generator: target languages are drawn from the seed, or the recording's"
+    )
+    saw_ratings: bool = Field(
+        default=False, description="whether a judge was shown people's ratings: then no number may rest on it"
+    )
+
+
+SETTINGS: dict[str, type[StudyPart]] = {"recorded": RecordedSettings, "openai": HttpSettings, "vllm": VllmSettings}
+_BESIDE = ("model", "revision", "tokenizer_revision")  # arguments of vLLM that are no settings
+_PLACES = {"recorded": "path", "openai": "base_url"}
+
+
+def settings_complaint(error: ValidationError) -> str:
+    """What is wrong with settings, in one line."""
+    line = first_complaint(error)
+    return f"settings: {line}" if line.startswith("unknown key") else f"settings.{line}"
+
+
+class EngineSpec(StudyPart):
+    """A language model, and where it runs: answers in files (recorded), a server (openai), or this process (vllm)."""
+
+    kind: Literal["recorded", "openai", "vllm", "none"] = Field(
+        description="recorded: answers in files; openai: any OpenAI-compatible chat server, such as vLLM's, Ollama's or"
+        " llama.cpp's; vllm: vLLM in this process, on this machine's GPUs; none: no model"
+    )
+    model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
+    revision: str = Field(default="", description="the model's revision")
+    sampling: Sampling = Field(default=Sampling(), description="how it picks tokens")
+    path: Line = Field(
+        default="",
+        description="recorded: a JSONL file of answers; for a generator also a folder of such files, or as HTEB"
+        " publishes it",
+    )
+    base_url: str = Field(default="", description="openai: the server's address, ending in /v1")
+    settings: Annotated[
+        dict[str, Any],
+        BeforeValidator(as_is, json_schema_input_type=HttpSettings | VllmSettings | RecordedSettings),
+    ] = Field(default={}, description="more of its kind, listed below; all others go to vLLM as they are")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_model(cls, data: Any) -> Any:
+        return {"model": "none", **data} if isinstance(data, dict) and data.get("kind") == "none" else data
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        refuse_no_address(value, "http://127.0.0.1:8000/v1 (a key goes into the variable that api_key_env names)")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> EngineSpec:
+        for kind, key in _PLACES.items():
+            if self.kind == kind and not getattr(self, key):
+                raise ValueError(f"{key}: Field required")
+            if self.kind != kind and getattr(self, key):
+                raise ValueError(f"{key}: an engine of kind {self.kind} has none; take it out")
+        try:
+            SETTINGS.get(self.kind, StudyPart).model_validate(self.settings)
+        except ValidationError as error:
+            raise ValueError(settings_complaint(error)) from None
+        if foreign := [name for name in _BESIDE if name in self.settings]:
+            raise ValueError(f"settings: {foreign[0]} is no setting; it stands beside them")
+        return self
+
+    def __hash__(self) -> int:
+        """Of what names it; settings are a mapping, which has no hash."""
+        return hash((self.kind, self.model, self.revision))
+
+    @functools.cached_property
+    def http(self) -> HttpSettings:
+        """The settings of an engine behind a server."""
+        return HttpSettings.model_validate(self.settings)
+
+    @functools.cached_property
+    def vllm(self) -> VllmSettings:
+        """The settings of an engine in this process."""
+        return VllmSettings.model_validate(self.settings)
+
+    @property
+    def recorded_languages(self) -> bool:
+        """Whether a recording says into which languages texts go."""
+        return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).languages == "recorded"
+
+    @property
+    def saw_ratings(self) -> bool:
+        """Whether answers are those of somebody who was shown people's ratings."""
+        return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).saw_ratings
+
+    def identity(self, sampling: Sampling | None = None) -> list[Any]:
+        """What of it changes its answers: not its address, retries or concurrency; `sampling` stands in for its own."""
+        if self.kind == "none":
+            return ["none"]
+        parts: list[Any] = [self.model, self.revision, (sampling or self.sampling).model_dump()]
+        if self.kind == "vllm" and (self.vllm.quantization, self.vllm.dtype) != (None, "auto"):
+            parts.append({"quantization": self.vllm.quantization, "dtype": self.vllm.dtype})
+        return parts
+
+
+NO_ENGINE = EngineSpec(kind="none", model="none")
+
+
+def _no_name(value: Any) -> Any:
+    if isinstance(value, str):
+        raise ValueError(f"no engine {value!r}; define it under `engines`")
+    return value
+
+
+#: An engine where it is used: in the file a name of `engines`, or an engine that is written out there.
+Engine = Annotated[EngineSpec, BeforeValidator(_no_name, json_schema_input_type=str | EngineSpec)]
+
+
+def with_engines(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A study's file with engines in the place of their names. Raises StudyError for one that is none."""
+    data, engines = dict(data), dict[str, EngineSpec]()
+    written = data.get("engines", {})
+    if not isinstance(written, dict):
+        return data  # which `engines` complains of
+    for name, engine in written.items():
+        try:
+            engines[str(name)] = EngineSpec.model_validate(engine)
+        except ValidationError as error:
+            raise StudyError(f"engines.{name}.{first_complaint(error)}") from None
+    data["engines"] = engines
+
+    def of(value: Any, where: str) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value not in engines:
+            hint = nearest(value, list(engines)) if engines else "define it under `engines`"
+            raise StudyError(f"{where}: no engine {value!r}; {hint}")
+        return engines[value]
+
+    if "generator" in data:
+        data["generator"] = of(data["generator"], "generator")
+    if isinstance(data.get("candidates"), list):
+        data["candidates"] = [of(engine, f"candidates.{index}") for index, engine in enumerate(data["candidates"])]
+    for holder, key in ((data, "judges"), (data.get("subject"), "models")):
+        if isinstance(holder, dict) and isinstance(holder.get(key), list):
+            where = key if holder is data else f"subject.{key}"
+            changed = [
+                {**entry, "engine": of(entry["engine"], f"{where}.{index}.engine")}
+                if isinstance(entry, dict) and "engine" in entry
+                else entry
+                for index, entry in enumerate(holder[key])
+            ]
+            if holder is data:
+                data[key] = changed
+            else:
+                data["subject"] = {**holder, key: changed}
+    return data
+
+
+class RetrySpec(StudyPart):
+    """Which outputs are worth another attempt, and what is different then.
+
+    An output that still has one of `flags` after the last attempt is stored as failed. `wrong_language` and
+    `identical` are not among them by default: languages of short texts are told wrongly now and then, and some texts
+    have no paraphrase. A flag that the original text has as well never counts here.
+    """
+
+    flags: tuple[Flag, ...] = Field(
+        default=("empty", "ellipsis", "json_fragment", "reasoning_leak", "prefix_leak", "runaway", "truncated"),
+        description="of a generator: error types that are worth another attempt",
+    )
+    attempts: int = Field(default=3, ge=1, le=20, description="attempts, the first included; each has its own seed")
+    temperature: float = Field(
+        default=0.7, ge=0, le=2, description="temperature from the second attempt on: at 0 a new seed changes nothing"
+    )
+    more_tokens: float = Field(
+        default=2.0, ge=1, le=100, description="factor by which max_tokens grows after an answer that was cut off"
+    )
+
+    @field_validator("flags", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return known_flags(value)
+
+
+class _Rater(StudyPart):
+    """A language model that answers as people do, under a name of its own."""
+
+    SAMPLING: ClassVar[Mapping[str, Any]] = {}
+
+    name: Name = Field(description="what records and tables call it")
+    engine: Engine = Field(description="the model: a name of `engines`")
+    sampling: Sampling = Field(default=Sampling(), description="how it picks tokens, where not as its engine does")
+    retry: RetrySpec = Field(
+        default=RetrySpec(), description="`attempts` at an answer that cannot be read, and their `temperature`"
+    )
+    seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sampled_as_its_engine(cls, data: Any) -> Any:
+        """Sampling is what it says, else what its engine says, else its kind's own."""
+        if not isinstance(data, dict) or not isinstance(data.get("sampling", {}), dict):
+            return data
+        engine = data.get("engine")
+        of_engine = engine.get("sampling") if isinstance(engine, dict) else None
+        if isinstance(engine, EngineSpec):
+            of_engine = engine.sampling.model_dump(exclude_unset=True)
+        of_engine = of_engine if isinstance(of_engine, dict) else {}
+        return {**data, "sampling": {**cls.SAMPLING, **of_engine, **data.get("sampling", {})}}
+
+    @field_validator("retry")
+    @classmethod
+    def _of_answers(cls, value: RetrySpec) -> RetrySpec:
+        if foreign := sorted({"flags", "more_tokens"} & value.model_fields_set):
+            raise ValueError(f"{foreign[0]}: is about a generator's outputs; take it out")
+        return value
+
+    @property
+    def kind(self) -> str:
+        """Of its engine."""
+        return self.engine.kind
+
+    @property
+    def model(self) -> str:
+        """Of its engine."""
+        return self.engine.model
+
+    @property
+    def revision(self) -> str:
+        """Of its engine."""
+        return self.engine.revision
+
+    @property
+    def recording(self) -> str:
+        """The file of its answers, where it is a recording."""
+        return self.engine.path
+
+    def identity(self) -> list[Any]:
+        """What of it changes its answers."""
+        if self.kind == "recorded":
+            return ["recorded", self.model, self.revision]
+        return self.engine.identity(self.sampling)
+
+
+class AnnotatorSpec(_Rater):
+    """A language model that does people's tasks."""
+
+    tasks: tuple[Name, ...] = Field(default=(), description="the study's tasks that it does; all if unset")
+    relevance: Relevance | None = Field(
+        default=None, description="of searches how it is asked, where that is not as people are"
+    )
+
+    @model_validator(mode="after")
+    def _each_once(self) -> AnnotatorSpec:
+        refuse_duplicates(list(self.tasks), "task")
+        return self
+
+    @property
+    def called(self) -> str:
+        """What tables of answers and scores call it: a recording is told as one."""
+        return f"{self.name} (recorded)" if self.kind == "recorded" else self.name
+
+
+#: What of a judge rules and bundles say.
+JUDGE_SETTINGS = (
+    *("name", "model", "revision", "questions", "orders", "score", "least_mass", "attempts", "temperature", "seed"),
+    "kind",
+)
+
+
+class JudgeSpec(_Rater):
+    """A language model that rates outputs (`annotation.judges`)."""
+
+    SAMPLING: ClassVar[Mapping[str, Any]] = {"max_tokens": 16}  # an answer is one number
+
+    prompt: Line = Field(
+        default="rubric", description="a prompt in prompts/judges/ (rubric, pteb_sts, pteb_paraphrase), or a YAML file"
+    )
+    gold_prompt: Line = Field(
+        default="pteb_sts", description="the prompt with which it is held against gold scores of two texts"
+    )
+    questions: tuple[Name, ...] = Field(default=(), description="the rubric's ratings that it gives; all if unset")
+    orders: tuple[Order, ...] = Field(
+        default=("up",), min_length=1, description="points from the lowest (up) or the highest (down), or both"
+    )
+    score: Reading | None = Field(
+        default=None,
+        description="expected: the mean of the points by their probabilities; text: the number that it writes;"
+        " unset: expected where the points are whole numbers",
+    )
+    least_mass: float = Field(
+        default=0.5, ge=0, le=1, description="of `expected`: less probability on the points is no judgement"
+    )
+
+    @model_validator(mode="after")
+    def _each_once(self) -> JudgeSpec:
+        refuse_duplicates(list(self.questions), "question")
+        refuse_duplicates(list(self.orders), "order")
+        return self
+
+    def settings(self) -> dict[str, Any]:
+        """What rules and bundles say of it."""
+        whole = self.model_dump(mode="json")
+        whole |= {"kind": self.kind, "model": self.model, "revision": self.revision, **whole["retry"]}
+        return {name: whole[name] for name in JUDGE_SETTINGS}
+
+
+def refuse_unfit_judges(
+    judges: Sequence[JudgeSpec],
+    pool: int | Literal["all"],
+    sample: SampleSpec,
+    raters: RatersSpec,
+    rule: AcceptanceSpec,
+) -> None:
+    """Raise ValueError for judges that share a name, or have a rater's, too small a pool, and if none can decide."""
+    refuse_duplicates([judge.name for judge in judges], "judge")
+    people = {*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)}
+    for judge in judges:
+        if judge.name == "judged":
+            raise ValueError("judges: 'judged' is the file of the pairs that are judged; give the judge another name")
+        if judge.name in people:
+            raise ValueError(f"judges: {judge.name!r} is the name of a rater too; give the judge another one")
+    if judges and pool != "all" and pool < sample.pairs:
+        raise ValueError(
+            f"judge_pool {pool} is less than sample.pairs {sample.pairs}: the pairs that people rate are among the"
+            " judged; raise it, or write all"
+        )
+    if rule.judges != "decide":
+        return
+    if not judges:
+        raise ValueError("acceptance.judges decide, and the study names no judges; add them, or write judges: report")
+    if shown := [judge.name for judge in judges if judge.engine.saw_ratings]:
+        raise ValueError(f"acceptance.judges decide, and {shown[0]!r} saw people's ratings; take it out")
+
+
+def recordings(raters: Sequence[_Rater]) -> Iterator[str]:
+    """The files of those whose answers stand in one."""
+    yield from (rater.recording for rater in raters if rater.kind == "recorded")

@@ -1,0 +1,237 @@
+"""Studies as earlier versions had them: `modern` reads one, and `plumbline upgrade` rewrites its file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from plumbline.errors import StudyError
+from plumbline.reading import MalformedError, parse_yaml
+from plumbline.study.engines import SETTINGS, JudgeSpec, Sampling
+
+_RENAMED = {"tensor_parallel": "tensor_parallel_size", "data_parallel": "data_parallel_size"}
+_ENGINE = ("kind", "model", "revision", "path", "base_url", "settings")
+_TRAILING = re.compile(r"""^((?:[^"'#]|"[^"]*"|'[^']*'|(?<!\s)['#])*?)\s+(#.*)$""")
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as the sample studies have it: nothing by reference, lists indented."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+def modern(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a study's file says as today's say it; what is wrong stays as it is.
+
+    Raises StudyError for `human` beside `subject`.
+    """
+    data = dict(data)
+    if "human" in data:
+        if "subject" in data:
+            raise StudyError("subject: with `human` people do tasks, and nothing else is asked; take it out")
+        if not isinstance(data["human"], dict):
+            raise StudyError("human: is no mapping; write subject: {kind: human, tasks: [{data: NAME}]}")
+        data = {
+            "subject" if key == "human" else key: {"kind": "human", **value} if key == "human" else value
+            for key, value in data.items()
+        }
+    if "generator" in data:
+        data["generator"] = _engine(data["generator"])
+    for key, change in (("candidates", _engine), ("judges", _judge)):
+        if key in data:
+            data[key] = _each(data[key], change)
+    for part, change in (("subject", _annotator), ("evaluation", _embedding)):
+        if isinstance(data.get(part), dict) and "models" in data[part]:
+            data[part] = {**data[part], "models": _each(data[part]["models"], change)}
+    rule = data.get("acceptance")
+    if isinstance(rule, dict) and isinstance(rule.get("judges"), dict) and set(rule["judges"]) == {"use"}:
+        data["acceptance"] = {**rule, "judges": rule["judges"]["use"]}
+    return data
+
+
+def advice(file: object, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """A line for a file that is not written as today's are; empty where it is."""
+    old = [key for key, value in before.items() if value != after.get(key)]
+    return f"{file} is written as in an earlier version ({', '.join(old)}): `plumbline upgrade {file}`" if old else ""
+
+
+def _each(entries: Any, change: Any) -> Any:
+    return [change(entry) for entry in entries] if isinstance(entries, list) else entries
+
+
+def _engine(entry: Any) -> Any:
+    """An engine with its kind's own keys under `settings`."""
+    if not isinstance(entry, dict) or str(entry.get("kind")) not in SETTINGS:
+        return entry
+    names = {name: name for name in SETTINGS[entry["kind"]].model_fields}
+    if entry["kind"] == "vllm":
+        names |= _RENAMED
+    settings = {names[key]: value for key, value in entry.items() if key in names}
+    rest = {key: value for key, value in entry.items() if key not in names}
+    return {**rest, "settings": {**rest.get("settings", {}), **settings}} if settings else entry
+
+
+def _judge(entry: Any) -> Any:
+    if not isinstance(entry, dict) or "engine" in entry or "kind" not in entry:
+        return entry
+    if isinstance(entry.get("sampling"), dict):  # what it did not say was any model's, not a judge's
+        entry = {**entry, "sampling": {"max_tokens": Sampling().max_tokens, **entry["sampling"]}}
+    return _annotator(entry)
+
+
+def _annotator(entry: Any) -> Any:
+    """Who answers, with its engine and its attempts under a key each."""
+    if not isinstance(entry, dict) or "engine" in entry or "kind" not in entry:
+        return entry
+    retry = {key: entry[key] for key in ("attempts", "temperature") if key in entry}
+    rest = {key: value for key, value in entry.items() if key not in ("name", "sampling", *retry)}
+    engine = _engine(rest)
+    engine = {key: engine[key] for key in _ENGINE if key in engine}
+    of_engine = {*_ENGINE, *_RENAMED, *SETTINGS.get(str(entry["kind"]), Sampling).model_fields}
+    return {
+        **({"name": entry["name"]} if "name" in entry else {}),
+        "engine": engine,
+        **({"sampling": entry["sampling"]} if "sampling" in entry else {}),
+        **{key: value for key, value in rest.items() if key not in of_engine},
+        **({"retry": retry} if retry else {}),
+    }
+
+
+def _embedding(entry: Any) -> Any:
+    return _engine(entry) if isinstance(entry, dict) and entry.get("kind") == "openai" else entry
+
+
+def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A study's file with each engine that is written out where it is used under `engines`, once."""
+    data, engines = dict(data), dict(data.get("engines", {}))
+
+    def name_of(engine: Any, rater: str = "") -> Any:
+        if not isinstance(engine, dict):
+            return engine
+        for name, known in engines.items():
+            if ({k: v for k, v in known.items() if k != "sampling"} if rater else known) == engine:
+                return name
+        stem = rater or str(engine.get("model", "")).rpartition("/")[2].lower()
+        stem = re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_")[:60] or "engine"
+        name = next(name for name in (stem, *(f"{stem}-{n}" for n in range(2, 1000))) if name not in engines)
+        engines[name] = engine
+        return name
+
+    def answering(entry: Any, usual: Mapping[str, Any]) -> Any:
+        """Whoever answers, sampled as before whatever its engine says."""
+        if not isinstance(entry, dict) or not isinstance(entry.get("engine"), dict):
+            return entry
+        name = name_of(entry["engine"], str(entry.get("name", "model")))
+        wanted = {**Sampling().model_dump(), **usual, **entry.get("sampling", {})}
+        now = {**Sampling().model_dump(), **usual, **engines[name].get("sampling", {}), **entry.get("sampling", {})}
+        other = {key: value for key, value in wanted.items() if now[key] != value}
+        sampling = {"sampling": {**entry.get("sampling", {}), **other}} if other else {}
+        return {**entry, "engine": name, **sampling}
+
+    if "generator" in data:
+        data["generator"] = name_of(data["generator"])
+    if "candidates" in data:
+        data["candidates"] = _each(data["candidates"], name_of)
+    if "judges" in data:
+        data["judges"] = _each(data["judges"], lambda entry: answering(entry, JudgeSpec.SAMPLING))
+    if isinstance(data.get("subject"), dict) and "models" in data["subject"]:
+        models = _each(data["subject"]["models"], lambda entry: answering(entry, {}))
+        data["subject"] = {**data["subject"], "models": models}
+    return {**data, "engines": engines} if engines else data
+
+
+def upgraded(text: str) -> str:
+    """A study's file as today's are written, with its comments; the same text where it is one of today's.
+
+    Raises StudyError for what is no study's file.
+    """
+    before = parse_yaml(text)
+    if not isinstance(before, dict):
+        raise StudyError("a study is a mapping of keys to values")
+    after = modern(before)
+    if after == before:
+        return text
+    after = named_engines(after)
+    blocks, lines = _blocks(text), list[str]()
+    names = {"human": "subject"} if "human" in before else {}
+    changed = {key for key in blocks if before.get(key) != after.get(names.get(key, key)) or key in names}
+    for key, block in blocks.items():
+        name = names.get(key, key)
+        if key in changed and "engines" in after and not {"engines:"} & {*blocks, *lines}:
+            lines += [*_dumped("engines", after["engines"], []), ""]
+        lines += _dumped(name, after[name], block) if key in changed else block
+    whole = "\n".join(lines).rstrip("\n") + "\n"
+    whole = _with_comments(whole, [line for key in blocks if key in changed for line in blocks[key]])
+    try:
+        same = parse_yaml(whole) == after
+    except MalformedError:
+        same = False
+    return whole if same else yaml.dump(after, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _blocks(text: str) -> dict[str, list[str]]:
+    """The lines of each top-level key, with the comments above it; a file's first comment is the first key's."""
+    lines, node = text.splitlines(), yaml.compose(text, Loader=yaml.SafeLoader)
+    starts = [0]
+    for key, _ in node.value[1:] if isinstance(node, yaml.MappingNode) else []:
+        start = key.start_mark.line
+        while start > starts[-1] + 1 and lines[start - 1].startswith("#"):
+            start -= 1
+        starts.append(start)
+    keys = [key.value for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+    ends = [*starts[1:], len(lines)]
+    return {key: lines[start:end] for key, start, end in zip(keys, starts, ends, strict=True)}
+
+
+def _dumped(key: str, value: Any, block: Sequence[str]) -> list[str]:
+    """A key's lines, between the comments above it and the blank lines below it that it had."""
+    above = []
+    for line in block:
+        if line.strip() and not line.startswith("#"):
+            break
+        above.append(line)
+    below = len(block) - len("\n".join(block).rstrip().split("\n")) if block else 0
+    flow = None if isinstance(value, (dict, list)) else False
+    text = yaml.dump(
+        {key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=flow
+    )
+    return [*above, *text.rstrip("\n").split("\n"), *[""] * below]
+
+
+def _with_comments(text: str, before: Sequence[str]) -> str:
+    """A text with the comments that stood within the lines before, each at the first line that has what it was on."""
+    lines = text.split("\n")
+    above: list[str] = []
+    for line in before:
+        content = line.strip()
+        if content.startswith("#"):
+            if line != content:
+                above.append(content)
+            continue
+        if match := _TRAILING.match(content):
+            content = match[1]
+        plain = content.removeprefix("- ").strip("{} ")
+        if not plain:
+            continue
+        comments = [*above, *([match[2]] if match else [])]
+        index = next((number for number, other in enumerate(lines) if plain in other and "#" not in other), None)
+        if comments and index is None:  # it stands elsewhere, in other words
+            first = plain.partition(",")[0].rpartition(": ")[2]
+            index = next((number for number, other in enumerate(lines) if first in other and "#" not in other), None)
+        if comments and index is not None:
+            indent = " " * (len(lines[index]) - len(lines[index].lstrip()))
+            if match:
+                lines[index] = f"{lines[index]} {match[2]}"
+            lines[index:index] = [f"{indent}{comment}" for comment in above]
+            above = []
+        elif match:
+            above.append(match[2])
+    start = lines.index("engines:") if "engines:" in lines else 0
+    return "\n".join([*lines[:start], *above, *lines[start:]])
