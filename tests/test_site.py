@@ -89,7 +89,7 @@ def test_every_key_of_a_study_says_what_it_means() -> None:
             waiting += [part for field in model.model_fields.values() for part in reference._models(field.annotation)]
     page = reference.study()
     assert all(f"`{name}`" in page for model in seen for name in model.model_fields)
-    assert "| `human` | [Tasks that people do (`human`)](#humansubject) |" in page
+    assert "| `engines` | a mapping, each value: [Engine](#enginespec) |" in page
 
 
 def test_the_reference_has_every_command_and_name() -> None:

@@ -65,7 +65,8 @@ def rules_in(bundle: Bundle) -> dict[str, Any]:
     hashes = {judge.get("name"): judge for judge in fixed.get("each", [])}
     judges = bundle.settings.get("judges", [])
     each = [
-        {**hashes.get(judge["name"], {}), **{name: judge[name] for name in JUDGE_SETTINGS if name in judge}} for judge in judges
+        {**hashes.get(judge["name"], {}), **{name: judge[name] for name in JUDGE_SETTINGS if name in judge}}
+        for judge in judges
     ]
     table = bundle.table(records.JUDGED, BundledJudged, ("pair_id", "stratum"))
     strata = dict(zip(table["pair_id"].to_pylist(), table["stratum"].to_pylist(), strict=True))

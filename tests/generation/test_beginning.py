@@ -195,7 +195,7 @@ def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 6)
     texts = {text for one in study.datasets for text in texts_in(one, study.file.parent)}
     sizes = verdict_sizes(study, dict.fromkeys(study.kinds, texts))
-    assert {one.place for one in sizes} == {("en",), ("de",)} and not any(one.lacks(study.acceptance) for one in sizes)
+    assert {one.key for one in sizes} == {("en",), ("de",)} and not any(one.lacks(study.acceptance) for one in sizes)
 
 
 def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(

@@ -14,7 +14,7 @@ from annotation.human.tasks import settings_of
 from annotation.judges.annotators.run import annotator_hash
 from annotation.judges.progress import judge_hash
 from annotation.verdicts.preregistration import fixed_judges
-from evaluation.bundle.portable import settings
+from evaluation.bundle.export import _settings as portable_settings
 from evaluation.units import label
 from generation.jobs import generator_hash
 from plumbline import study_files
@@ -42,7 +42,7 @@ def identities(study: Study) -> dict[str, Any]:
         "tasks": [settings_of(study, task) for task in tasks],
         "datasets": [spec.model_dump(mode="json") for spec in study.datasets],
         "kinds": {name: kind.model_dump(mode="json") for name, kind in study.kinds.items()},
-        "portable": settings(study, []),
+        "portable": portable_settings(study, []),
     }
     return {
         "generators": [generator_hash(spec) for spec in generators],
