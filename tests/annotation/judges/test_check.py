@@ -24,6 +24,7 @@ from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, verdicts
 from plumbline.study import Study
+from plumbline.study.engines import EngineSpec
 from tests.annotation.judgements import HASHES
 from tests.annotation.judges.test_powered import design, frames, sample, sampled
 from tests.commands import here
@@ -67,7 +68,11 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert rows["translation"]["ratings_sha256"] == people["translation"]["ratings_sha256"]
 
     evidence, found = Evidence.whole(study), read_verdicts(study)
-    shown = [one.model_copy(update={"saw_ratings": True}) for one in study.judges]
+    saw = {"settings": {"saw_ratings": True}}
+    shown = [
+        judge.model_copy(update={"engine": EngineSpec(**judge.engine.model_dump(exclude_unset=True) | saw)})
+        for judge in study.judges
+    ]
     other = replace(evidence, study=study.model_copy(update={"judges": tuple(shown)}))
     made, _ = read_beside(other, found)
     assert made is not None and set(made.decisions["with_judges"]) == {""}
