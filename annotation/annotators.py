@@ -97,7 +97,7 @@ def invite(
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:
         admit_annotators(study, argilla, reads)
-        pseudonyms = {name: rater for rater, name in names_at(study, argilla).items()}
+        pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
     accounts_here = server.credentials(connection.home) if connection.home is not None else None
     entry = entrance(address or connection.url, has_page=connection.home is not None)
     opening, letters = [study.name, *([study.description] if study.description else [])], []
@@ -389,7 +389,7 @@ def list_users(options: argparse.Namespace) -> int:
         names: dict[str, str] = {}
         if study is not None:
             with attach(connection) as argilla:
-                names = names_at(study, argilla)
+                names = names_at(study.name, argilla)
     raters = {name: rater for rater, name in names.items()}
     header = ["name", "role", "languages", "answers"]
     if study is not None:

@@ -230,7 +230,7 @@ def collect_answers(options: argparse.Namespace) -> int:
             read_pairs(study)  # no server is started to say that there are none
             with connect(home, existing=True) as argilla:
                 ratings = collect(study, argilla, replace=options.replace)
-                remember_names(home, study.name, names_at(study, argilla))
+                remember_names(home, study.name, names_at(study.name, argilla))
                 adjudicated = collect_adjudications(study, argilla, replace=options.replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
     counts = answers["status"].value_counts()

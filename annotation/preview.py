@@ -155,7 +155,7 @@ def _batches(study: Study, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
     for batch in make_batches(study, pairs, controls):
         if batch.queue not in pages:
             offer = Offer(batch, tuple(by_id[pair_id] for pair_id in batch.pair_ids), places=1, reward=0)
-            extra = {"examples": examples_html(study, rubric, batch.queue), "return_code": ""}
+            extra = {"examples": examples_html(read_items(study, rubric), rubric, batch.queue), "return_code": ""}
             room = {**shown_first(study.crowd, rubric, batch.queue, len(offer.pairs)), **extra}
             body = entrance_body("", room, range(len(room["questions"])), "", again=False)
             first = document(said(room, "title"), body, room)

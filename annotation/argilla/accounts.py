@@ -26,6 +26,7 @@ from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.languages import language_code
 from plumbline.reading import read_json
 from plumbline.study import Study
+from plumbline.study.campaign import RatersSpec
 
 #: Names that people can type and that no shell, URL or table takes for something else.
 NAME = re.compile(r"[^\W_](?:[\w.@+-]{0,62}\w)?")
@@ -215,9 +216,9 @@ def published(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
     return datasets
 
 
-def workspaces_of(study: Study, argilla: Argilla) -> dict[str, tuple[str, frozenset[str]]]:
-    """The study's workspaces that there are, by name: id, and which languages their raters read."""
-    named = re.compile(rf"{re.escape(study.name)}((?:-[A-Z]{{2,3}})+)")
+def workspaces_of(study_name: str, argilla: Argilla) -> dict[str, tuple[str, frozenset[str]]]:
+    """A study's workspaces that there are, by name: id, and which languages their raters read."""
+    named = re.compile(rf"{re.escape(study_name)}((?:-[A-Z]{{2,3}})+)")
     workspaces = {}
     for name, workspace_id in argilla.workspaces().items():
         match = named.fullmatch(name)
@@ -232,8 +233,8 @@ def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequenc
     `reads` are languages by user name; whoever is not in it is let in everywhere. Who is in stays, but where
     `raters.people` names others: then they are taken out, and their answers stay on the server.
     """
-    people, readers, out, let_in = annotators(study, argilla), {}, set[str](), set[str]()
-    for name, (workspace_id, languages) in workspaces_of(study, argilla).items():
+    people, readers, out, let_in = annotators(study.raters.people, argilla), {}, set[str](), set[str]()
+    for name, (workspace_id, languages) in workspaces_of(study.name, argilla).items():
         able = [user for user in people if languages <= set(reads.get(user.username, languages))]
         admit(workspace_id, argilla, able)
         readers[name] = len(able)
@@ -243,18 +244,14 @@ def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequenc
     return Admission(readers, sum(user.username not in reads for user in people), sorted(out), len(let_in))
 
 
-def annotators(study: Study, argilla: Argilla) -> list[ArgillaUser]:
-    """The accounts of those who may rate: of `raters.people`, or all annotators of the server.
-
-    But simulated ones and crowd workers.
-    """
-    named = study.raters.people
+def annotators(named: Collection[str] | None, argilla: Argilla) -> list[ArgillaUser]:
+    """The accounts of those who may rate: of the named people, or (None) all annotators of the server."""
     return [user for user in argilla.users() if is_person(user) and (named is None or user.username in named)]
 
 
 def refuse_unknown(study: Study, argilla: Argilla) -> None:
     """Raise StudyError where one of `raters.people` has no account that can rate."""
-    able = {user.username for user in annotators(study, argilla)}
+    able = {user.username for user in annotators(study.raters.people, argilla)}
     if missing := [name for name in study.raters.people or () if name not in able]:
         more = f" (and {len(missing) - 1} more)" if missing[1:] else ""
         raise StudyError(
@@ -263,21 +260,21 @@ def refuse_unknown(study: Study, argilla: Argilla) -> None:
         )
 
 
-def named_raters(study: Study, argilla: Argilla) -> dict[str, ArgillaUser] | None:
+def named_raters(raters: RatersSpec, argilla: Argilla) -> dict[str, ArgillaUser] | None:
     """The accounts whose answers count wherever they are, by id: of `raters.people` and `raters.former`.
 
     None where the study names nobody: then the members of a workspace count.
     """
-    if study.raters.people is None:
+    if raters.people is None:
         return None
-    named = {*study.raters.people, *study.raters.former}
+    named = {*raters.people, *raters.former}
     return {user.id: user for user in argilla.users() if user.username in named and is_person(user)}
 
 
-def names_at(study: Study, argilla: Argilla) -> dict[str, str]:
+def names_at(study_name: str, argilla: Argilla) -> dict[str, str]:
     """The user names of a server's annotators by their pseudonyms in a study."""
     people = filter(is_person, argilla.users())
-    return {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
+    return {account_pseudonym(study_name, user.id, simulated=False): user.username for user in people}
 
 
 def is_person(user: ArgillaUser) -> bool:
@@ -323,7 +320,7 @@ class ServerAnswers:
         return {name: number for name, number in self.by_account.items() if not name.startswith((SIMULATED, WORKER))}
 
 
-def answered_now(study: Study, home: server.Home, datasets: Collection[str]) -> ServerAnswers:
+def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) -> ServerAnswers:
     """The submitted answers in a study's `datasets` on the server that runs, the home's own or the configured one.
 
     Whatever keeps it from being looked at is noted in plain words and raises nothing. It is only read.
@@ -341,7 +338,7 @@ def answered_now(study: Study, home: server.Home, datasets: Collection[str]) -> 
         with httpx.Client(
             base_url=f"{url}/api/v1", headers={HEADER: key}, timeout=_SECONDS, trust_env=proxies
         ) as client:
-            return ServerAnswers(url, "", _counted(study, client, datasets))
+            return ServerAnswers(url, "", _counted(study_name, client, datasets))
     except PlumblineError as error:
         return ServerAnswers(url, str(error))
     except httpx.HTTPStatusError as error:
@@ -352,7 +349,7 @@ def answered_now(study: Study, home: server.Home, datasets: Collection[str]) -> 
         return ServerAnswers(url, "it does not answer as Argilla does")
 
 
-def _counted(study: Study, client: Any, datasets: Collection[str]) -> dict[str, int]:
+def _counted(study_name: str, client: Any, datasets: Collection[str]) -> dict[str, int]:
     """The submitted answers by account."""
 
     def read(path: str) -> Any:
@@ -361,7 +358,7 @@ def _counted(study: Study, client: Any, datasets: Collection[str]) -> dict[str, 
     counts = Counter[str]()
     names = {workspace["id"]: workspace["name"] for workspace in read("/me/workspaces")["items"]}
     for dataset in read("/me/datasets")["items"]:
-        if dataset["name"] in datasets and names.get(dataset["workspace_id"], "").startswith(f"{study.name}-"):
+        if dataset["name"] in datasets and names.get(dataset["workspace_id"], "").startswith(f"{study_name}-"):
             for user in read(f"/datasets/{dataset['id']}/users/progress")["users"]:
                 counts[user["username"]] += user["completed"]["submitted"] + user["pending"]["submitted"]
     return {name: number for name, number in counts.items() if number}

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from annotation.argilla.client import Argilla
 from annotation.human.order import OrderDrawing
 from annotation.human.records import UNKNOWN
-from annotation.questions import ENGLISH, Kind, Question, Value, worded
+from annotation.questions import ENGLISH, Kind, Question, QuestionScale, Value, worded
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to
@@ -436,3 +436,10 @@ def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | Non
         },
         "metadata": {**{name: getattr(pair, name) for name in SHOWN}, **drawn},
     }
+
+
+def said_in(response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> tuple[dict[str, Value], str]:
+    """A response's values, by question and in the form in which they are kept, and its comment."""
+    values = response.get("values") or {}
+    answers = {question.name: question.kept(values.get(question.name, {}).get("value")) for question in questions}
+    return answers, values.get(COMMENT, {}).get("value") or ""

@@ -24,10 +24,11 @@ from annotation.argilla.dataset import (
     mark_dataset,
     put_right,
     question_of,
+    said_in,
     send_pairs,
     suggestions_for,
 )
-from annotation.human.order import drawing_of
+from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
 from annotation.offering import alone, begin_offering, refuse_other_sample
 from annotation.ratings.answers import Answer, last_snapshot
@@ -94,7 +95,7 @@ def publish(
     Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
     the annotators who read a queue's languages (`reads`, by user name; those of whom nothing is known everywhere).
     Answers stay: those of excluded raters are set aside, so that their pairs are open to others again, and brought back
-    where an exclusion was taken back (`offer_again`). Withdrawn pairs are not sent, and taken out as long
+    where an exclusion was taken back. Withdrawn pairs are not sent, and taken out as long
     as nobody has answered them. Fixes the rules by which they will be judged; a corrected wording reaches the datasets
     while nobody has answered. Raises StudyError or DataError for a sample that is no longer the study's, for rules that
     changed after the first rating, and for datasets with answers to other questions or words. `suggestions` are what
@@ -111,29 +112,62 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]],
     refuse_other_prompts(study, pairs)
     refuse_other_sample(study)
     refuse_other_fields(study, rubric, pairs)
-    _refuse_too_much(study, rubric, pairs)
-    _refuse_answered(study, argilla, rubric, pairs)
+    targets = [_Target.of(study, rubric, queue, queue_pairs) for queue, queue_pairs in queues_of(pairs).items()]
+    _refuse_too_much(targets, f"{study.file}: rubric {rubric.name!r} is too much for Argilla")
+    _refuse_answered(argilla, rubric.name, targets, study.command("annotation accept"))
     refuse_unknown(study, argilla)
     fix_rules(study)
     begin_offering(study, ARGILLA, rubric)
-    workspaces = argilla.workspaces()
-    for name in sorted({queue.workspace(study) for queue in queues_of(pairs)} - set(workspaces)):
+    for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
-    corrected, withdrawn = dict[str, str](), withdrawn_pairs(study)
-    new = _fill(study, argilla, rubric, (pairs, withdrawn, shown), corrected)
-    gone, staying = _take_out(study, argilla, pairs, withdrawn)
-    aside, back = offer_again(study, argilla, rubric, pairs, withdrawn)
-    return Publication(new, admission, corrected, gone, staying, aside, back)
+    withdrawn, decisions = withdrawn_pairs(study), read_decisions(study)
+    new, corrected = _fill(argilla, targets, withdrawn, shown)
+    gone, staying = _take_out(argilla, targets, withdrawn)
+    noted, excluded, aside, back = read_again(study), excluded_raters(decisions), list[_Response](), list[_Response]()
+    if noted or (excluded and study.raters.replace_excluded):
+        answers = [answer for part in last_snapshot(study, ARGILLA).values() for answer in part.answers]
+        collected = {(answer.pair_id, answer.rater_id): answer for answer in answers if answer.status == "submitted"}
+        for target, responses in _responses(argilla, targets, study.name):
+            unchanged = [response for response in responses if response.says(collected, target, rubric)]
+            if study.raters.replace_excluded and responses[0].pair_id not in withdrawn:
+                aside += _surplus(unchanged, responses, excluded, target.per_pair)
+            back += [response for response in unchanged if response.comes_back(excluded, noted)]
+        note_again(study, [(response.pair_id, response.rater_id) for response in aside], decisions)
+        _offer_again(argilla, aside, back)
+    return Publication(new, admission, corrected, gone, staying, len(aside), len(back))
 
 
-def _take_out(study: Study, argilla: Argilla, pairs: Sequence[Pair], withdrawn: Collection[str]) -> tuple[int, int]:
+@dataclass(frozen=True)
+class _Target:
+    """The dataset of one queue as it is to be."""
+
+    queue: Queue
+    pairs: Mapping[str, Pair]
+    workspace: str
+    name: str
+    per_pair: int  #: answers that each pair wants
+    drawing: OrderDrawing | None
+    words: Words
+
+    @classmethod
+    def of(cls, study: Study, rubric: Rubric, queue: Queue, pairs: Sequence[Pair]) -> _Target:
+        """That of a queue's pairs."""
+        by_id = {pair.pair_id: pair for pair in pairs}
+        per_pair, drawing = study.raters_of(queue.pool), drawing_of(study, pairs)
+        workspace, name = queue.workspace(study), queue.dataset(study)
+        return cls(queue, by_id, workspace, name, per_pair, drawing, Words.of(rubric, queue))
+
+    def listed(self, datasets: Mapping[tuple[str, str], DatasetListing]) -> DatasetListing | None:
+        """It as the server has it."""
+        return datasets.get((self.workspace, self.name))
+
+
+def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str]) -> tuple[int, int]:
     """Take withdrawn pairs out that nobody has answered, one by one, each looked at just before; (gone, staying)."""
-    gone, listed = 0, argilla.datasets() if withdrawn else {}
-    staying = 0
-    for queue, queue_pairs in queues_of(pairs).items():
-        dataset = listed.get((queue.workspace(study), queue.dataset(study)))
-        out = {pair.pair_id for pair in queue_pairs} & set(withdrawn)
+    gone, staying, datasets = 0, 0, argilla.datasets() if withdrawn else {}
+    for target in targets:
+        dataset, out = target.listed(datasets), target.pairs.keys() & set(withdrawn)
         if dataset is None or not out:
             continue
         ids = [record["id"] for record in argilla.records(dataset.id) if record["external_id"] in out]
@@ -164,80 +198,69 @@ def rubric_to_ask(study: Study) -> tuple[Rubric, bool]:
     return (asked_rubric(study) if begun else load_rubric(study)), begun
 
 
-def _refuse_too_much(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> None:
+def _refuse_too_much(targets: Sequence[_Target], line: str) -> None:
     """Refuse what Argilla would refuse, before the rules are fixed and half of the datasets made."""
-    for queue in queues_of(pairs):
-        if what := Words.of(rubric, queue).too_much():
-            raise StudyError(f"{study.file}: rubric {rubric.name!r} is too much for Argilla: {what}; change the rubric")
+    for target in targets:
+        if what := target.words.too_much():
+            raise StudyError(f"{line}: {what}; change the rubric")
 
 
-def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair]) -> None:
+def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Target], accept: str) -> None:
     """Refuse other words or questions than those that were answered, before anything is changed anywhere."""
     listed = argilla.datasets()
-    datasets = {queue: listed.get((queue.workspace(study), queue.dataset(study))) for queue in queues_of(pairs)}
-    open_now = {
-        queue: dataset.id for queue, dataset in datasets.items() if dataset is not None and dataset.status != "draft"
-    }
-    shown_now = {queue: Words.shown(argilla, dataset_id) for queue, dataset_id in open_now.items()}
-    wanted = {queue: Words.of(rubric, queue) for queue in shown_now}
-    changed = {queue: what for queue in shown_now if (what := wanted[queue].corrects(shown_now[queue]))}
-    if not changed or not any(answered(argilla, dataset_id) for dataset_id in open_now.values()):
+    datasets = [(target, dataset) for target in targets if (dataset := target.listed(listed)) is not None]
+    published = [(target, dataset.id) for target, dataset in datasets if dataset.status != "draft"]
+    shown_now = [(target, Words.shown(argilla, dataset_id)) for target, dataset_id in published]
+    changed = [(target, shown, what) for target, shown in shown_now if (what := target.words.corrects(shown))]
+    if not changed or not any(answered(argilla, dataset_id) for _, dataset_id in published):
         return
-    queue, what = next(iter(changed.items()))
-    if wanted[queue].forms != shown_now[queue].forms:
+    target, shown, what = changed[0]
+    if target.words.forms != shown.forms:
+        was, now = ({name: str(form) for name, form in words.forms.items()} for words in (shown, target.words))
         raise StudyError(
-            f"the dataset {queue.dataset(study)!r} in Argilla asks {_asked(shown_now[queue])}, the rubric"
-            f" {rubric.name!r} {_asked(wanted[queue])}, and there are answers; give the new study another name"
+            f"the dataset {target.name!r} in Argilla asks {was}, the rubric"
+            f" {rubric_name!r} {now}, and there are answers; give the new study another name"
         )
     raise StudyError(
-        f"the dataset {queue.dataset(study)!r} in Argilla shows other words than the rubric {rubric.name!r} ({what}),"
+        f"the dataset {target.name!r} in Argilla shows other words than the rubric {rubric_name!r} ({what}),"
         " and there are answers to them; undo the change, or collect, and say why in"
-        f' `{study.command("annotation accept")} --amend "reason"`'
+        f' `{accept} --amend "reason"`'
     )
 
 
-def _asked(words: Words) -> dict[str, str]:
-    return {name: str(form) for name, form in words.forms.items()}
-
-
 def _fill(
-    study: Study,
-    argilla: Argilla,
-    rubric: Rubric,
-    sample: tuple[Sequence[Pair], Collection[str], Suggested],
-    corrected: dict[str, str],
-) -> dict[str, int]:
-    """Make the datasets that are missing, and send the pairs that are; returns how many, by dataset.
+    argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str], shown: Suggested
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Make the datasets that are missing, and send the pairs that are, but `withdrawn` ones.
 
-    `sample` are all pairs, which of them are not sent since they were withdrawn, and what some of them show. Notes in
-    `corrected` what a dataset says otherwise than before.
+    `shown` is what some pairs show. Returns by dataset how many pairs are new, and what it says otherwise than before.
     """
-    listed, new, (pairs, withdrawn, shown) = argilla.datasets(), {}, sample
-    for queue, wanted in queues_of(pairs).items():
-        name = queue.dataset(study)
-        dataset = listed.get((queue.workspace(study), name))
+    listed, new, corrected = argilla.datasets(), dict[str, int](), dict[str, str]()
+    for target in targets:
+        dataset = target.listed(listed)
         if dataset is not None:
-            stays, what = _put_right(argilla, dataset, Words.of(rubric, queue))
-            corrected |= {name: what} if what else {}
+            stays, what = _put_right(argilla, dataset, target.words)
+            corrected |= {target.name: what} if what else {}
             if not stays:
                 argilla.request("DELETE", f"/datasets/{dataset.id}")
                 dataset = None
         if dataset is None:
-            where = (queue.workspace(study), name)
-            dataset_id, present = create_dataset(argilla, rubric, queue, where, study.raters_of(queue.pool)), set[str]()
+            where = (target.workspace, target.name)
+            dataset_id, present = create_dataset(argilla, target.words, where, target.per_pair), set[str]()
+        elif (min_submitted := dataset.distribution["min_submitted"]) != target.per_pair:
+            raise StudyError(
+                f"the dataset {target.name!r} in Argilla asks {min_submitted} answers a pair, raters.per_pair"
+                f" is now {target.per_pair}; undo the change, or give the new study another name"
+            )
         else:
             dataset_id = dataset.id
-            _check_answers(study, queue, dataset.distribution["min_submitted"])
             present = {record["external_id"] for record in argilla.records(dataset_id)}
-        drawing = drawing_of(study, wanted)
         if not present:  # new, or a crash came before it was marked
-            mark_dataset(argilla, dataset_id, drawing)
-        present |= set(withdrawn)
-        missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
-        beside = Words.of(rubric, queue).beside
-        send_pairs(argilla, dataset_id, name, missing, beside, shown, drawing)
-        new[name] = len(missing)
-    return new
+            mark_dataset(argilla, dataset_id, target.drawing)
+        missing = [target.pairs[pair_id] for pair_id in sorted(target.pairs.keys() - present - set(withdrawn))]
+        send_pairs(argilla, dataset_id, target.name, missing, target.words.beside, shown, target.drawing)
+        new[target.name] = len(missing)
+    return new, corrected
 
 
 def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words) -> tuple[bool, str]:
@@ -257,18 +280,12 @@ def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words) -> tuple
     return True, what
 
 
-def create_dataset(
-    argilla: Argilla, rubric: Rubric, queue: Queue, where: tuple[str, str], per_pair: int, *, note: str = ""
-) -> str:
-    """A dataset for pairs of a queue: what was asked, the fields, the questions, a free comment, `per_pair` answers.
-
-    `where` are the workspace's name and its own; `note` (Markdown) stands above and below the guidelines. Returns the
-    dataset's id; raises ServiceError.
-    """
+def create_dataset(argilla: Argilla, words: Words, where: tuple[str, str], per_pair: int) -> str:
+    """Make a dataset that says these words and wants `per_pair` answers; its id. `where` are workspace and name."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
     client = argilla.sdk
-    settings = settings_of(Words.of(rubric, queue, note), per_pair, client)
+    settings = settings_of(words, per_pair, client)
     with translated(argilla.url):
         return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
 
@@ -295,104 +312,62 @@ def settings_of(words: Words, per_pair: int, client: Any) -> rg.Settings:
     )
 
 
-def _check_answers(study: Study, queue: Queue, min_submitted: int) -> None:
-    """Refuse a dataset that wants another number of answers a pair: they would be too few, or too many."""
-    wanted = study.raters_of(queue.pool)
-    if min_submitted != wanted:
-        raise StudyError(
-            f"the dataset {queue.dataset(study)!r} in Argilla asks {min_submitted} answers a pair, raters.per_pair"
-            f" is now {wanted}; undo the change, or give the new study another name"
-        )
-
-
 @dataclass(frozen=True)
 class _Response:
-    """A response of a rater, and the answer of the same rater as it was collected last."""
+    """A response of a rater."""
 
     pair_id: str
     rater_id: str
     response: Mapping[str, Any]
 
-    def says(self, before: Answer, rubric: Rubric, pool: str) -> bool:
+    def says(self, collected: Mapping[tuple[str, str], Answer], target: _Target, rubric: Rubric) -> bool:
         """Whether it has the values that were collected."""
-        submitted = self.response.get("values") or {}
-        values = {
-            question.name: question.kept(submitted.get(question.name, {}).get("value"))
-            for question in rubric.asked(pool)
-        }
-        comment = submitted.get(COMMENT, {}).get("value") or ""
-        return (values, comment) == (dict(before.values), before.comment)
+        answer = collected.get((self.pair_id, self.rater_id))
+        now = said_in(self.response, rubric.asked(target.queue.pool))
+        return answer is not None and now == (dict(answer.values), answer.comment)
+
+    def comes_back(self, excluded: Collection[str], noted: Collection[tuple[str, str]]) -> bool:
+        """Whether it was set aside, and its rater counts again."""
+        discarded = self.response["status"] == "discarded"
+        return discarded and self.rater_id not in excluded and (self.pair_id, self.rater_id) in noted
 
 
-def offer_again(
-    study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair], withdrawn: Collection[str]
-) -> tuple[int, int]:
-    """Offer pairs of excluded raters to others again: their answers are set aside on the server, and stay on record.
+def _surplus(
+    unchanged: Sequence[_Response], responses: Sequence[_Response], excluded: Collection[str], wanted: int
+) -> list[_Response]:
+    """The responses to a pair of excluded raters, where others are too few."""
+    submitted = [response for response in responses if response.response["status"] == "submitted"]
+    if sum(response.rater_id not in excluded for response in submitted) >= wanted:
+        return []
+    return [response for response in unchanged if response.rater_id in excluded and response in submitted]
+
+
+def _offer_again(argilla: Argilla, aside: Sequence[_Response], back: Sequence[_Response]) -> None:
+    """Set the answers of excluded raters aside on the server, so that others are asked; bring others back.
 
     Argilla hides a record from everybody else once it has as many submitted responses as it wants, whoever gave them.
     So those of excluded raters are discarded there: their values stay, and the record is open again. Only answers that
     are in the last snapshot are set aside, and `offered_again.json` notes each before it is: `collect` then keeps them
     as they were. Where an exclusion is taken back they are submitted again; what others answered meanwhile is surplus.
-    Returns how many answers were set aside and brought back; `withdrawn` pairs are offered to nobody.
     """
-    decisions, noted = read_decisions(study), read_again(study)
-    excluded = excluded_raters(decisions)
-    if not noted and not (excluded and study.raters.replace_excluded):
-        return 0, 0
-    collected = {
-        (answer.pair_id, answer.rater_id): answer
-        for part in last_snapshot(study, ARGILLA).values()
-        for answer in part.answers
-    }
-    of_pair = {pair.pair_id: pair for pair in pairs}
-    aside, back = list[_Response](), list[_Response]()
-    for wanted, responses in _responses(study, argilla, pairs):
-        unchanged = [
-            response
-            for response in responses
-            if (before := collected.get((response.pair_id, response.rater_id))) is not None
-            and before.status == "submitted"
-            and response.says(before, rubric, of_pair[response.pair_id].pool)
-        ]
-        valid = [
-            response
-            for response in responses
-            if response.response["status"] == "submitted" and response.rater_id not in excluded
-        ]
-        if study.raters.replace_excluded and len(valid) < wanted and responses[0].pair_id not in withdrawn:
-            aside += [
-                response
-                for response in unchanged
-                if response.rater_id in excluded and response.response["status"] == "submitted"
-            ]
-        back += [
-            response
-            for response in unchanged
-            if response.rater_id not in excluded
-            and response.response["status"] == "discarded"
-            and (response.pair_id, response.rater_id) in noted
-        ]
-    note_again(study, [(response.pair_id, response.rater_id) for response in aside], decisions)
     for status, some in (("discarded", aside), ("submitted", back)):
         for response in some:
             body = {"values": response.response["values"], "status": status}
             argilla.request("PUT", f"/responses/{response.response['id']}", json=body)
-    return len(aside), len(back)
 
 
-def _responses(study: Study, argilla: Argilla, pairs: Sequence[Pair]) -> Iterator[tuple[int, list[_Response]]]:
-    """The responses to each pair that has some, with how many it wants."""
-    raters = {user.id: account_pseudonym(study.name, user.id, simulated=user.simulated) for user in argilla.users()}
+def _responses(
+    argilla: Argilla, targets: Sequence[_Target], study_name: str
+) -> Iterator[tuple[_Target, list[_Response]]]:
+    """The responses to each pair that has some, with its dataset."""
+    raters = {user.id: account_pseudonym(study_name, user.id, simulated=user.simulated) for user in argilla.users()}
     listed = argilla.datasets()
-    for queue, queue_pairs in queues_of(pairs).items():
-        dataset, ids = (
-            listed.get((queue.workspace(study), queue.dataset(study))),
-            {pair.pair_id for pair in queue_pairs},
-        )
+    for target in targets:
+        dataset = target.listed(listed)
         for record in argilla.records(dataset.id) if dataset is not None else ():
             responses = [
                 _Response(record["external_id"], raters.get(response["user_id"], ""), response)
                 for response in record.get("responses") or []
             ]
-            if responses and record["external_id"] in ids:
-                yield study.raters_of(queue.pool), responses
+            if responses and record["external_id"] in target.pairs:
+                yield target, responses

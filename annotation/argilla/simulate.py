@@ -10,21 +10,23 @@ Their accounts are called `simulated-...`, and every record of theirs says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from annotation import server
 from annotation.argilla.accounts import admit, published, workspaces_of
-from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser
+from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetListing
 from annotation.argilla.training import training_datasets
 from annotation.human.simulated import rehearsal_of
 from annotation.offering import alone
 from annotation.questions import QuestionScale, Value, labels_of, ranked
 from annotation.rubric import CHECKS, Rubric
 from annotation.sampling.sample import read_shown
-from annotation.training import POOL, training_rubric
+from annotation.training import POOL, TrainingItem, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
 from generation.generators.files import RecordedOutputs
 from generation.recordings.own import Recording
@@ -35,7 +37,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.statistics.estimates import Floats
 from plumbline.study import Study
-from plumbline.study.campaign import SimulatedRater
+from plumbline.study.campaign import RatersSpec, SimulatedRater
 from plumbline.study.transformations import EIGHT, Transformation
 
 BULK = 100  # the most answers that Argilla takes at once
@@ -51,72 +53,77 @@ def simulate(study: Study, argilla: Argilla) -> int:
     if not study.raters.simulated:
         raise StudyError(f"{study.file}: raters.simulated is empty; name some, or let people rate")
     with alone(study):
-        return _simulate(study, argilla)
-
-
-def _simulate(study: Study, argilla: Argilla) -> int:
-    rubric = asked_rubric(study)
-    rehearsal = rehearsal_of(study) if study.judging.does_tasks else None
-    truth, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in read_shown(study)}
-    accounts = _accounts(study, argilla)
-    todo: dict[str, list[Answer]] = {rater.name: [] for rater in study.raters.simulated}
-    for dataset in published(study, argilla).values():
-        for record in argilla.records(dataset.id):
-            pair_id = record["external_id"]
-            if pair_id not in truth:
-                continue
-            answered = {response["user_id"] for response in record.get("responses") or []}
-            for rater in _turns(study, (pair_id, pools[pair_id]), answered, accounts):
-                values = (
-                    rehearsal.answers(rater, pair_id)
-                    if rehearsal
-                    else simulated_answer(study, rater, pair_id, truth[pair_id], rubric)
-                )
-                questions = {question.name: question for question in rubric.asked(pools[pair_id])}
-                values_json = {name: {"value": questions[name].given(value)} for name, value in values.items()}
-                todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
-    total = sum(map(len, todo.values()))
-    _train(study, argilla, rubric, accounts)
-    with tqdm(total=total, unit="answer", desc="simulated raters", disable=total == 0) as bar:
-        for name, answers in todo.items():
-            for start in range(0, len(answers), BULK):
-                batch = answers[start : start + BULK]
-                _submit(argilla, accounts[name], batch)
-                bar.update(len(batch))
+        rubric, raters = asked_rubric(study), study.raters
+        rehearsal = rehearsal_of(study) if study.judging.does_tasks else None
+        truths, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in read_shown(study)}
+        accounts = _accounts(raters.simulated, argilla, study.name)
+        todo: dict[str, list[Answer]] = {rater.name: [] for rater in raters.simulated}
+        for dataset in published(study, argilla).values():
+            for record in argilla.records(dataset.id):
+                pair_id = record["external_id"]
+                if pair_id not in truths:
+                    continue
+                pool, seed = pools[pair_id], raters.simulation_seed
+                # Who does a task does all of it: a score is of a rater's own items.
+                order = _order(raters.simulated, pair_id if rehearsal is None else pool)
+                for rater in _missing(order, record, accounts, study.raters_of(pool)):
+                    values = (
+                        rehearsal.answers(rater, pair_id)
+                        if rehearsal
+                        else simulated_answer(seed, rater, pair_id, truths[pair_id], rubric)
+                    )
+                    questions = {question.name: question for question in rubric.asked(pool)}
+                    values_json = {name: {"value": questions[name].given(value)} for name, value in values.items()}
+                    todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
+        for dataset, items in training_datasets(study, argilla, rubric):
+            for name, answers in _trained(argilla, dataset, items, rubric, raters, accounts).items():
+                for batch in _batches(answers):
+                    _submit(argilla, accounts[name], batch)
+        total = sum(map(len, todo.values()))
+        with tqdm(total=total, unit="answer", desc="simulated raters", disable=total == 0) as bar:
+            for name, answers in todo.items():
+                for batch in _batches(answers):
+                    _submit(argilla, accounts[name], batch)
+                    bar.update(len(batch))
     return total
 
 
-def _train(study: Study, argilla: Argilla, rubric: Rubric, accounts: Mapping[str, ArgillaUser]) -> None:
-    """Let simulated raters answer the known pairs that they have not answered, around what is right."""
-    for dataset, items in training_datasets(study, argilla, rubric):
-        records = [record for record in argilla.records(dataset.id) if record["external_id"] in items]
-        questions = training_rubric(rubric, list(items.values())).asked(POOL)
-        for rater in study.raters.simulated:
-            user, answers = accounts[rater.name], list[Answer]()
-            for record in records:
-                if user.id in {response["user_id"] for response in record.get("responses") or []}:
-                    continue
-                expected = expected_of(items[record["external_id"]].pair)
-                truth = {
-                    question.name: float(expected.get(question.name, question.scale[-1]))
-                    if question.kind == "rating"
-                    else _place(question, expected.get(question.name), 1.0)
-                    for question in questions
-                    if question.kind == "rating" or question.labels
-                }
-                felt = simulated_answer(study, rater, record["external_id"], truth, rubric)
-                values = {
-                    question.name: {"value": question.given(felt[question.name])}
-                    for question in questions
-                    if question.name in felt
-                }
-                answers.append({"record_id": record["id"], "values": values, "status": "submitted"})
-            for start in range(0, len(answers), BULK):
-                _submit(argilla, user, answers[start : start + BULK])
+def _trained(
+    argilla: Argilla,
+    dataset: DatasetListing,
+    items: Mapping[str, TrainingItem],
+    rubric: Rubric,
+    raters: RatersSpec,
+    accounts: Mapping[str, ArgillaUser],
+) -> dict[str, list[Answer]]:
+    """What simulated raters answer to the known pairs that they have not answered, around what is right."""
+    records = [record for record in argilla.records(dataset.id) if record["external_id"] in items]
+    questions = training_rubric(rubric, list(items.values())).asked(POOL)
+    todo = dict[str, list[Answer]]()
+    for rater, record in itertools.product(raters.simulated, records):
+        if accounts[rater.name].id in {response["user_id"] for response in record.get("responses") or []}:
+            continue
+        expected = expected_of(items[record["external_id"]].pair)
+        truth = {
+            question.name: float(expected.get(question.name, question.scale[-1]))
+            if question.kind == "rating"
+            else _place(question, expected.get(question.name), 1.0)
+            for question in questions
+            if question.kind == "rating" or question.labels
+        }
+        felt = simulated_answer(raters.simulation_seed, rater, record["external_id"], truth, rubric)
+        values = {
+            question.name: {"value": question.given(felt[question.name])}
+            for question in questions
+            if question.name in felt
+        }
+        answer: Answer = {"record_id": record["id"], "values": values, "status": "submitted"}
+        todo.setdefault(rater.name, []).append(answer)
+    return todo
 
 
 def simulated_answer(
-    study: Study, rater: SimulatedRater, pair_id: str, truth: Mapping[str, float], rubric: Rubric
+    simulation_seed: int, rater: SimulatedRater, pair_id: str, truth: Mapping[str, float], rubric: Rubric
 ) -> dict[str, Value]:
     """One simulated rater's answers to one pair: a pure function of seed, rater and pair.
 
@@ -129,7 +136,7 @@ def simulated_answer(
             answers[question.name] = f"A text by simulated rater {rater.name}"
         if question.name not in truth:
             continue
-        seed = int(identity("simulation-v1", study.raters.simulation_seed, rater.name, pair_id, question.name), 16)
+        seed = int(identity("simulation-v1", simulation_seed, rater.name, pair_id, question.name), 16)
         noise = np.random.default_rng(seed).normal(0.0, rater.noise, 2)
         if question.kind == "rating":
             felt = truth[question.name] + rater.bias + noise[0]
@@ -177,7 +184,7 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
         if pair.control in CHECKS:
             rated = {question.name: float(expected.get(question.name, question.scale[-1]) or 0) for question in ratings}
         elif pair.fields or bundled:
-            truths[pair.pair_id] = _drawn(study, pair, questions)
+            truths[pair.pair_id] = _drawn(study.raters.simulation_seed, pair.key, questions)
             continue
         else:
             kind, recording = kinds[pair.transformation], None
@@ -197,12 +204,12 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
     return truths
 
 
-def _drawn(study: Study, pair: Pair, questions: Sequence[QuestionScale]) -> dict[str, float]:
+def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -> dict[str, float]:
     """What an item of another subject, or a pair of a bundle, deserves, good more often than bad.
 
     It is of its own, so that its repeat has the same. Nobody recorded any, so it says nothing of the item.
     """
-    seed = int(identity("latent-v1", study.raters.simulation_seed, pair.key), 16)
+    seed = int(identity("latent-v1", simulation_seed, key), 16)
     good = float(np.random.default_rng(seed).beta(4.0, 1.0))
     rated = {
         question.name: question.scale[0] + good * (question.scale[-1] - question.scale[0])
@@ -246,35 +253,39 @@ def _deserved(
     }
 
 
-def _accounts(study: Study, argilla: Argilla) -> dict[str, ArgillaUser]:
+def _accounts(raters: Sequence[SimulatedRater], argilla: Argilla, study_name: str) -> dict[str, ArgillaUser]:
     """An account for each simulated rater, in all of the study's workspaces, by the rater's name."""
     if argilla.connection is None:
         raise ServiceError("simulated raters answer only on the local server; unset ARGILLA_API_URL to rehearse")
-    for rater in study.raters.simulated:
+    for rater in raters:
         server.ensure_user(argilla.connection, f"{SIMULATED}{rater.name}", first_name=f"Simulated {rater.name}")
     users = {user.username: user for user in argilla.users()}
-    accounts = {rater.name: users[f"{SIMULATED}{rater.name}"] for rater in study.raters.simulated}
-    for workspace_id, _ in workspaces_of(study, argilla).values():
+    accounts = {rater.name: users[f"{SIMULATED}{rater.name}"] for rater in raters}
+    for workspace_id, _ in workspaces_of(study_name, argilla).values():
         admit(workspace_id, argilla, list(accounts.values()))
     return accounts
 
 
-def _turns(
-    study: Study, pair: tuple[str, str], answered: set[str], accounts: Mapping[str, ArgillaUser]
-) -> Iterator[SimulatedRater]:
-    """Whose turn it is on a pair (id and pool): raters in an order of its own, until it has enough answers."""
-    raters, (pair_id, pool) = study.raters.simulated, pair
-    # Who does a task does all of it: a score is of a rater's own items.
-    whole = study.judging.does_tasks
-    first = int(identity("turn-v1", pool if whole else pair_id), 16) % len(raters)
-    missing = study.raters_of(pool) - len(answered)
-    for rater in (*raters[first:], *raters[:first]):
-        if missing > 0 and accounts[rater.name].id not in answered:
-            missing -= 1
-            yield rater
+def _order(raters: Sequence[SimulatedRater], key: str) -> list[SimulatedRater]:
+    """The raters in an order of a pair's own, or a pool's."""
+    first = int(identity("turn-v1", key), 16) % len(raters)
+    return [*raters[first:], *raters[:first]]
 
 
-def _submit(argilla: Argilla, user: ArgillaUser, answers: list[Answer]) -> None:
+def _missing(
+    raters: Sequence[SimulatedRater], record: Mapping[str, Any], accounts: Mapping[str, ArgillaUser], wanted: int
+) -> list[SimulatedRater]:
+    """Who is to answer a record until it has as many answers as are wanted."""
+    answered = {response["user_id"] for response in record.get("responses") or []}
+    others = [rater for rater in raters if accounts[rater.name].id not in answered]
+    return others[: max(0, wanted - len(answered))]
+
+
+def _batches(answers: Sequence[Answer]) -> list[Sequence[Answer]]:
+    return [answers[start : start + BULK] for start in range(0, len(answers), BULK)]
+
+
+def _submit(argilla: Argilla, user: ArgillaUser, answers: Sequence[Answer]) -> None:
     outcome = argilla.request("POST", "/me/responses/bulk", api_key=user.api_key, json={"items": answers})
     refused = [item["error"]["detail"] for item in outcome["items"] if item.get("error")]
     if refused:

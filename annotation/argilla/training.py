@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.accounts import named_raters
-from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing, translated
+from annotation.argilla.client import Argilla, DatasetListing, translated
 from annotation.argilla.dataset import Words, answered, placed, record_of
 from annotation.argilla.publish import settings_of
 from annotation.names import account_pseudonym
@@ -73,30 +73,36 @@ def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str
     """
     if not study.training:
         return {}
+    new = dict[str, int]()
     with alone(study):
-        return _publish(study, argilla, rubric)
-
-
-def _publish(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str, int]:
-    listed, workspaces = argilla.datasets(), argilla.workspaces()
-    new = {}
-    for queue, items in by_queue(read_items(study, rubric)).items():
-        workspace, name = workspace_name(study, queue.languages), queue.dataset(study)
-        if workspace not in workspaces:
-            continue
-        words, dataset = words_of(rubric, queue, items), listed.get((workspace, name))
-        wanted = {item.pair.pair_id: item for item in items}
-        present = set() if dataset is None else {record["external_id"] for record in argilla.records(dataset.id)}
-        if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
-            argilla.request("DELETE", f"/datasets/{dataset.id}")
-            dataset, present = None, set()
-        dataset_id = _create(argilla, words, (workspace, name)) if dataset is None else dataset.id
-        if missing := sorted(set(wanted) - present):
-            beside = placed(argilla, dataset_id, words.beside)
-            records = [record_of_item(wanted[pair_id], rubric, beside) for pair_id in missing]
-            argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
-        new[name] = len(missing)
+        listed, workspaces = argilla.datasets(), argilla.workspaces()
+        for queue, items in by_queue(read_items(study, rubric)).items():
+            where = (workspace_name(study, queue.languages), queue.dataset(study))
+            if where[0] in workspaces:
+                new[where[1]] = _fill(argilla, where, listed.get(where), items, rubric, queue)
     return new
+
+
+def _fill(
+    argilla: Argilla,
+    where: tuple[str, str],
+    dataset: DatasetListing | None,
+    items: Sequence[TrainingItem],
+    rubric: Rubric,
+    queue: Queue,
+) -> int:
+    """Make a dataset anew where it has to be, and send what it lacks; how many pairs that were."""
+    words, wanted = words_of(rubric, queue, items), {item.pair.pair_id: item for item in items}
+    present = set() if dataset is None else {record["external_id"] for record in argilla.records(dataset.id)}
+    if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
+        argilla.request("DELETE", f"/datasets/{dataset.id}")
+        dataset, present = None, set()
+    dataset_id = _create(argilla, words, where) if dataset is None else dataset.id
+    if missing := sorted(set(wanted) - present):
+        beside = placed(argilla, dataset_id, words.beside)
+        records = [record_of_item(wanted[pair_id], rubric, beside) for pair_id in missing]
+        argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
+    return len(missing)
 
 
 def training_lines(new: Mapping[str, int]) -> list[str]:
@@ -158,7 +164,7 @@ def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
     """Read what raters made of known pairs into `training.json`, which nothing that judges transformations reads."""
     if not study.training:
         return
-    rows, named = list[TrainingResult](), named_raters(study, argilla)
+    rows, named = list[TrainingResult](), named_raters(study.raters, argilla)
     for dataset, items in training_datasets(study, argilla, rubric):
         answers: dict[tuple[str, str], dict[str, Any]] = {}
         for record in argilla.records(dataset.id):
@@ -168,27 +174,29 @@ def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
         for user_id, user in argilla.members(dataset.workspace_id).items():
             counts = named is None or user.simulated or user_id in named
             if user.role == "annotator" and counts and user.username not in study.raters.former:
+                rater = (account_pseudonym(study.name, user.id, simulated=user.simulated), user.simulated)
                 rows += [
-                    _trained(study, user, item, answers.get((user_id, key)), rubric) for key, item in items.items()
+                    _trained(rater, item, answers.get((user_id, key)), rubric, study.quality.within)
+                    for key, item in items.items()
                 ]
     write_json(study.folder / FILE, sorted(rows, key=lambda result: (result.rater_id, result.item_id)))
 
 
 def _trained(
-    study: Study, user: ArgillaUser, item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric
+    rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric, within: int
 ) -> TrainingResult:
-    """How a rater did on a known pair; `values` are None where there is no submitted answer."""
+    """How a rater (pseudonym, whether simulated) did on a known pair; `values` are None without a submitted answer."""
     questions = {question.name: question for question in rubric.asked(item.pair.pool)}
     judged = right = 0
     for name, expected in expected_of(item.pair).items():
         value = questions[name].kept((values or {}).get(name, {}).get("value")) if name in questions else None
         if value is not None:
             judged += 1
-            right += is_right(questions[name], value, expected, study.quality.within)
+            right += is_right(questions[name], value, expected, within)
     return TrainingResult(
-        rater_id=account_pseudonym(study.name, user.id, simulated=user.simulated),
+        rater_id=rater[0],
         item_id=item.pair.pair_id,
-        simulated=user.simulated,
+        simulated=rater[1],
         answered=values is not None,
         judged=judged,
         right=right,

@@ -17,6 +17,7 @@ from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.records import Pair, Record
 from plumbline.study import Study
+from plumbline.study.campaign import ControlsSpec
 
 
 class Batch(Record):
@@ -46,31 +47,38 @@ def make_batches(
     first pool that has enough, or its largest; without, all pairs that are left. Raises StudyError for a pilot larger
     than what any has left.
     """
+    wanted = study.sample.controls
     used = {pair_id for batch in taken for pair_id in batch.pair_ids}
-    unused = {queue: _shuffled(study, queue_pairs, used) for queue, queue_pairs in queues_of(pairs).items()}
-    spare = {queue: _shuffled(study, queue_controls, used) for queue, queue_controls in queues_of(controls).items()}
+    unused = {queue: _shuffled(study.sample.seed, queue_pairs, used) for queue, queue_pairs in queues_of(pairs).items()}
+    drawings = {queue: drawing_of(study, queue_pairs) for queue, queue_pairs in unused.items()}
+    # The query of each record that holds one candidate; {} for others.
+    groups = {queue: dict(drawing.groups or {}) if drawing else {} for queue, drawing in drawings.items()}
+    spare = {
+        queue: _shuffled(study.sample.seed, queue_controls, used)
+        for queue, queue_controls in queues_of(controls).items()
+    }
     if pilot:
         tried = {batch.queue.languages for batch in taken if batch.pilot}
         return [
-            _batch(queue, part, _dealt(spare.get(queue, []), part, study, 1), pilot=True)
+            _batch(queue, part, _dealt(spare.get(queue, []), part, wanted, 1), pilot=True)
             for queue in _pilot_queues(unused, tried, pilot)
-            for part in _split(unused[queue], pilot, _groups(study, unused[queue]), whole=False)[:1]
+            for part in _split(unused[queue], pilot, groups[queue], whole=False)[:1]
         ]
     batches = []
     for queue, queue_pairs in unused.items():
-        parts = _split(queue_pairs, study.sample.batch, _groups(study, queue_pairs))
+        parts = _split(queue_pairs, study.sample.batch, groups[queue])
         rest = spare.get(queue, [])
         for number, part in enumerate(parts):
-            dealt = _dealt(rest, part, study, len(parts) - number)
+            dealt = _dealt(rest, part, wanted, len(parts) - number)
             rest = [control for control in rest if control not in dealt]
             batches.append(_batch(queue, part, dealt, pilot=False))
     return batches
 
 
-def _shuffled(study: Study, pairs: Iterable[Pair], used: Collection[str]) -> list[Pair]:
+def _shuffled(seed: int, pairs: Iterable[Pair], used: Collection[str]) -> list[Pair]:
     """Those that are not used, in an order that the seed decides."""
     rest = [pair for pair in pairs if pair.pair_id not in used]
-    return sorted(rest, key=lambda pair: identity("batch-v1", study.sample.seed, pair.pair_id))
+    return sorted(rest, key=lambda pair: identity("batch-v1", seed, pair.pair_id))
 
 
 def _pilot_queues(unused: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int) -> list[Queue]:
@@ -83,12 +91,6 @@ def _pilot_queues(unused: dict[Queue, list[Pair]], tried: Collection[frozenset[s
         raise StudyError(f"--pilot {pilot}: no transformation has more than {most} pairs left; ask for fewer")
     groups = [[queue for queue in unused if queue.languages == languages] for languages in wanted]
     return [max(queues, key=lambda queue: min(pilot, len(unused[queue]))) for queues in groups]
-
-
-def _groups(study: Study, pairs: Sequence[Pair]) -> dict[str, str]:
-    """The query of each record that holds one candidate; {} for others."""
-    drawing = drawing_of(study, pairs)
-    return dict(drawing.groups or {}) if drawing else {}
 
 
 def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole: bool = True) -> list[list[Pair]]:
@@ -106,12 +108,11 @@ def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole
     return [[pair for group in part for pair in group] for part in dealt]
 
 
-def _dealt(controls: Sequence[Pair], part: Sequence[Pair], study: Study, batches: int) -> list[Pair]:
+def _dealt(controls: Sequence[Pair], part: Sequence[Pair], wanted: ControlsSpec, batches: int) -> list[Pair]:
     """The controls of the next of so many batches: of each kind as many as the study wants, while they last.
 
     Repeats are those of the batch's own pairs: other batches cannot use them.
     """
-    wanted = study.sample.controls
     dealt = []
     for kind, number in (("positive", wanted.positive), ("negative", wanted.negative), ("known", wanted.known)):
         of_kind = [control for control in controls if control.control == kind]

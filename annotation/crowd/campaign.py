@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -41,36 +42,12 @@ class LimitError(StudyError):
     """The next step would cost more than may be spent."""
 
 
-def other_sample(study: Study, mode: Mode) -> DataError:
+def other_sample(folder: Path, mode: Mode) -> DataError:
     """The error where pairs that were offered are not in the sample any more."""
     return DataError(
-        f"{study.folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
+        f"{folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
         " bring the sample back that was offered"
     )
-
-
-def lost_work(study: Study, ledger: Ledger) -> Mapping[str, list[Work]]:
-    """By batch the work that was not rejected, and whose worker people excluded as a rater; [] for others."""
-    excluded = excluded_raters(read_decisions(study)) if study.raters.replace_excluded else {}
-    works = defaultdict[str, list[Work]](list)
-    for work in ledger.work():
-        if work.submission.state not in ("rejected", "returned") and work.pseudonym in excluded:
-            works[work.batch_id].append(work)
-    return works
-
-
-def replaced(ledger: Ledger, batch_id: str) -> int:
-    """Places of a batch that money is reserved for beside the first ones, since workers were excluded."""
-    done = [operation.details for operation in ledger.extensions(batch_id) if operation.state != "refused"]
-    return max((int(details.get("lost", 0)) for details in done), default=0)
-
-
-def note_replaced(study: Study, ledger: Ledger) -> None:
-    """Note whose answers are asked for again, by the ledger: whoever opened their batches may have been cut off."""
-    pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in ledger.offered()}
-    paid = {key: works for key, works in lost_work(study, ledger).items() if len(works) <= replaced(ledger, key)}
-    answers = [(pair, work.pseudonym) for key, works in paid.items() for work in works for pair in pairs[key]]
-    note_again(study, answers, read_decisions(study))
 
 
 BONUS_REASON = "Your batch took longer than we had assumed. This bonus makes up the difference. Thank you."
@@ -95,7 +72,7 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[BatchOffer], pilot:
     batches = [offer.batch for offer in offered]
     for batch in batches:
         if not names.keys() >= set(batch.pair_ids):
-            raise other_sample(study, mode)
+            raise other_sample(study.folder, mode)
     spec, withdrawn = crowd_of(study), withdrawn_pairs(study)
     pairs, controls = ([pair for pair in some if pair.pair_id not in withdrawn] for some in (pairs, controls))
     return [
@@ -171,7 +148,6 @@ class CrowdCampaign:
                 self.platform.submission(operation.details["submission"]),
                 operation.details["cents"],
                 operation.details["reason"],
-                operation.token,
             )
             return "paid" if paid else None
         return None  # all others change nothing at a second call
@@ -214,7 +190,7 @@ class CrowdCampaign:
     def shown(self, offer: BatchOffer) -> Offer:
         """A batch with the texts of its pairs. DataError where the sample does not have them any more."""
         if not self.pairs.keys() >= set(offer.batch.pair_ids):
-            raise other_sample(self.study, self.platform.mode)
+            raise other_sample(self.study.folder, self.platform.mode)
         pairs = tuple(self.pairs[pair_id] for pair_id in offer.batch.pair_ids)
         return Offer(offer.batch, pairs, offer.places, offer.reward)
 
@@ -294,7 +270,7 @@ class CrowdCampaign:
         except LimitError as error:
             stopped = str(error)
         finally:
-            note_replaced(self.study, self.ledger)
+            self._note_replaced()
         now = self.posted_ids()
         open_now = sum(self.platform.posted(key).open for key in now.values())
         waiting = len(offered) - len(now)
@@ -308,6 +284,30 @@ class CrowdCampaign:
                 self.platform.check(self.shown(offer))
             except StudyError as error:
                 raise StudyError(f"batch {offer.batch.batch_id}: {error}; nothing was offered") from None
+
+    # Work of excluded workers: others do it again, paid from what is left; the answers stay
+
+    def _lost_work(self) -> Mapping[str, list[Work]]:
+        """By batch the work that was not rejected, and whose worker people excluded as a rater; [] for others."""
+        replaces = self.study.raters.replace_excluded
+        excluded = excluded_raters(read_decisions(self.study)) if replaces else {}
+        works = defaultdict[str, list[Work]](list)
+        for work in self.ledger.work():
+            if work.submission.state not in ("rejected", "returned") and work.pseudonym in excluded:
+                works[work.batch_id].append(work)
+        return works
+
+    def _replaced(self, batch_id: str) -> int:
+        """Places of a batch that money is reserved for beside the first ones, since workers were excluded."""
+        extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
+        return max((int(extension.details.get("lost", 0)) for extension in extensions), default=0)
+
+    def _note_replaced(self) -> None:
+        """Note whose answers are asked for again, by the ledger: whoever opened their batches may have been cut off."""
+        pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
+        paid = {key: works for key, works in self._lost_work().items() if len(works) <= self._replaced(key)}
+        answers = [(pair, work.pseudonym) for key, works in paid.items() for work in works for pair in pairs[key]]
+        note_again(self.study, answers, read_decisions(self.study))
 
     def _most(self) -> int:
         """How many batches one worker may do: the share of all that there are and will be, and at least one."""
@@ -372,7 +372,7 @@ class CrowdCampaign:
         closed, work, all_lost, places_wanted = (
             self.closed(),
             self.work_by_batch(),
-            lost_work(self.study, self.ledger),
+            self._lost_work(),
             {},
         )
         for batch_id, posted in states.items():
@@ -400,8 +400,8 @@ class CrowdCampaign:
 
     def _extend(self, posted: PlatformOffer, batch_id: str, places: int) -> bool:
         """Open an offer again, to so many workers; whether that changed anything."""
-        lost = len(lost_work(self.study, self.ledger)[batch_id])
-        before = replaced(self.ledger, batch_id) if self.platform.refills else self._reserved(batch_id)
+        lost = len(self._lost_work()[batch_id])
+        before = self._replaced(batch_id) if self.platform.refills else self._reserved(batch_id)
         more = max(0, (lost if self.platform.refills else places) - before)
         cents = self.unit_cost(batch_id) * more
         # One that was done is done; an offer that is short of workers once more is opened once more.
@@ -426,7 +426,7 @@ class CrowdCampaign:
             state = self.platform.posted(key)
             if state.open or self.ledger.operation("release", batch_id):
                 continue
-            first = self.offer(batch_id).places + replaced(self.ledger, batch_id)
+            first = self.offer(batch_id).places + self._replaced(batch_id)
             places = first if self.platform.refills else self._reserved(batch_id)
             unpaid = ("returned", "rejected") if self.platform.refills else ("returned",)
             used = sum(work.submission.state not in unpaid for work in work[batch_id])

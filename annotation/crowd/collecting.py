@@ -32,6 +32,7 @@ from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.crowd import PLATFORMS
 
+REHEARSALS = tuple(source_of(platform, "sandbox") for platform in PLATFORMS)  # live ratings end them all
 COUNTED = ("submitted", "approved", "rejected")  # a rejected worker's ratings stay in the data, excluded
 
 
@@ -71,8 +72,8 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
             answers = _answers(campaign, work, rubric)
             parts[work.batch_id] = SourcePart("", (*before.answers, *answers))
     source = source_of(campaign.platform.name, mode)
-    replace = replace or _only_returned(campaign.study, source, parts, submissions)
-    _keep(study, source, parts, replace=replace, live=mode == "live")
+    replace = replace or _only_returned(read_all_ratings(study), source, parts, submissions)
+    keep(study, source, parts, replace=replace, instead_of=REHEARSALS if parts and mode == "live" else ())
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
     troubles = {work.submission.submission_id: work.trouble for work in submissions if work.trouble}
     return Collection(read_ratings(study), new, troubles)
@@ -87,7 +88,8 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     source, pairs = source_of_file(path), {pair.pair_id: pair for pair in read_shown(study)}
     refuse_other_prompts(study, list(pairs.values()))
     rubric, answers, left_out = asked_rubric(study), list[Answer](), dict[str, str]()
-    for submission, unrated in read_archive(path, study, {pair_id: pair.pool for pair_id, pair in pairs.items()}):
+    pools = {pair_id: pair.pool for pair_id, pair in pairs.items()}
+    for submission, unrated in read_archive(path, study.name, rubric, pools):
         if submission.state == "rejected":
             left_out[submission.submission_id] = f"assignment {submission.submission_id} was rejected"
             continue
@@ -97,19 +99,13 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
             check(answer, f"{path}, assignment {submission.submission_id}", rubric, pairs)
         answers += rated
     part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers))
-    ratings = _keep(study, source, {source: part} if answers else {}, replace=replace, live=True)
+    parts, rehearsals = ({source: part}, REHEARSALS) if answers else ({}, ())
+    ratings = keep(study, source, parts, replace=replace, instead_of=rehearsals)
     return Collection(ratings, len({(answer.rater_id, answer.batch) for answer in answers}), left_out)
 
 
-def _keep(study: Study, source: str, parts: Mapping[str, SourcePart], *, replace: bool, live: bool) -> pd.DataFrame:
-    """Write ratings down; live ones end the rehearsals, on whatever platform these were."""
-    rehearsals = [source_of(platform, "sandbox") for platform in PLATFORMS] if parts and live else []
-    return keep(study, source, parts, replace=replace, instead_of=rehearsals)
-
-
-def _only_returned(study: Study, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
+def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
     """Whether ratings are missing and all of them are of work that was returned: nobody may use these any more."""
-    ratings = read_all_ratings(study)
     of_source = ratings[ratings["source"] == source]
     now = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
     missing = set(zip(of_source["rater_id"], of_source["batch"], strict=True)) - now

@@ -24,7 +24,7 @@ from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, re
 from annotation.options import add_data_option, home_of
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.queues import queues_of
+from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_pairs
 from annotation.verdicts.preregistration import asked_rubric, fix_rules
 from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_line
@@ -42,9 +42,13 @@ def lacking(study: Study, platform: PlatformName, mode: Mode, *, launching: bool
 
     Countries are asked for the languages of the sample, as soon as there is one.
     """
-    spec = study.crowd or CrowdSpec()
+    spec, queues = study.crowd or CrowdSpec(), list[Queue]()
+    if (study.folder / "pairs.parquet").exists():
+        withdrawn = withdrawn_pairs(study)
+        queues = list(queues_of([pair for pair in read_pairs(study) if pair.pair_id not in withdrawn]))
+    languages = {code for queue in queues for code in ([queue.rarer] if platform == "mturk" else queue.languages)}
     checks: list[Callable[[], object]] = [partial(crowd_of, study)]
-    checks += [partial(spec.countries_of, language) for language in _languages(study, platform)]
+    checks += [partial(spec.countries_of, language) for language in sorted(languages)]
     if platform == "prolific":
         checks.append(partial(pay.fee, platform, 100, 1, spec))
         if launching:
@@ -52,7 +56,13 @@ def lacking(study: Study, platform: PlatformName, mode: Mode, *, launching: bool
             from annotation.crowd.prolific.workspaces import crowd_with_address  # noqa: PLC0415
 
             checks += [partial(crowd_with_address, study, mode), token_of]
-    return list(_complaints(checks))
+    lines = []
+    for check in checks:
+        try:
+            check()
+        except PlumblineError as error:
+            lines.append(str(error))
+    return lines
 
 
 def refuse_incomplete(study: Study, platform: PlatformName, mode: Mode, *, launching: bool = True) -> None:
@@ -70,26 +80,6 @@ def refuse_incomplete(study: Study, platform: PlatformName, mode: Mode, *, launc
         f"{study.file}: {len(complaints)} things are missing before crowd workers can be asked (they stand above);"
         f" docs/howto/{platform}.md shows where each belongs"
     )
-
-
-def _languages(study: Study, platform: PlatformName) -> list[str]:
-    """The languages whose readers are looked for by country."""
-    if not (study.folder / "pairs.parquet").exists():
-        return []
-    withdrawn = withdrawn_pairs(study)
-    queues = queues_of([pair for pair in read_pairs(study) if pair.pair_id not in withdrawn])
-    languages = (
-        {queue.rarer for queue in queues} if platform == "mturk" else {n for queue in queues for n in queue.languages}
-    )
-    return sorted(languages)
-
-
-def _complaints(checks: list[Callable[[], object]]) -> Iterator[str]:
-    for check in checks:
-        try:
-            check()
-        except PlumblineError as error:
-            yield str(error)
 
 
 CONFIRM = "pay"  # what a person types before money moves
@@ -111,14 +101,26 @@ def campaign_of(
         crowd_of(study)
         refuse_lost_campaign(study, mode)
         limit = _limit(options, mode, where) if spends else None
-        with (
-            alone(study),
-            Ledger(study.scratch / LEDGER, study.name, name, mode) as ledger,
-            _platform(study, name, options) as platform,
-        ):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(alone(study))
+            ledger = stack.enter_context(Ledger(study.scratch / LEDGER, study.name, name, mode))
+            home = home_of(options)
+            key = pseudonym_key(home)
+            platform: Platform
+            if name == "mturk":
+                from annotation.crowd.mturk.adapter import MTurk  # noqa: PLC0415 (extra `crowd`)
+
+                platform = MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
+            else:
+                from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
+                from annotation.crowd.prolific.workspaces import ArgillaRooms  # noqa: PLC0415
+
+                argilla = stack.enter_context(connect(home))
+                platform = Prolific(study, mode, key, ArgillaRooms(study, mode, key, argilla))
+                stack.callback(platform.close_connections)
             if not (begins or ledger.offered()):
                 raise StudyError(f"{study.name} has offered nothing here yet; begin with `crowd launch`")
-            yield CrowdCampaign(study, platform, ledger, pseudonym_key(home_of(options)), limit)
+            yield CrowdCampaign(study, platform, ledger, key, limit)
     except PlumblineError as error:
         raise type(error)(f"{where} {error}") from None
 
@@ -158,28 +160,6 @@ def platform_name(study: Study, options: argparse.Namespace) -> PlatformName:
 def mode_of(options: argparse.Namespace) -> Mode:
     """With people and money, or a rehearsal."""
     return "live" if options.live else "sandbox"
-
-
-@contextlib.contextmanager
-def _platform(study: Study, name: PlatformName, options: argparse.Namespace) -> Iterator[Platform]:
-    """The platform, with what it needs."""
-    mode = mode_of(options)
-    if name == "mturk":
-        from annotation.crowd.mturk.adapter import MTurk  # noqa: PLC0415 (extra `crowd`)
-
-        yield MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
-        return
-    from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
-    from annotation.crowd.prolific.workspaces import ArgillaRooms  # noqa: PLC0415
-
-    home = home_of(options)
-    key = pseudonym_key(home)
-    with connect(home) as argilla:
-        platform = Prolific(study, mode, key, ArgillaRooms(study, mode, key, argilla))
-        try:
-            yield platform
-        finally:
-            platform.close_connections()
 
 
 def where_of(campaign: CrowdCampaign) -> str:

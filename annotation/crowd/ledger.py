@@ -179,7 +179,7 @@ class BatchOffer:
 class Ledger(WorkTables):
     """One study's ledger for one platform and mode; use it as a context."""
 
-    def __init__(self, path: Path, study: str, platform: PlatformName, mode: Mode) -> None:
+    def __init__(self, path: Path, study_name: str, platform: PlatformName, mode: Mode) -> None:
         """Open it, or make it. Raises DataError for a file of another version or study, and for one that is damaged."""
         self.path, self.platform, self.mode = path, platform, mode
         make_folder(path.parent)
@@ -193,7 +193,7 @@ class Ledger(WorkTables):
             self._database.execute("PRAGMA synchronous = FULL")  # an intention is on disk before its call
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
             if version == 0:
-                self._create(study)
+                self._create(study_name)
             elif version != VERSION:
                 raise DataError(f"{path}: a ledger of version {version}, this program reads {VERSION}; use the program"
                                 " that wrote it")  # fmt: skip
@@ -201,14 +201,16 @@ class Ledger(WorkTables):
         except sqlite3.DatabaseError as error:
             raise DataError(f"{path}: cannot be read as a ledger ({error}); bring it back from a backup: without it"
                             " nobody knows what was paid") from None  # fmt: skip
-        if owner != study:
-            raise DataError(f"{path}: the ledger of study {owner!r}, not of {study!r}; each study has its own folder")
+        if owner != study_name:
+            raise DataError(
+                f"{path}: the ledger of study {owner!r}, not of {study_name!r}; each study has its own folder"
+            )
 
-    def _create(self, study: str) -> None:
+    def _create(self, study_name: str) -> None:
         with self._transaction():
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 self._database.execute(statement)
-            self._database.execute("INSERT INTO campaign VALUES (?)", (study,))
+            self._database.execute("INSERT INTO campaign VALUES (?)", (study_name,))
             self._database.execute(f"PRAGMA user_version = {VERSION}")
 
     def __enter__(self) -> Ledger:

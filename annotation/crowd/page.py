@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -71,12 +72,9 @@ def _words(language: str) -> dict[str, Any]:
     return words
 
 
-def examples_html(study: Study, rubric: Rubric, queue: Queue) -> str:
-    """The known pairs of a queue as HTML in which every text is data; empty where the study has none of it.
-
-    Raises as `read_items`.
-    """
-    items = [item for item in read_items(study, rubric) if Queue.of(item.pair) == queue]
+def examples_html(training: Sequence[TrainingItem], rubric: Rubric, queue: Queue) -> str:
+    """The known pairs of a queue as HTML in which every text is data; empty where there is none of it."""
+    items = [item for item in training if Queue.of(item.pair) == queue]
     if not items:
         return ""
     language = rubric.language_for(queue.language, queue.output_language)
@@ -156,13 +154,13 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
         guidelines=[worded(pool.asked, language), worded(rubric.guidelines, language)],
         # Questions about one candidate each are explained once.
         questions=[question for question in questions if not drawing or question["name"] not in drawing.questions[1:]],
-        examples=examples_html(study, rubric, batch.queue),
+        examples=examples_html(read_items(study, rubric), rubric, batch.queue),
         consent=consent_of(study.crowd, language),
         contact=study.crowd.contact,
         submit_to=submit_to,
         study=study.name,
         batch=batch.batch_id,
-        data=_json(_data(study, rubric, offer, language, words) | _drawn(drawing, offer)),
+        data=_json(_data(study.name, rubric, offer, language, words) | _drawn(drawing, offer)),
     )
 
 
@@ -176,7 +174,7 @@ def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]
     return questions
 
 
-def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict[str, str]) -> dict[str, Any]:
+def _data(study_name: str, rubric: Rubric, offer: Offer, language: str, words: dict[str, str]) -> dict[str, Any]:
     """What the page's script builds the pairs from. It does not say which of them are controls."""
     batch = offer.batch
     titles = rubric.field_titles(batch.pool, language, batch.language, batch.output_language)
@@ -190,7 +188,7 @@ def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict
         }
     }
     return {
-        "study": study.name,
+        "study": study_name,
         "batch": batch.batch_id,
         "words": words,
         **(instruction if not rubric.fields.shown else {}),

@@ -7,12 +7,15 @@ takes a token, the same at each try: a platform that knows tokens refuses the se
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
-from typing import Literal, Protocol
+from typing import Literal
 
 from annotation.crowd.batches import Batch
 from annotation.offering import Mode
@@ -23,6 +26,8 @@ from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec, PaySpec, PlatformName
 
 State = Literal["working", "submitted", "approved", "rejected", "returned"]
+Decision = Literal["approved", "rejected"]
+LOOK = 30.0  # seconds between two looks for a bonus
 
 
 class UncertainError(ServiceError):
@@ -70,87 +75,168 @@ class Submission:
     bonuses: tuple[int, ...]  #: cents paid so far beside the reward
 
 
-class Platform(Protocol):
-    """A crowd platform in one mode. Its methods raise ServiceError, and of these UncertainError where it matters."""
+class Platform(ABC):
+    """A crowd platform in one mode: what campaigns call, with all that both platforms do alike.
+
+    Methods raise ServiceError, and of these UncertainError where it matters. A platform carries out `send_...` and
+    answers questions; whether that is to be done, whether it took effect, and how long one looks is decided here.
+    """
 
     name: PlatformName
+    title: str  #: what people call it
     mode: Mode
     refills: bool  #: whether a rejected worker's place is open again by itself, and costs what it did
+    longest_reason: float = math.inf  #: characters of a reason for a rejection that it sends
+    patience: float = 0.0  #: seconds until a bonus that was paid shows for certain
+    pause: Callable[[float], None] = staticmethod(time.sleep)
 
+    @abstractmethod
     def prepare(self) -> None:
         """See that what all offers share is there (HIT types, qualifications, groups); may be called at any time."""
-        ...
 
+    @abstractmethod
     def balance(self) -> int | None:
         """Cents that can be spent; None where the platform does not say."""
-        ...
 
+    # Offers
+
+    @abstractmethod
     def check(self, offer: Offer) -> None:
         """Raise StudyError for an offer that could not be posted; nothing is made, and nothing is paid."""
-        ...
 
     def post(self, offer: Offer, token: str) -> str:
-        """Put an offer before workers; the platform's id of it."""
-        ...
+        """Put an offer before workers; the platform's id of it. RefusedError for one that `check` refuses."""
+        try:
+            return self.send_offer(offer, token)
+        except StudyError as error:  # nothing was offered: the intention must not wait for an answer
+            raise RefusedError(str(error)) from None
 
+    @abstractmethod
+    def send_offer(self, offer: Offer, token: str) -> str:
+        """Put an offer before workers; the platform's id of it. Raises StudyError before anything is made."""
+
+    @abstractmethod
     def find_posted(self, token: str) -> str | None:
         """The id of the offer that was posted with this token, if any was."""
-        ...
 
+    @abstractmethod
     def posted(self, posted_id: str) -> PlatformOffer:
         """An offer as it is now."""
-        ...
 
+    @abstractmethod
     def preview(self, posted_id: str) -> str:
         """The address where a coordinator sees an offer as workers do."""
-        ...
 
+    @abstractmethod
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
         """Open an offer for its usual time from now, to so many places in all; whether it was not so already."""
-        ...
 
+    @abstractmethod
     def close(self, posted_id: str) -> None:
-        """Let nobody begin any more; nothing where it is closed."""
-        ...
+        """Let nobody begin any more, who is at work may finish; nothing where it is closed."""
 
-    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Tell where the work is done which offer a batch's workers come from, and who of them the platform knows."""
-        ...
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:  # noqa: B027
+        """Tell where the work is done which offer a batch's workers come from, and who of them the platform knows.
 
+        Nothing where the platform itself shows the work.
+        """
+
+    # Submissions
+
+    @abstractmethod
     def submissions(self, posted_id: str) -> Iterator[Submission]:
         """All submissions of an offer, every page, whatever their state."""
-        ...
 
+    @abstractmethod
     def submission(self, submission_id: str) -> Submission:
         """One submission as it is now."""
-        ...
 
+    @abstractmethod
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
         """What was answered in a submission, without the rater.
 
         Raises DataError for answers that cannot be read (another study's, malformed, too large).
         """
-        ...
+
+    # Decisions and money
 
     def approve(self, submission: Submission) -> None:
         """Approve, which pays the reward; nothing where it is approved. RefusedError where it was rejected."""
-        ...
+        self._decide(submission, "approved", "")
 
     def reject(self, submission: Submission, reason: str) -> None:
         """Reject, with the reason for the worker; nothing where it is rejected. RefusedError where it was approved."""
-        ...
+        if not reason.strip():
+            raise RefusedError("a rejection needs a reason, which the worker reads; give one")
+        if len(reason) > self.longest_reason:
+            raise RefusedError(
+                f"the reason has {len(reason)} characters, and {self.title} sends {self.longest_reason}; shorten it"
+            )
+        self._decide(submission, "rejected", reason)
 
+    def _decide(self, submission: Submission, wanted: Decision, reason: str) -> None:
+        state = submission.state
+        if state == "submitted":
+            try:
+                self.send_decision(submission.submission_id, wanted, reason)
+            except RefusedError:  # perhaps since it was decided before, on the platform's own page or by a first try
+                state = self.submission(submission.submission_id).state
+                if state == "submitted":
+                    raise
+            else:
+                return
+        if state != wanted:
+            raise RefusedError(
+                f"submission {submission.submission_id} is {state} on {self.title}: it cannot be {wanted} any more"
+            )
+
+    @abstractmethod
+    def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
+        """Approve or reject a submission that waits for it."""
+
+    @abstractmethod
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
         """Pay a bonus. A second call with the token pays nothing where the platform knows tokens."""
-        ...
 
-    def is_bonus_paid(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
-        """Whether the bonus of this token has been paid, as far as the platform shows by now."""
-        ...
+    def is_bonus_paid(self, submission: Submission, cents: int, reason: str) -> bool:
+        """Whether this bonus has been paid; where none shows yet, that is known after the platform's patience.
 
+        A second call would pay twice where the platform knows no tokens.
+        """
+        waited = 0.0
+        while not self.shows_bonus(submission.submission_id, cents, reason):
+            if waited >= self.patience:
+                return False
+            self.pause(LOOK)
+            waited += LOOK
+        return True
+
+    @abstractmethod
+    def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
+        """Whether the platform shows this bonus now."""
+
+    @abstractmethod
     def keep_out(self, worker: str) -> None:
         """Let a worker take no other batch of this study; nothing where it is so already."""
-        ...
+
+
+def found_or_made(find: Callable[[], str | None], make: Callable[[], str | None], what: str) -> str:
+    """The id of what all offers share: found, or made where there is none.
+
+    After a crash, or beside another run, there may be one by then: that one counts, before what was made now. Raises
+    UncertainError where neither a list nor the answer to its making says which it is.
+    """
+    if existing := find():
+        return existing
+    new = make()
+    if latest := find() or new:
+        return latest
+    raise UncertainError(f"{what} that its list does not show yet; run the command again in some minutes")
+
+
+def amount(cents: int) -> str:
+    """Cents as platforms take dollars: 125 is `1.25`."""
+    return f"{cents // 100}.{cents % 100:02d}"
 
 
 def crowd_of(study: Study) -> CrowdSpec:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
-from annotation.crowd.ledger import BatchOffer, Ledger, SubmissionReview, refuse_lost_batches, refuse_lost_campaign
+from annotation.crowd.ledger import Ledger, SubmissionReview, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.mturk.adapter import check_offer
 from annotation.crowd.platform import Offer, crowd_of
 from annotation.offering import LEDGER, Mode, ledgers
@@ -23,7 +23,7 @@ from annotation.sampling.sample import read_shown
 from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
-from plumbline.study.crowd import FAIR_WAGE, PlatformName
+from plumbline.study.crowd import FAIR_WAGE, CrowdSpec, PlatformName
 
 
 @dataclass(frozen=True)
@@ -63,49 +63,48 @@ class CrowdSummary:
 
 def read_summaries(study: Study) -> list[CrowdSummary]:
     """The study's campaigns that there are, live ones first; [] where there is no ledger."""
-    path = study.scratch / LEDGER
-    return [_summary(study, platform, mode) for platform, mode in ledgers(path)]
+    path, summaries = study.scratch / LEDGER, list[CrowdSummary]()
+    for platform, mode in ledgers(path):
+        with Ledger(path, study.name, platform, mode) as ledger:
+            summaries.append(_summary(ledger, crowd_of(study)))
+    return summaries
 
 
-def _summary(study: Study, platform: PlatformName, mode: Mode) -> CrowdSummary:
-    with Ledger(study.scratch / LEDGER, study.name, platform, mode) as ledger:
-        offered, works, operations = ledger.offered(), ledger.work(), ledger.operations()
-        rewards = {offer.batch.batch_id: offer.reward for offer in offered}
-        approved = [work for work in works if work.submission.state == "approved"]
-        # A platform shows a bonus some time after it was paid.
-        bonuses = {
-            operation.subject: operation.details["cents"]
-            for operation in operations
-            if operation.kind == "bonus" and operation.state == "done"
-        }
-        paid = [rewards[work.batch_id]
-                + max(sum(work.submission.bonuses), bonuses.get(work.submission.submission_id, 0))
-                for work in approved]  # fmt: skip
-        timed = [(cents, w.submission.seconds) for cents, w in zip(paid, approved, strict=True)
-                 if w.submission.seconds > 0]  # fmt: skip
-        people = {work.submission.submission_id: (work.pseudonym, work.batch_id) for work in works}
-        spec = crowd_of(study)
-        costs = [pay.cost(platform, offer.reward, offer.places, spec) for offer in offered]
-        return CrowdSummary(
-            platform=platform,
-            mode=mode,
-            batches=len(offered),
-            pilots=sum(offer.batch.pilot for offer in offered),
-            posted=sum(operation.kind == "post" and operation.state == "done" for operation in operations),
-            places=sum(offer.places for offer in offered),
-            states=Counter(work.submission.state for work in works),
-            unread=sum(bool(work.trouble) for work in works),
-            planned=sum(costs),
-            spent=ledger.spent_here(),
-            rewards=sum(rewards[work.batch_id] for work in approved),
-            bonuses=sum(bonuses.values()),
-            unsettled=sum(operation.state == "intended" for operation in operations),
-            hourly=statistics.median(pay.hourly(*payment) for payment in timed) if timed else math.nan,
-            minutes=statistics.median(seconds for _, seconds in timed) / 60 if timed else math.nan,
-            decisions=tuple(
-                _decided(review, people) for review in ledger.judgements() if review.submission_id in people
-            ),
-        )
+def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
+    offered, works, operations = ledger.offered(), ledger.work(), ledger.operations()
+    rewards = {offer.batch.batch_id: offer.reward for offer in offered}
+    approved = [work for work in works if work.submission.state == "approved"]
+    # A platform shows a bonus some time after it was paid.
+    bonuses = {
+        operation.subject: operation.details["cents"]
+        for operation in operations
+        if operation.kind == "bonus" and operation.state == "done"
+    }
+    paid = [rewards[work.batch_id]
+            + max(sum(work.submission.bonuses), bonuses.get(work.submission.submission_id, 0))
+            for work in approved]  # fmt: skip
+    timed = [(cents, w.submission.seconds) for cents, w in zip(paid, approved, strict=True)
+             if w.submission.seconds > 0]  # fmt: skip
+    people = {work.submission.submission_id: (work.pseudonym, work.batch_id) for work in works}
+    costs = [pay.cost(ledger.platform, offer.reward, offer.places, spec) for offer in offered]
+    return CrowdSummary(
+        platform=ledger.platform,
+        mode=ledger.mode,
+        batches=len(offered),
+        pilots=sum(offer.batch.pilot for offer in offered),
+        posted=sum(operation.kind == "post" and operation.state == "done" for operation in operations),
+        places=sum(offer.places for offer in offered),
+        states=Counter(work.submission.state for work in works),
+        unread=sum(bool(work.trouble) for work in works),
+        planned=sum(costs),
+        spent=ledger.spent_here(),
+        rewards=sum(rewards[work.batch_id] for work in approved),
+        bonuses=sum(bonuses.values()),
+        unsettled=sum(operation.state == "intended" for operation in operations),
+        hourly=statistics.median(pay.hourly(*payment) for payment in timed) if timed else math.nan,
+        minutes=statistics.median(seconds for _, seconds in timed) / 60 if timed else math.nan,
+        decisions=tuple(_decided(review, people) for review in ledger.judgements() if review.submission_id in people),
+    )
 
 
 def _decided(judgement: SubmissionReview, people: Mapping[str, tuple[str, str]]) -> SubmissionDecision:
@@ -183,7 +182,14 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
             taken = ledger.taken()
     new = next_batches(study, mode, taken, pilot)
     rows, total, hours = [], 0, 0.0
-    _check(study, platform, new)  # said now, not when money is about to be spent
+    rubric, pairs = load_rubric(study), {pair.pair_id: pair for pair in read_shown(study)}
+    for offer in new:  # what `launch` would refuse is said now, not when money is about to be spent
+        if platform == "mturk":
+            texts = tuple(pairs[pair_id] for pair_id in offer.batch.pair_ids)
+            check_offer(study, rubric, Offer(offer.batch, texts, offer.places, offer.reward))
+        else:
+            for language in sorted(offer.batch.queue.languages):
+                spec.countries_of(language)
     for offer in new:
         batch = offer.batch
         cost = pay.cost(platform, offer.reward, offer.places, spec)
@@ -207,18 +213,6 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
             *_notes(study, platform, new),
         ]),
     )  # fmt: skip
-
-
-def _check(study: Study, platform: PlatformName, new: Sequence[BatchOffer]) -> None:
-    """Raise StudyError for a batch that `launch` would refuse, as far as that is known without the platform."""
-    spec, rubric, pairs = crowd_of(study), load_rubric(study), {pair.pair_id: pair for pair in read_shown(study)}
-    for offer in new:
-        if platform == "mturk":
-            texts = tuple(pairs[key] for key in offer.batch.pair_ids)
-            check_offer(study, rubric, Offer(offer.batch, texts, offer.places, offer.reward))
-        else:
-            for language in sorted(offer.batch.queue.languages):
-                spec.countries_of(language)
 
 
 def _notes(study: Study, platform: PlatformName, new: Sequence[object]) -> list[str]:

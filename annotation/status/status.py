@@ -296,7 +296,9 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
     submitted = ratings[(ratings["source"] == ARGILLA) & (ratings["status"] == "submitted")]
     answers = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])
     aside = int(answers["again"].sum())
-    return replace(status, server=answered_now(status.study, home, names), on_record=len(answers) - aside, aside=aside)
+    return replace(
+        status, server=answered_now(status.study.name, home, names), on_record=len(answers) - aside, aside=aside
+    )
 
 
 def server_line(status: Status) -> str:

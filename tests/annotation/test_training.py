@@ -127,8 +127,10 @@ def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant:
     crowd = {"countries": {"en": ["US"], "de": ["DE"]}}
     study = variant(name="worked", transformations=["paraphrasing", "translation"], training=str(file), crowd=crowd)
     rubric = load_rubric(study)
-    assert examples_html(study, rubric, Queue("translation", "en", "fr")) == ""
-    found = {code: examples_html(study, rubric, Queue(pool, "en", code)) for code, pool in POOLS.items()}
+    assert examples_html(read_items(study, rubric), rubric, Queue("translation", "en", "fr")) == ""
+    found = {
+        code: examples_html(read_items(study, rubric), rubric, Queue(pool, "en", code)) for code, pool in POOLS.items()
+    }
     assert '<summary dir="auto">Worked examples' in unescape(found["en"])
     assert "Beispiele mit Lösung" in found["de"] and "Eine andere Zahl." in unescape(found["de"])
     for code, html in found.items():

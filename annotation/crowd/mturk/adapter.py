@@ -11,22 +11,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from annotation.crowd.mturk.client import (
     ENDPOINTS,
     DoneBeforeError,
-    Qualification,
     Requester,
-    WrongStateError,
-    amount,
     cents_of,
     connected,
     refuse_other_mode,
 )
 from annotation.crowd.mturk.form import STATES, Sheet, fields_of_xml, submission_of
 from annotation.crowd.page import question_xml
-from annotation.crowd.platform import Offer, PlatformOffer, RefusedError, State, Submission, UncertainError, crowd_of
+from annotation.crowd.platform import (
+    Decision,
+    Offer,
+    Platform,
+    PlatformOffer,
+    RefusedError,
+    Submission,
+    UncertainError,
+    amount,
+    crowd_of,
+    found_or_made,
+)
 from annotation.offering import Mode
 from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
@@ -42,14 +51,15 @@ SITES: dict[Mode, str] = {"sandbox": "https://workersandbox.mturk.com", "live": 
 # MTurk's own qualifications (API reference, QualificationRequirement).
 LOCALE, APPROVAL, APPROVED = "00000000000000000071", "000000000000000000L0", "00000000000000000040"
 MOST_COUNTRIES = 30  # that one requirement may list
-MOST_REASON = 1024  # characters of a reason for a rejection
 PAST = datetime(2015, 1, 1, tzinfo=UTC)  # expiry of what is closed
 
 
-class MTurk:
+class MTurk(Platform):
     """MTurk in one mode, as a requester. Every method raises ServiceError."""
 
     name: PlatformName = "mturk"
+    title = "MTurk"
+    longest_reason = 1024
     refills = False
 
     def __init__(self, study: Study, mode: Mode, *, endpoint: str = "", client: Any = None, retries: int = 4) -> None:
@@ -58,20 +68,17 @@ class MTurk:
         `retries` are boto3's, after throttling and broken connections. Raises StudyError without boto3, without `crowd`
         in the study, and for the endpoint of the other mode.
         """
-        if study.crowd is None:
-            raise StudyError(f"{study.file}: has no `crowd`; add it to ask crowd workers")
         refuse_other_mode(mode, endpoint)
         self.mode = mode
-        self._study, self._crowd = study, study.crowd
+        self._study, self._crowd = study, crowd_of(study)
         self._submit_to = f"{(endpoint or SITES[mode]).rstrip('/')}/mturk/externalSubmit"
         self._requester = Requester(client or connected(endpoint or ENDPOINTS[mode], retries))
-        self._qualification = Qualification(self._requester, f"plumbline {study.name}: has taken part")
 
     # Offers
 
     def prepare(self) -> None:
         """See that the study's own qualification is there, which keeps workers out."""
-        self._qualification.ensure()
+        _ = self._qualification
 
     def balance(self) -> int:
         """Cents that can be spent."""
@@ -81,13 +88,10 @@ class MTurk:
         """Raise StudyError for a page that is too long, a language without countries, too many countries."""
         check_offer(self._study, asked_rubric(self._study), offer, self._submit_to)
 
-    def post(self, offer: Offer, token: str) -> str:
+    def send_offer(self, offer: Offer, token: str) -> str:
         """Create the batch's HIT; its id."""
-        try:
-            question = question_xml(self._study, asked_rubric(self._study), offer, self._submit_to)
-            kind = self._hit_type(offer)
-        except StudyError as error:  # nothing was offered: the intention must not wait for an answer
-            raise RefusedError(str(error)) from None
+        question = question_xml(self._study, asked_rubric(self._study), offer, self._submit_to)
+        kind = self._hit_type(offer)
         try:
             answer = self._requester.call(
                 "create_hit_with_hit_type",
@@ -183,7 +187,7 @@ class MTurk:
         """Who may take a HIT. In the sandbox nobody has had a thousand tasks approved: no such thing is asked there."""
         wanted: list[tuple[str, str, dict[str, Any]]] = [
             (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in _countries(self._crowd, queue)]}),
-            (self._qualification.id, "DoesNotExist", {}),
+            (self._qualification, "DoesNotExist", {}),
         ]
         if self.mode == "live":
             wanted.append((APPROVAL, "GreaterThan", {"IntegerValues": [self._crowd.approval]}))
@@ -227,27 +231,12 @@ class MTurk:
 
     # Decisions and money
 
-    def approve(self, submission: Submission) -> None:
-        """Approve, which pays the reward."""
-        self._decide(submission, "approved", "approve_assignment")
-
-    def reject(self, submission: Submission, reason: str) -> None:
-        """Reject; the worker reads the reason. RefusedError for one longer than MTurk sends."""
-        if len(reason) > MOST_REASON:
-            raise RefusedError(f"the reason has {len(reason)} characters, and MTurk sends {MOST_REASON}; shorten it")
-        self._decide(submission, "rejected", "reject_assignment", RequesterFeedback=reason)
-
-    def _decide(self, submission: Submission, wanted: State, method: str, **more: str) -> None:
-        if submission.state == wanted:
-            return
-        try:
-            self._requester.call(method, AssignmentId=submission.submission_id, **more)
-        except WrongStateError:
-            now = self.submission(submission.submission_id).state
-            if now != wanted:
-                raise RefusedError(
-                    f"assignment {submission.submission_id} is {now} on MTurk, it cannot be {wanted} any more"
-                ) from None
+    def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
+        """Approve, which pays the reward, or reject; the worker reads the reason."""
+        if decision == "approved":
+            self._requester.call("approve_assignment", AssignmentId=submission_id)
+        else:
+            self._requester.call("reject_assignment", AssignmentId=submission_id, RequesterFeedback=reason)
 
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
         """Pay a bonus; nothing where the token was used within 24 hours."""
@@ -260,9 +249,9 @@ class MTurk:
             UniqueRequestToken=token,
         )
 
-    def is_bonus_paid(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
+    def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
         """Whether a bonus of this amount and reason was paid: MTurk does not say with which token."""
-        return (cents, reason) in self._bonuses(submission.submission_id)
+        return (cents, reason) in self._bonuses(submission_id)
 
     def _bonuses(self, submission_id: str) -> list[tuple[int, str]]:
         rows = self._requester.pages("list_bonus_payments", "BonusPayments", AssignmentId=submission_id)
@@ -270,14 +259,38 @@ class MTurk:
 
     # Workers who are kept out
 
-    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Nothing: MTurk itself shows the work, to its own workers alone."""
+    @cached_property
+    def _qualification(self) -> str:
+        """MTurk's id of the study's own qualification, by its name; looked up once."""
+        name = f"plumbline {self._study.name}: has taken part"
+
+        def find() -> str | None:
+            rows = self._requester.pages(
+                "list_qualification_types",
+                "QualificationTypes",
+                Query=name,
+                MustBeRequestable=False,
+                MustBeOwnedByCaller=True,
+            )
+            return next((str(row["QualificationTypeId"]) for row in rows if row["Name"] == name), None)
+
+        def make() -> str | None:
+            description = "Has rated as much of this study as one person may."
+            try:
+                answer = self._requester.call(
+                    "create_qualification_type", Name=name, Description=description, QualificationTypeStatus="Active"
+                )
+            except DoneBeforeError:
+                return None
+            return str(answer["QualificationType"]["QualificationTypeId"])
+
+        return found_or_made(find, make, f"MTurk has a qualification {name!r}")
 
     def keep_out(self, worker: str) -> None:
         """Give a worker the qualification that no HIT of this study takes; without a message to them."""
         self._requester.call(
             "associate_qualification_with_worker",
-            QualificationTypeId=self._qualification.id,
+            QualificationTypeId=self._qualification,
             WorkerId=worker,
             IntegerValue=1,
             SendNotification=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -39,10 +38,6 @@ class DoneBeforeError(ServiceError):
         super().__init__(message)
         named = re.search(r"\b[A-Z0-9]{30}\b", message)
         self.hit_id = named[0] if named else None
-
-
-class WrongStateError(RefusedError):
-    """The assignment was decided before, perhaps by a first try of this call."""
 
 
 def translated(error: Exception, operation: str) -> ServiceError | None:
@@ -92,8 +87,8 @@ def _refused(answer: dict[str, Any], operation: str, message: str) -> ServiceErr
     turk = str(answer.get("TurkErrorCode", "")).rpartition(".")[2]
     if turk.endswith("AlreadyExists") or "has already been processed" in message:
         return DoneBeforeError(f"MTurk, {operation}: {message}")
-    if turk == "InvalidAssignmentState":
-        return WrongStateError(f"MTurk, {operation}: {message}")
+    if turk == "InvalidAssignmentState":  # it was decided before, perhaps by a first try of this call
+        return RefusedError(f"MTurk, {operation}: {message}")
     if answer.get("ResponseMetadata", {}).get("RetryAttempts", 0):
         # boto3 tried more than once: the refusal is of the last try, and an earlier one may have taken effect.
         return UncertainError(f"MTurk, {operation}: {message}, at the second try; run the command again")
@@ -201,53 +196,6 @@ def refuse_other_mode(mode: Mode, endpoint: str) -> None:
             )
 
 
-def amount(cents: int) -> str:
-    """Cents as MTurk writes dollars: 125 is `1.25`."""
-    return f"{cents // 100}.{cents % 100:02d}"
-
-
 def cents_of(amount: str) -> int:
     """Dollars as MTurk writes them, in cents."""
     return int(Decimal(amount) * 100)
-
-
-class Qualification:
-    """One by its name, made where there is none; looked up once."""
-
-    def __init__(self, requester: Requester, name: str) -> None:
-        self._requester, self._name = requester, name
-
-    def ensure(self) -> None:
-        """See that it is there."""
-        _ = self.id
-
-    @functools.cached_property
-    def id(self) -> str:
-        """MTurk's id of it. Raises UncertainError where it was made and no list shows it yet."""
-        return self._found() or self._made()
-
-    def _found(self) -> str | None:
-        rows = self._requester.pages(
-            "list_qualification_types",
-            "QualificationTypes",
-            Query=self._name,
-            MustBeRequestable=False,
-            MustBeOwnedByCaller=True,
-        )
-        return next((str(row["QualificationTypeId"]) for row in rows if row["Name"] == self._name), None)
-
-    def _made(self) -> str:
-        try:
-            answer = self._requester.call(
-                "create_qualification_type",
-                Name=self._name,
-                Description="Has rated as much of this study as one person may.",
-                QualificationTypeStatus="Active",
-            )
-        except DoneBeforeError:
-            qualification_id = self._found()
-            if qualification_id is None:
-                raise UncertainError(f"MTurk has a qualification {self._name!r} that its list does not show yet; run"
-                                     " the command again in some minutes") from None  # fmt: skip
-            return qualification_id
-        return str(answer["QualificationType"]["QualificationTypeId"])

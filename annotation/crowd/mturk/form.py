@@ -32,10 +32,8 @@ from annotation.human.records import UNKNOWN
 from annotation.questions import AND, QuestionScale, Value, labels_of
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
-from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError
 from plumbline.reading import read_text
-from plumbline.study import Study
 from plumbline.study.base import refuse_duplicates
 
 SIZE = 1_000_000  # bytes of one worker's answers that are read
@@ -231,7 +229,7 @@ _PAIR = re.compile(r"Input\.pair_id(?:_(\d+))?")
 Archived = tuple[Submission, list[Answer]]
 
 
-def read_archive(path: Path, study: Study, pools: Mapping[str, str]) -> list[Archived]:
+def read_archive(path: Path, study_name: str, rubric: Rubric, pools: Mapping[str, str]) -> list[Archived]:
     """The submissions of a result file, with their answers, in its order.
 
     `pools` has the pool of each pair of the study's sample and controls. Raises DataError with file and line for a file
@@ -239,7 +237,6 @@ def read_archive(path: Path, study: Study, pools: Mapping[str, str]) -> list[Arc
     """
     submissions: list[Archived] = []
     seen: set[str] = set()
-    rubric = asked_rubric(study)
     for number, row in _rows(path):
         where = f"{path}, line {number}"
         at = _time(row["SubmitTime"], where)
@@ -247,7 +244,7 @@ def read_archive(path: Path, study: Study, pools: Mapping[str, str]) -> list[Arc
         if submission.submission_id in seen:
             raise DataError(f"{where}: assignment {submission.submission_id} appears twice")
         seen.add(submission.submission_id)
-        submissions.append((submission, _answers(row, at, Sheet(study.name, rubric, pools, where))))
+        submissions.append((submission, _answers(row, at, Sheet(study_name, rubric, pools, where))))
     return submissions
 
 

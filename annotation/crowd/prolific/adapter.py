@@ -20,13 +20,24 @@ import langcodes
 
 from annotation.crowd import platform as pay
 from annotation.crowd.page import consent_of
-from annotation.crowd.platform import Offer, PlatformOffer, RefusedError, State, Submission, UncertainError
+from annotation.crowd.platform import (
+    Decision,
+    Offer,
+    Platform,
+    PlatformOffer,
+    RefusedError,
+    Submission,
+    UncertainError,
+    amount,
+    found_or_made,
+)
 from annotation.crowd.prolific.api import Api, plain, shortened, submission_of
 from annotation.crowd.prolific.workspaces import Room, Rooms, crowd_with_address
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
+from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study import Study
@@ -35,15 +46,15 @@ from plumbline.study.crowd import PlatformName
 PROJECT_VARIABLE = "PROLIFIC_PROJECT"
 CURRENCY = "USD"
 RUNNING = ("SCHEDULED", "PUBLISHING", "PROCESSING", "ACTIVE")
-#: A bonus is paid "in the following minutes" and its call is not idempotent: so long one is looked for after a crash.
-PATIENCE, LOOK = 900.0, 30.0  # seconds
 
 
-class Prolific:
+class Prolific(Platform):
     """Prolific in one mode (`platform.Platform`)."""
 
     name: PlatformName = "prolific"
+    title = "Prolific"
     refills = True
+    patience = 900.0  # a bonus is paid "in the following minutes", and its call is not idempotent
 
     def __init__(  # noqa: PLR0913
         self,
@@ -61,7 +72,7 @@ class Prolific:
         Raises ServiceError or StudyError where these, or the study's crowd settings, cannot be used.
         """
         self.mode: Mode = mode
-        self._study, self._key, self._rooms, self._pause = study, key, rooms, pause
+        self._study, self._key, self._rooms, self.pause = study, key, rooms, pause
         self._crowd = crowd_with_address(study, mode)
         self._api = Api(token, address, pause)
 
@@ -112,17 +123,14 @@ class Prolific:
         """The participants who may take no other batch of this study in this mode."""
         name = f"Plumbline {self._study.name} ({self.mode}): no more batches"
 
-        def ids_there() -> list[str]:
+        def find() -> str | None:  # a crash can leave two: all runs take the first
             groups = self._api.pages("participant-groups/", {"workspace_id": self._workspace})
-            return sorted(str(item["id"]) for item in groups if item.get("name") == name)
+            return min((str(item["id"]) for item in groups if item.get("name") == name), default=None)
 
-        if not ids_there():
+        def make() -> None:
             self._api.change("POST", "participant-groups/", {"name": name, "workspace_id": self._workspace})
-        # A crash can leave two: all runs take the first.
-        group_ids = ids_there()
-        if not group_ids:
-            raise ServiceError("Prolific does not list the participant group that was just made; run again")
-        return group_ids[0]
+
+        return found_or_made(find, make, "Prolific has made a participant group")
 
     # Offers
 
@@ -130,12 +138,9 @@ class Prolific:
         """Raise StudyError for a language or countries that Prolific cannot look for, or that nobody named."""
         filters(self._study, offer, self._choices, self._group)
 
-    def post(self, offer: Offer, token: str) -> str:
+    def send_offer(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""
-        try:
-            wanted = filters(self._study, offer, self._choices, self._group)
-        except StudyError as error:  # nothing was offered: the intention must not wait for an answer
-            raise RefusedError(str(error)) from None
+        wanted = filters(self._study, offer, self._choices, self._group)
         room = self._rooms.open(offer)
         answer = self._api.change(
             "POST", "studies/", study_body(self._study, offer, room, token, wanted, self._project or None)
@@ -246,36 +251,24 @@ class Prolific:
         """What the participant answered in our Argilla."""
         return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
-    def approve(self, submission: Submission) -> None:
-        """Approve, which pays the reward; nothing where it is approved. RefusedError where it was rejected."""
-        self._decide(submission, "approved", {"action": "APPROVE"})
-
-    def reject(self, submission: Submission, reason: str) -> None:
-        """Reject; the participant reads the reason, who decided, and what can be done.
+    def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
+        """Approve, which pays the reward, or reject; the participant reads the reason, who decided, what can be done.
 
         Prolific wants a category and a message of at least 100 characters: what is true of each rejection is added, and
         has as many by itself.
         """
-        if not reason.strip():
-            raise RefusedError("a rejection needs a reason, which the participant reads; give one")
-        message = (
-            f"{reason.strip()}\n\nA person decided this about your submission {submission.submission_id} to the study"
-            f" {self._study.name}. If you think that it is wrong, please answer this message."
-        )
-        body = {"action": "REJECT", "message": message, "rejection_category": "OTHER"}
-        self._decide(submission, "rejected", body)
-
-    def _decide(self, submission: Submission, wanted: State, body: dict[str, str]) -> None:
-        now = self.submission(submission.submission_id).state
-        if now == wanted:
-            return
-        if now != "submitted":
-            raise RefusedError(f"submission {submission.submission_id} is {now}: it cannot be {wanted} any more")
-        self._api.change("POST", f"submissions/{submission.submission_id}/transition/", body)
+        body = {"action": "APPROVE"}
+        if decision == "rejected":
+            message = (
+                f"{reason.strip()}\n\nA person decided this about your submission {submission_id} to the study"
+                f" {self._study.name}. If you think that it is wrong, please answer this message."
+            )
+            body = {"action": "REJECT", "message": message, "rejection_category": "OTHER"}
+        self._api.change("POST", f"submissions/{submission_id}/transition/", body)
 
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
         """Pay a bonus, in two steps; Prolific knows neither tokens nor reasons."""
-        line = f"{submission.submission_id},{cents // 100}.{cents % 100:02d}"
+        line = f"{submission.submission_id},{amount(cents)}"
         # What is set up and never paid costs nothing, so this step may happen twice.
         payment = self._api.harmless(
             "submissions/bonus-payments/", {"study_id": submission.posted_id, "csv_bonuses": line}
@@ -287,19 +280,9 @@ class Prolific:
             )
         self._api.change("POST", f"bulk-bonus-payments/{payment['id']}/pay/")
 
-    def is_bonus_paid(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
-        """Whether the submission has been paid this bonus.
-
-        Prolific pays some minutes after the call, and a second call would pay twice: where none shows yet, waits for a
-        quarter of an hour before it says no.
-        """
-        waited = 0.0
-        while cents not in self.submission(submission.submission_id).bonuses:
-            if waited >= PATIENCE:
-                return False
-            self._pause(LOOK)
-            waited += LOOK
-        return True
+    def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
+        """Whether the submission shows a bonus of this amount."""
+        return cents in self.submission(submission_id).bonuses
 
     def keep_out(self, worker: str) -> None:
         """Put the worker into the group that all studies of this campaign leave out, also those that are open."""
@@ -320,13 +303,14 @@ def study_body(
     study: Study, offer: Offer, room: Room, token: str, wanted: list[dict[str, Any]], project: str | None
 ) -> dict[str, Any]:
     """What Prolific is sent to make a study; `token` is its internal name, `wanted` its filters."""
-    crowd = crowd_with_address(study)
+    crowd, rubric = crowd_with_address(study), asked_rubric(study)
+    consent = consent_of(crowd, rubric.language_for(offer.batch.language, offer.batch.output_language))
     hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], crowd.pay)
     minutes = max(1, math.ceil(hours * 60))
     body = {
-        "name": _name(study, offer),
+        "name": _name(rubric, offer),
         "internal_name": token,
-        "description": _description(study, offer, _consent(study, offer), crowd.contact),
+        "description": _description(rubric, offer, consent, crowd.contact),
         "external_study_url": f"{room.address}?{PARAMETERS}",
         "prolific_id_option": "url_parameters",
         "completion_codes": [
@@ -403,27 +387,22 @@ def _folded(label: str) -> str:
     return " ".join("".join(mark if mark.isalnum() else " " for mark in bare.casefold()).split())
 
 
-def _consent(study: Study, offer: Offer) -> str:
-    language = asked_rubric(study).language_for(offer.batch.language, offer.batch.output_language)
-    return consent_of(crowd_with_address(study), language)
-
-
 def _languages(offer: Offer) -> list[str]:
     codes = dict.fromkeys((offer.batch.language, offer.batch.output_language))
     return [langcodes.Language.get(code).display_name("en") for code in codes]
 
 
-def _name(study: Study, offer: Offer) -> str:
+def _name(rubric: Rubric, offer: Offer) -> str:
     """What participants see in the list: what is compared, or, of another subject, what its rubric calls the work."""
-    rubric, languages = asked_rubric(study), " and ".join(_languages(offer))
+    languages = " and ".join(_languages(offer))
     if not rubric.fields.shown:
         return f"Compare {len(offer.pairs)} pairs of texts ({languages})"
     return f"{worded(rubric.pool(offer.batch.pool).title, ENGLISH)}: {len(offer.pairs)} items ({languages})"
 
 
-def _description(study: Study, offer: Offer, consent: str, contact: str) -> str:
+def _description(rubric: Rubric, offer: Offer, consent: str, contact: str) -> str:
     """Prolific shows it as HTML: what comes from the study's file is escaped."""
-    rubric, languages = asked_rubric(study), " and ".join(_languages(offer))
+    languages = " and ".join(_languages(offer))
     what = (
         f"You will work on {len(offer.pairs)} items in {languages}."
         f" {worded(rubric.pool(offer.batch.pool).asked, ENGLISH)}"

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from annotation import server
 from annotation.argilla.client import Argilla
-from annotation.argilla.dataset import COMMENT, Orders, Words, mark_dataset, send_pairs
+from annotation.argilla.dataset import Orders, Words, mark_dataset, said_in, send_pairs
 from annotation.argilla.publish import create_dataset
 from annotation.crowd.page import consent_of, direction, examples_html, prolific_words
 from annotation.crowd.platform import Offer
@@ -31,6 +31,7 @@ from annotation.ratings.answers import PAUSE, Answer
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
+from annotation.training import read_items
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import read_json
@@ -181,8 +182,10 @@ class ArgillaRooms:
         rubric, queue = asked_rubric(self._study), offer.batch.queue
         language = rubric.language_for(queue.language, queue.output_language)
         words = prolific_words(language, of_pairs=not rubric.fields.shown)
-        done = f"**[{words.get('done_link', DONE)}]({_done_address(self._study, room)})**"
-        return create_dataset(self._argilla, rubric, queue, (name, name), ENOUGH, note=done)
+        done = (
+            f"**[{words.get('done_link', DONE)}]({crowd_with_address(self._study).address}/crowd/done/{room.room_id})**"
+        )
+        return create_dataset(self._argilla, Words.of(rubric, queue, done), (name, name), ENOUGH)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
         crowd, rubric = crowd_with_address(self._study), asked_rubric(self._study)
@@ -198,7 +201,7 @@ class ArgillaRooms:
             "return_code": room.return_code,
             **shown_first(crowd, rubric, offer.batch.queue, len(offer.pairs)),
         }
-        if examples := examples_html(self._study, rubric, offer.batch.queue):
+        if examples := examples_html(read_items(self._study, rubric), rubric, offer.batch.queue):
             entry["examples"] = examples
         file = rooms_file(self._home)
         file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
@@ -267,16 +270,12 @@ def timed(answers: Sequence[Answer]) -> list[Answer]:
 
 
 def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> Answer:
-    values = response.get("values") or {}
+    values, comment = said_in(response, questions)
     return Answer(
         pair_id=pair_id,
-        values={question.name: question.kept(values.get(question.name, {}).get("value")) for question in questions},
-        comment=values.get(COMMENT, {}).get("value") or "",
+        values=values,
+        comment=comment,
         seconds=float("nan"),
         submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
         status=response["status"],
     )
-
-
-def _done_address(study: Study, room: Room) -> str:
-    return f"{crowd_with_address(study).address}/crowd/done/{room.room_id}"

@@ -110,12 +110,12 @@ def test_a_server_that_does_not_run_is_a_sentence_and_none_is_started(
         monkeypatch.setenv("ARGILLA_API_URL", f"http://127.0.0.1:{hanging.getsockname()[1]}")
         monkeypatch.setenv("ARGILLA_API_KEY", "key")
         began = time.monotonic()
-        found = answered_now(study, home, ["x"])
+        found = answered_now(study.name, home, ["x"])
         assert "does not answer" in found.trouble and time.monotonic() - began < 8
     monkeypatch.setenv("ARGILLA_API_URL", argilla.url)
-    assert "refused with status 401" in answered_now(study, home, ["x"]).trouble
+    assert "refused with status 401" in answered_now(study.name, home, ["x"]).trouble
     monkeypatch.delenv("ARGILLA_API_KEY")
-    assert answered_now(study, home, ["x"]).trouble
+    assert answered_now(study.name, home, ["x"]).trouble
     assert "ARGILLA_API_URL" in os.environ
 
 

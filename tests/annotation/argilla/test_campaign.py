@@ -286,8 +286,10 @@ def test_a_simulated_answer_is_a_pure_function_near_the_truth(demo: Study) -> No
     rubric = load_rubric(demo)
     strict = demo.raters.simulated[0]
     truth = {"quality": 4, "fluency": 5}
-    answers = [simulated_answer(demo, strict, f"pair{i}", truth, rubric) for i in range(400)]
-    assert answers == [simulated_answer(demo, strict, f"pair{i}", truth, rubric) for i in range(400)]
+    answers = [simulated_answer(demo.raters.simulation_seed, strict, f"pair{i}", truth, rubric) for i in range(400)]
+    assert answers == [
+        simulated_answer(demo.raters.simulation_seed, strict, f"pair{i}", truth, rubric) for i in range(400)
+    ]
     quality = [given["quality"] for given in answers]
     # 4 - 0.3 with noise 0.5: the mean of 400 is within 0.1 of 3.7 (its standard error is 0.5/20 = 0.025)
     assert sum(quality) / 400 == pytest.approx(3.7, abs=0.1)

@@ -36,7 +36,9 @@ def named(study: Study, people: Sequence[str], former: Sequence[str] = ()) -> St
 def inside(study: Study, argilla: Argilla) -> set[str]:
     """Who is in any of a study's workspaces."""
     return {
-        user.username for space, _ in workspaces_of(study, argilla).values() for user in argilla.members(space).values()
+        user.username
+        for space, _ in workspaces_of(study.name, argilla).values()
+        for user in argilla.members(space).values()
     }
 
 
@@ -80,7 +82,7 @@ def test_somebody_without_an_account_is_said_before_anything_is_published(argill
         StudyError, match=r"'ada-who-is-not' has no annotator's account .*\(and 1 more\); .*users invite"
     ):
         publish(study, argilla)
-    assert not workspaces_of(study, argilla) and not (study.folder / "offered.json").exists()
+    assert not workspaces_of(study.name, argilla) and not (study.folder / "offered.json").exists()
 
 
 def test_an_invitation_says_where_as_whom_and_how_long(
@@ -106,7 +108,7 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     files = write_letters(invitations, tmp_path / "letters")
     assert stat.S_IMODE((tmp_path / "letters").stat().st_mode) == 0o755  # a folder of the user's own stays as it is
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
-    raters = {name: rater for rater, name in names_at(study, argilla).items()}
+    raters = {name: rater for rater, name in names_at(study.name, argilla).items()}
     assert [file.name for file in files] == [f"{raters['ines']}.txt", f"{raters['otto']}.txt"]
     assert files[0].read_text(encoding="utf-8") == ines
     with pytest.raises(StudyError, match="does not name 'zora'"):

@@ -195,9 +195,9 @@ def test_approval_and_rejection_are_final_and_may_be_repeated(live: Prolific, si
     message = site.submissions[bad]["message"]
     assert message.startswith("Empty.\n\nA person decided this about your submission")
     assert len(message) >= 100
-    with pytest.raises(RefusedError, match="is approved: it cannot be rejected"):
+    with pytest.raises(RefusedError, match="is approved on Prolific: it cannot be rejected"):
         live.reject(live.submission(good), "Empty.")
-    with pytest.raises(RefusedError, match="is rejected: it cannot be approved"):
+    with pytest.raises(RefusedError, match="is rejected on Prolific: it cannot be approved"):
         live.approve(live.submission(bad))
     with pytest.raises(RefusedError, match="needs a reason"):
         live.reject(live.submission(good), " ")
@@ -272,14 +272,14 @@ def test_a_bonus_is_paid_once_wherever_paying_breaks_off(
     if operation == "pay_bonus":
         with pytest.raises(UncertainError):
             live.bonus(submission, 105, "long", TOKEN)
-        found = live.is_bonus_paid(submission, 105, "long", TOKEN)
+        found = live.is_bonus_paid(submission, 105, "long")
         assert found == (moment == "after")
         if not found:
             assert sum(site.pauses) == 900  # a quarter of an hour, in which Prolific may still pay
             live.bonus(submission, 105, "long", TOKEN)
     else:  # what is only set up is tried again by itself
         live.bonus(submission, 105, "long", TOKEN)
-    assert live.is_bonus_paid(submission, 105, "long", TOKEN)
+    assert live.is_bonus_paid(submission, 105, "long")
     assert dict(site.bonuses) == {(PID, work): [105]}
 
 

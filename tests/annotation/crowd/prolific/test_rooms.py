@@ -63,7 +63,7 @@ def test_a_room_is_made_once_and_shows_its_batch_alone(
     entry = read_rooms(home)[room.room_id]
     assert (entry["records"], entry["code"], entry["contact"]) == (3, room.code, "lab@example.org")
     assert rooms_file(home).stat().st_mode & 0o777 == 0o600
-    assert name not in workspaces_of(study, argilla)  # publishing lets nobody in
+    assert name not in workspaces_of(study.name, argilla)  # publishing lets nobody in
 
 
 def test_codes_are_other_ones_in_every_room_and_with_every_key(study: Study, offer: Offer) -> None:
