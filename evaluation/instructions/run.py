@@ -32,6 +32,7 @@ from plumbline.cli import columns
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.datasets import SEARCHES
+from plumbline.study.evaluation import EvaluationSpec
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -132,7 +133,8 @@ def evaluate_instructions(
         outcome.n_stored -= len(chosen) * sum(bool(unit.reason) for unit in units)
         jobs = [
             ModelJob(
-                model, [partial(_score, study, unit, model.spec.instruction_template) for unit in todo[model.name]]
+                model,
+                [partial(_score, study.evaluation, unit, model.spec.instruction_template) for unit in todo[model.name]],
             )
             for model in chosen
             if todo[model.name]
@@ -164,7 +166,7 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
             continue
         unit = units[result.key]
         if result.refused:
-            rows = results.unscored(model, unit, result.refused, unit_id=unit.unit_id(results.study, model))
+            rows = results.unscored(model, unit, result.refused, unit_id=results.unit_id(unit, model))
         else:
             rows = list(_rows(results, model, unit, result))
         results.save(model, unit, rows, result.items)
@@ -172,12 +174,12 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
         bar.update()
 
 
-def _score(study: Study, unit: PromptUnit, template: str, model: Encoder) -> UnitResult:
+def _score(evaluation: EvaluationSpec, unit: PromptUnit, template: str, model: Encoder) -> UnitResult:
     """A piece of `evaluation.work`: a data set under a prompt."""
     refused = model.refuses() if unit.wanted.text is not None else ""
     if refused:
         return UnitResult(unit.place, Items(reason=refused), refused=refused)
-    under, evaluation = PromptedEncoder(model, unit.wanted.text, template), study.evaluation
+    under = PromptedEncoder(model, unit.wanted.text, template)
     result, items = measured(unit.dataset, under, evaluation.protocol, evaluation.batch_size)
     return UnitResult(unit.place, items, result, under.effective, model.revision, versions())
 
@@ -198,7 +200,7 @@ def _rows(results: PromptResults, model: Model, unit: PromptUnit, result: UnitRe
             score=score,
             reason=UNDEFINED if math.isnan(score) else "",
             mteb_version=str(result.result.mteb_version or ""),
-            unit_id=unit.unit_id(results.study, model),
+            unit_id=results.unit_id(unit, model),
             versions=result.versions,
         )
 

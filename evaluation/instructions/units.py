@@ -17,7 +17,7 @@ import pandas as pd
 from pydantic import Field
 
 from annotation.ratings.ratings import counting_ratings
-from annotation.rubric import Rubric, load_rubric
+from annotation.rubric import Rubric
 from annotation.subjects import read_texts
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
@@ -27,7 +27,7 @@ from evaluation.measures.rows import stored
 from evaluation.planner import content_id
 from evaluation.tasks import scoring
 from evaluation.tasks.item_scores import Items
-from evaluation.tasks.protocols import METRICS
+from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.units import UNKNOWN, Model
 from evaluation.work import versions
 from generation.datasets.dataset import Dataset
@@ -44,6 +44,7 @@ from plumbline.records import Record
 from plumbline.statistics.resampled_measures import mean
 from plumbline.store import joined, read_table, write_table
 from plumbline.study import Study
+from plumbline.study.evaluation import EvaluationSpec
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,20 @@ def labelled(study: Study, wordings: Sequence[Instruction]) -> Mapping[str, Word
     evidence = Evidence.read(study)
     refuse_stale(study, verdicts, evidence.rubric)
     refuse_edited(study, verdicts, evidence)
-    question = _question(study, evidence.rubric)
+    question = _label_question(evidence.rubric)
+    if not question:
+        raise StudyError(
+            f"{study.file}: rubric {study.rubric!r} has no question with the labels {', '.join(LABELS)}; write"
+            " `rubric: instructions`"
+        )
     counting = counting_ratings(evidence.collected.sample_ratings, study.raters.per_pair)
     of_question = counting[counting["question"] == question]
     answers: pd.Series = of_question.groupby("pair_id")["answer"].agg(list)
     simulated: pd.Series = of_question.groupby("pair_id")["simulated"].any()
     decisions = {}
-    for wording, pair_id in zip(wordings, _pair_ids(study, evidence.rubric), strict=True):
+    items = read_texts(study, evidence.rubric)
+    pair_ids = [item.pair(study.kinds[item.group]).pair_id for item in items if not item.expected]
+    for wording, pair_id in zip(wordings, pair_ids, strict=True):
         decision = decide(list(answers.get(pair_id, [])), study.acceptance.min_raters)
         by_program = bool(simulated.get(pair_id, False))
         decisions[wording.prompt_id] = WordingLabel(decision.label, decision.n_raters, decision.reason, by_program)
@@ -109,20 +117,10 @@ def unlabelled(study: Study) -> bool:
     return not (study.folder / "verdicts.json").exists()
 
 
-def _pair_ids(study: Study, rubric: Rubric) -> list[str]:
-    """The ids under which raters saw the wordings, in the file's order, without known items."""
-    items = read_texts(study, rubric or load_rubric(study))
-    return [item.pair(study.kinds[item.group]).pair_id for item in items if not item.expected]
-
-
-def _question(study: Study, rubric: Rubric) -> str:
-    for question in rubric.asked():
-        if question.kind == "label" and set(LABELS) <= set(question.labels):
-            return question.name
-    raise StudyError(
-        f"{study.file}: rubric {study.rubric!r} has no question with the labels {', '.join(LABELS)}; write"
-        " `rubric: instructions`"
-    )
+def _label_question(rubric: Rubric) -> str:
+    """The question whose labels say which wordings are acceptable; empty where there is none."""
+    questions = (question for question in rubric.asked() if question.kind == "label")
+    return next((question.name for question in questions if set(LABELS) <= set(question.labels)), "")
 
 
 @dataclass(frozen=True)
@@ -163,18 +161,18 @@ class PromptUnit:
             return [(self.dataset.loaded.split, subset) for subset in self.dataset.loaded.task.dataset]
         return [("test", "default")]
 
-    def unit_id(self, study: Study, model: Model) -> str:
+    def unit_id(self, protocol: Protocol, model: Model) -> str:
         """Identity of its scores: the data, the model, the exact prompt and template, protocol and libraries."""
         text = self.wanted.text
         prompt = DEFAULT if text is None else hashlib.sha256(text.encode()).hexdigest()
         template = "" if text is None else model.spec.instruction_template
-        measure = [study.evaluation.protocol, METRICS[self.dataset.task], _versions()]
+        measure = [protocol, METRICS[self.dataset.task], _versions()]
         return identity("prompt-score-v1", self.content_id, model.model_id, template, *measure, prompt)
 
 
-def run_id(study: Study) -> str:
+def run_id(evaluation: EvaluationSpec) -> str:
     """What makes scores comparable beside model and data, whenever they were made: libraries, protocol, precision."""
-    return identity("prompt-run-v1", _versions(), study.evaluation.protocol, study.evaluation.precision)[:12]
+    return identity("prompt-run-v1", _versions(), evaluation.protocol, evaluation.precision)[:12]
 
 
 def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
@@ -191,19 +189,26 @@ def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
     return [
         unit
         for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True)
-        for unit in _units(study, dataset, content_id(spec, dataset), wordings, decisions, include_unaccepted)
+        for unit in _units(
+            dataset,
+            content_id(spec, dataset),
+            wordings,
+            decisions,
+            unusable=scoring.unusable(dataset, study.evaluation.protocol),
+            include_unaccepted=include_unaccepted,
+        )
     ]
 
 
 def _units(
-    study: Study,
     dataset: Dataset,
     content: str,
     wordings: Sequence[Instruction],
     decisions: Mapping[str, WordingLabel],
+    *,
+    unusable: str,
     include_unaccepted: bool,
 ) -> Iterator[PromptUnit]:
-    unusable = scoring.unusable(dataset, study.evaluation.protocol)
     for choice in (OWN, NOTHING):
         yield PromptUnit(dataset, content, choice, unusable)
     for wording in wordings:
@@ -257,13 +262,17 @@ class PromptResults:
         self._failed: dict[str, str] = {}
         self.kept = len(self._rows)
 
+    def unit_id(self, unit: PromptUnit, model: Model) -> str:
+        """Identity of a unit's scores by a model of this study."""
+        return unit.unit_id(self.study.evaluation.protocol, model)
+
     def todo(self, model: Model) -> list[PromptUnit]:
         """The units that a model has left; those with a reason are none."""
-        return [unit for unit in self.units if not unit.reason and unit.unit_id(self.study, model) not in self._rows]
+        return [unit for unit in self.units if not unit.reason and self.unit_id(unit, model) not in self._rows]
 
     def save(self, model: Model, unit: PromptUnit, rows: Sequence[InstructionScore], items: Items) -> None:
         """Note what was made of a unit; it is on the disk when this returns."""
-        unit_id = unit.unit_id(self.study, model)
+        unit_id = self.unit_id(unit, model)
         if items.measure is mean:
             write_table(self._items(unit_id, unit), list(_item_rows(model, unit, items)), PromptItemScore)
         self._rows[unit_id] = list(rows)
@@ -294,7 +303,7 @@ class PromptResults:
             self._items(unit_id, unit)
             for model in self.models
             for unit in self.units
-            if not unit.reason and (unit_id := unit.unit_id(self.study, model)) in self._rows
+            if not unit.reason and (unit_id := self.unit_id(unit, model)) in self._rows
         ]
         command = self.study.command(COMMAND)
         tables = [read_table(file, PromptItemScore, command) for file in parts if file.exists()]
@@ -309,7 +318,7 @@ class PromptResults:
                 "task_type": unit.dataset.task, "metric": METRICS[unit.dataset.task], "prompt_id": wanted.prompt_id,
                 "text": wanted.text or "", "source": wanted.source, "generator": wanted.generator,
                 "context": wanted.context, "label": wanted.label, "simulated": wanted.simulated,
-                "dataset_revision": unit.dataset.revision, "run": run_id(self.study), **fields,
+                "dataset_revision": unit.dataset.revision, "run": run_id(self.study.evaluation), **fields,
             }
         )  # fmt: skip
 
@@ -322,7 +331,7 @@ class PromptResults:
 
     def _of(self, model: Model, unit: PromptUnit) -> Iterator[InstructionScore]:
         """What the table says of a unit: its scores with what the gate says now, or why there is none."""
-        rows = [] if unit.reason else self._rows.get(unit.unit_id(self.study, model), [])
+        rows = [] if unit.reason else self._rows.get(self.unit_id(unit, model), [])
         says = self.row(model, unit, score=math.nan)
         now = {name: getattr(says, name) for name in ("model", "source", "generator", "context", "label", "simulated")}
         for row in rows:
@@ -332,7 +341,7 @@ class PromptResults:
             yield from self.unscored(model, unit, reason)
 
     def _begun(self, model: Model) -> bool:
-        return model.name in self._failed or any(unit.unit_id(self.study, model) in self._rows for unit in self.units)
+        return model.name in self._failed or any(self.unit_id(unit, model) in self._rows for unit in self.units)
 
     def _kept(self) -> dict[str, list[InstructionScore]]:
         rows_by_unit: dict[str, list[InstructionScore]] = {}
