@@ -42,8 +42,8 @@ from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec, RuleSpec
 from plumbline.study.crowd import PaySpec
-from plumbline.study.datasets import MtebDataset
-from plumbline.study.reach import Text, Texts, VerdictSize, known_texts, refuse_unreachable, verdict_sizes
+from plumbline.study.datasets import MtebDataset, Text, Texts
+from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
 from plumbline.study.subject import ItemGroup
 
 _NAMED = 8  # names in a cell; of more their number is said

@@ -13,8 +13,7 @@ from generation.datasets.mteb_registry import task_of
 from generation.datasets.mteb_tasks import load_mteb
 from plumbline.languages import language_pair
 from plumbline.study import Study
-from plumbline.study.datasets import DatasetSpec, MtebDataset, TaskType
-from plumbline.study.reach import Text, languages_of
+from plumbline.study.datasets import DatasetSpec, MtebDataset, TaskType, Text, languages_of
 
 
 def iter_datasets(study: Study) -> Iterator[Dataset]:

@@ -43,12 +43,12 @@ from plumbline.study.engines import (
     with_engines,
 )
 from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
-from plumbline.study.human import HUMAN, HumanSubject, refuse_one_name, with_human
+from plumbline.study.human import HUMAN, refuse_one_name, with_human
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
 from plumbline.study.reach import known_texts, refuse_unreachable
-from plumbline.study.subject import OF_TEXTS, ItemNames, SubjectSpec, TextsSubject, called, groups_of_subject
+from plumbline.study.subject import ItemNames, SubjectSpec
 from plumbline.study.subjects import Subject, subject_of
 from plumbline.study.transformations import (
     EIGHT,
@@ -172,13 +172,13 @@ class Study(StudyPart):
     @model_validator(mode="after")
     def _has_what_its_subject_needs(self) -> Study:
         keys, subject = self.model_fields_set, self.subject
-        if not isinstance(subject, TextsSubject) and "datasets" not in keys:
+        if self.judging.needs_datasets and "datasets" not in keys:
             raise ValueError("datasets: Field required")
         if subject and self.sample.without:
             raise ValueError("sample.without: only outputs of transformations have error types; take it out")
         if subject:
-            self._groups = groups_of_subject(subject, self.datasets, keys)
-        refuse_one_name(subject, self.evaluation.models)
+            self._groups = self.judging.units(self.datasets, keys)
+        refuse_one_name(self.judging.models(), self.evaluation.models)
         return self
 
     @model_validator(mode="after")
@@ -223,7 +223,8 @@ class Study(StudyPart):
 
     def raters_of(self, name: str) -> int:
         """How many raters each item of what is judged is to have."""
-        return self.subject.task(name).raters if isinstance(self.subject, HumanSubject) else self.raters.per_pair
+        task = self.judging.task(name)
+        return task.raters if task else self.raters.per_pair
 
     @property
     def judging(self) -> Subject:
@@ -233,7 +234,7 @@ class Study(StudyPart):
     @property
     def called(self) -> ItemNames:
         """What people call what is judged and what raters see."""
-        return called(self.subject)
+        return self.judging.names
 
     @property
     def arguments(self) -> str:
@@ -279,7 +280,7 @@ class Study(StudyPart):
     def data_files(self) -> list[Path]:
         """The files and folders that hold the study's local data sets, texts, and its own transformations."""
         data = [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
-        data += [self.subject.file(self)] if isinstance(self.subject, OF_TEXTS) else []
+        data += [file] if (file := self.judging.file_of(self)) else []
         return [*data, *(file for transformation in self._own.values() for file in transformation.files())]
 
     def generator_called(self, model: str) -> EngineSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
@@ -137,3 +138,25 @@ def _kind(value: Any) -> str:
 DatasetSpec = Annotated[
     Annotated[LocalDataset, Tag("local")] | Annotated[MtebDataset, Tag("mteb")], Discriminator(_kind)
 ]
+
+
+Text = tuple[str, str]  # the language and the task of a text
+Texts = Mapping[str, Collection[Text]]  # by what is judged
+
+
+def texts_of(datasets: Iterable[DatasetSpec]) -> set[Text]:
+    """The languages and tasks of data sets as far as the study's file says them: those of mteb it may leave to mteb."""
+    texts, untold = set[Text](), set[str]()
+    for spec in datasets:
+        named = [spec.language] if isinstance(spec, LocalDataset) else [spec.language, *spec.languages.values()]
+        for language in filter(None, named):
+            codes = languages_of(spec.task, language_pair(language), passages=spec.passages)
+            texts |= {(code, spec.task) for code in codes if spec.task}
+            untold |= set() if spec.task else codes
+    return texts | {(code, "") for code in untold - {code for code, _ in texts}}
+
+
+def languages_of(task: TaskType | None, pair: tuple[str, str], *, passages: bool) -> set[str]:
+    """The languages of the texts that are transformed, in a data set whose first and second texts have these."""
+    both = (task in PAIRED and task != "bitext_mining") or (task in SEARCHES and passages)
+    return set(pair) if both else {pair[0]}

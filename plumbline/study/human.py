@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -139,9 +139,8 @@ class HumanSubject(StudyPart):
         return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.tasks}
 
 
-def refuse_one_name(subject: object, models: Iterable[ModelSpec]) -> None:
+def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None:
     """Raise ValueError for a language model that is called as an embedding model is: tables hold both by name."""
-    names = {model.called for model in subject.models} if isinstance(subject, HumanSubject) else set[str]()
     if taken := [model.name for model in models if model.name in names]:
         raise ValueError(
             f"subject.models: {taken[0]!r} is the name of an embedding model too; give one of them another"

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from plumbline.errors import StudyError
-from plumbline.languages import language_pair
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
-from plumbline.study.datasets import PAIRED, SEARCHES, DatasetSpec, LocalDataset, TaskType
-from plumbline.study.human import HumanSubject
+from plumbline.study.datasets import DatasetSpec, Text, Texts
 from plumbline.study.judged import VerdictUnit
-from plumbline.study.subject import InstructionsSubject, ItemNames, ItemsSubject, SubjectSpec, TextsSubject
+from plumbline.study.subject import ItemNames
+from plumbline.study.subjects import Subject
 
 #: What a verdict is about, from the widest to the narrowest `acceptance.scope`.
 SCOPES = ("transformation", "language", "task")
 _MOST_PAIRS = 10**7  # that `sample.pairs` may be
-Text = tuple[str, str]  # the language and the task of a text
-Texts = Mapping[str, Collection[Text]]  # by what is judged
 
 
 class PlannedPairs(Protocol):
@@ -46,8 +43,8 @@ class PlannedPairs(Protocol):
         ...
 
     @property
-    def subject(self) -> SubjectSpec | None:
-        """What raters judge; None for pairs."""
+    def judging(self) -> Subject:
+        """What people judge."""
         ...
 
     @property
@@ -100,7 +97,8 @@ def verdict_sizes(study: PlannedPairs, texts: Texts, pairs: int | None = None, s
     for pool, members in pools.items():
         sizes: dict[tuple[str, ...], int] = {}
         for name in members:
-            of_task = study.subject.task(name).items if isinstance(study.subject, HumanSubject) else None
+            task = study.judging.task(name)
+            of_task = task.items if task else None
             for key, share in _shares(study.raters, texts.get(name, ()), scope, number, of_task).items():
                 sizes[key] = sizes.get(key, 0) + share
         raters = min(study.raters_of(name) for name in members)
@@ -135,37 +133,9 @@ def counted(raters: RatersSpec, pairs: int) -> int:
     return pairs - pairs // 2 if raters.suggestions == "half" else pairs
 
 
-def texts_of(datasets: Iterable[DatasetSpec]) -> set[Text]:
-    """The languages and tasks of data sets as far as the study's file says them: those of mteb it may leave to mteb."""
-    texts, untold = set[Text](), set[str]()
-    for spec in datasets:
-        named = [spec.language] if isinstance(spec, LocalDataset) else [spec.language, *spec.languages.values()]
-        for language in filter(None, named):
-            codes = languages_of(spec.task, language_pair(language), passages=spec.passages)
-            texts |= {(code, spec.task) for code in codes if spec.task}
-            untold |= set() if spec.task else codes
-    return texts | {(code, "") for code in untold - {code for code, _ in texts}}
-
-
-def languages_of(task: TaskType | None, pair: tuple[str, str], *, passages: bool) -> set[str]:
-    """The languages of the texts that are transformed, in a data set whose first and second texts have these."""
-    both = (task in PAIRED and task != "bitext_mining") or (task in SEARCHES and passages)
-    return set(pair) if both else {pair[0]}
-
-
 def known_texts(study: PlannedPairs) -> Texts:
     """The languages and tasks of what is judged as far as the study's file says them; more texts only split further."""
-    subject = study.subject
-    if isinstance(subject, TextsSubject | InstructionsSubject):
-        return dict.fromkeys(study.kinds, ((subject.language, subject.kind),))
-    if isinstance(subject, ItemsSubject):  # an item of two languages stands with its first
-        return {
-            dataset.name: {(dataset.language.partition("-")[0], "")} if dataset.language else ()
-            for dataset in study.datasets
-        }
-    if isinstance(subject, HumanSubject):
-        return {task.name: {(code, task.name) for code in task.languages} for task in subject.tasks}
-    return dict.fromkeys(study.kinds, texts_of(study.datasets))
+    return study.judging.texts(study.kinds, study.datasets)
 
 
 def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> None:
@@ -191,7 +161,7 @@ def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> No
 def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
     """What leaves a verdict so few pairs."""
     item, number, half = study.called.item, study.sample.pairs, study.raters.suggestions == "half"
-    if isinstance(study.subject, HumanSubject):
+    if study.judging.does_tasks:
         return f"the {least.pairs} items of {least.pool!r} (subject.tasks)"
     languages = sorted({language for language, _ in texts.get(least.members[0], ())})
     places = {size.key for size in verdict_sizes(study, texts) if size.pool == least.pool}
@@ -222,7 +192,7 @@ def _mended(study: PlannedPairs, texts: Texts) -> str:
     def enough(pairs: int, scope: str = "") -> bool:
         return not any(size.lacks(rule) for size in verdict_sizes(study, texts, pairs, scope))
 
-    if not isinstance(study.subject, HumanSubject) and enough(_MOST_PAIRS):
+    if not study.judging.does_tasks and enough(_MOST_PAIRS):
         least = bisect.bisect_left(range(1, _MOST_PAIRS), True, key=enough) + 1
         changes.append(f"sample.pairs: {least} (or more)")
     pairs, ratings = (min(getattr(size, name) for size in sizes) for name in ("pairs", "ratings"))

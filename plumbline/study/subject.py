@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import Field, field_validator, model_validator
 
-from plumbline.errors import StudyError, nearest
+from plumbline.errors import StudyError
 from plumbline.languages import language_code
 from plumbline.study.base import Code, Line, Name, Seed, StudyPart, refuse_duplicates
-from plumbline.study.datasets import DatasetName, DatasetSpec
+from plumbline.study.datasets import DatasetName
 from plumbline.study.human import HumanSubject
-from plumbline.study.judged import NAME, JudgedName, VerdictUnit
+from plumbline.study.judged import JudgedName, VerdictUnit
 
 TEXT = "text"  # the field that holds a row's text
 INSTRUCTIONS = "instructions/prompts.parquet"  # the wordings of instructions, in a study's folder
@@ -178,49 +176,3 @@ PAIRS = ItemNames("transformation", "pair")
 
 
 SubjectSpec = Annotated[TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject, Field(discriminator="kind")]
-OF_TEXTS = (TextsSubject, InstructionsSubject)  # whose items are rows of a file
-_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
-_ASKED = ("generator", "retry")  # of these, what wordings of instructions take too
-
-
-def called(subject: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject | None) -> ItemNames:
-    """The words for a subject's groups and items; None is pairs."""
-    if subject is None:
-        return PAIRS
-    if isinstance(subject, HumanSubject):
-        return ItemNames("task", "item")
-    items = {"texts": "text", "instructions": "wording", "items": "item"}
-    return ItemNames("group", items[subject.kind])
-
-
-def groups_of_subject(
-    subject: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject,
-    datasets: Sequence[DatasetSpec],
-    given: Collection[str],
-) -> Mapping[str, VerdictUnit]:
-    """What gets a verdict under a subject. Raises ValueError for keys of a study (`given`) that have no use."""
-    allowed = _ASKED if isinstance(subject, InstructionsSubject) else ()
-    if unused := [name for name in _OF_TRANSFORMATIONS if name in given and name not in allowed]:
-        raise ValueError(f"{unused[0]}: with subject {subject.kind} nothing is transformed; take it out")
-    if isinstance(subject, TextsSubject) and datasets:
-        raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
-    if isinstance(subject, InstructionsSubject):
-        if subject.contexts and "generator" not in given:
-            raise ValueError("generator: Field required: subject.contexts ask one; add it, or write `contexts: []`")
-        names = [spec.name for spec in datasets]
-        if strange := [name for name in subject.descriptions if name not in names]:
-            raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], names)}")
-    return groups_of(datasets) if isinstance(subject, ItemsSubject) else subject.judged()
-
-
-def groups_of(datasets: Sequence[DatasetSpec]) -> dict[str, ItemGroup]:
-    """A group of items for each data set. Raises ValueError for a name that cannot stand in tables and for raters."""
-    groups = {}
-    for spec in datasets:
-        if not re.fullmatch(NAME, spec.name) or spec.name == "items":
-            raise ValueError(
-                f"datasets: {spec.name!r} is judged under its name, which has small letters, digits, - and _ alone and"
-                " is not 'items'; give it a `name`"
-            )
-        groups[spec.name] = ItemGroup(name=spec.name, axis="items")
-    return groups

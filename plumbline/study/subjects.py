@@ -6,12 +6,27 @@ items (`annotation.subjects.READERS`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from plumbline.errors import nearest
+from plumbline.study.datasets import DatasetSpec, Texts, texts_of
 from plumbline.study.human import HumanSubject, HumanTaskSpec
-from plumbline.study.subject import PAIRS, TEXT, Folders, InstructionsSubject, ItemNames, ItemsSubject, TextsSubject
+from plumbline.study.judged import NAME, VerdictUnit
+from plumbline.study.subject import (
+    PAIRS,
+    TEXT,
+    Folders,
+    InstructionsSubject,
+    ItemGroup,
+    ItemNames,
+    ItemsSubject,
+    TextsSubject,
+)
+
+_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
 
 
 class Subject:
@@ -22,6 +37,8 @@ class Subject:
     groups: ClassVar[str] = "groups"  #: what of a sample is drawn from each
     sources: ClassVar[str] = "items"  #: what a sample is drawn of
     failed: ClassVar[str] = "rows that lack a text"  #: what of these nobody can rate
+    needs_datasets: ClassVar[bool] = True  #: whether it is of data sets
+    takes: ClassVar[tuple[str, ...]] = ()  #: keys of a study for transformations that it has a use for
     transforms: ClassVar[bool] = False  #: whether outputs of transformations are judged
     does_tasks: ClassVar[bool] = False  #: whether people do tasks, as models do
     takes_all: ClassVar[bool] = False  #: whether all items are drawn, near-duplicates too
@@ -65,6 +82,26 @@ class Subject:
         del name
         return None
 
+    def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        """What gets a verdict, by name. Raises ValueError for keys of a study (`keys`) that have no use."""
+        if unused := [name for name in _OF_TRANSFORMATIONS if name in keys and name not in self.takes]:
+            raise ValueError(f"{unused[0]}: with subject {self.kind} nothing is transformed; take it out")
+        return self._units(datasets, keys)
+
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        del datasets, keys
+        units: Mapping[str, VerdictUnit] = self.spec.judged()
+        return units
+
+    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
+        """The languages and tasks of what is judged, as far as the study file says them."""
+        del datasets
+        return dict.fromkeys(units, ((self.spec.language, self.kind),))
+
+    def models(self) -> list[str]:
+        """What tables call the language models that do what people do."""
+        return []
+
     def settings(self) -> dict[str, Any]:
         """What of it says which sample is drawn; nothing of pairs."""
         settings: dict[str, Any] = self.spec.model_dump(mode="json")
@@ -83,6 +120,10 @@ class PairSubject(Subject):
     first_command = "generation.run"
     scored_by = "evaluation.run"
     scores = ("scores.parquet", "evaluation")
+
+    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
+        """Those of the data sets."""
+        return dict.fromkeys(units, texts_of(datasets))
 
     def settings(self) -> dict[str, Any]:
         """None: what is drawn from stands in other parts of the study."""
@@ -123,6 +164,12 @@ class TextSubject(_RowSubject):
 
     kind = "texts"
     names = ItemNames("group", "text")
+    needs_datasets = False
+
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        if datasets:
+            raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
+        return super()._units(datasets, keys)
 
 
 class WordingSubject(_RowSubject):
@@ -130,10 +177,20 @@ class WordingSubject(_RowSubject):
 
     kind = "instructions"
     names = ItemNames("group", "wording")
+    takes = ("generator", "retry")
     takes_all = True
+    spec: InstructionsSubject
     first_command = "generation.instructions"
     scored_by = "evaluation.instructions"
     scores = ("instructions/scores.parquet", "instruction_scores")
+
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        if self.spec.contexts and "generator" not in keys:
+            raise ValueError("generator: Field required: subject.contexts ask one; add it, or write `contexts: []`")
+        names = [dataset.name for dataset in datasets]
+        if strange := [name for name in self.spec.descriptions if name not in names]:
+            raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], names)}")
+        return super()._units(datasets, keys)
 
 
 class ItemSubject(Subject):
@@ -142,6 +199,19 @@ class ItemSubject(Subject):
     kind = "items"
     names = ItemNames("group", "item")
     groups = "data sets"
+
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        for dataset in datasets:
+            if not re.fullmatch(NAME, dataset.name) or dataset.name == self.kind:
+                raise ValueError(
+                    f"datasets: {dataset.name!r} is judged under its name, which has small letters, digits, - and _"
+                    " alone and is not 'items'; give it a `name`"
+                )
+        return {dataset.name: ItemGroup(name=dataset.name, axis=self.kind) for dataset in datasets}
+
+    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
+        """Those of the data sets; an item of two languages stands with its first."""
+        return {data.name: {(data.language.partition("-")[0], "")} if data.language else () for data in datasets}
 
     def pools(self, group: str, task: str | None) -> list[str]:
         """Its own, its task's, or that of all items."""
@@ -162,6 +232,14 @@ class TaskSubject(Subject):
     def task(self, name: str) -> HumanTaskSpec:
         """The task of a name."""
         return self.spec.task(name)
+
+    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
+        """Those that the tasks name."""
+        return {task.name: {(code, task.name) for code in task.languages} for task in self.spec.tasks}
+
+    def models(self) -> list[str]:
+        """The study's `subject.models`."""
+        return [model.called for model in self.spec.models]
 
     def settings(self) -> dict[str, Any]:
         """Without the models that do the tasks too: who does them changes no sample."""
