@@ -253,7 +253,8 @@ def write_report(bundle: Bundle, evaluated: BundleEvaluation) -> Path:
     if (scores["status"] == "included_rejected").any():
         shown += [write(results, include_rejected=True) for write in (paper_tables.axes, paper_tables.transformations)]
     shown += [paper_tables.ranking(results, transformed=transformed) for transformed in (False, True)]
-    scored = [replace(exhibit.table(), caption=exhibit.caption) for exhibit in shown if len(exhibit.frame)]
+    noted = [paper_tables.with_notes(exhibit, results.notes) for exhibit in shown if len(exhibit.frame)]
+    scored = [replace(exhibit.table(), caption=exhibit.caption) for exhibit in noted]
     computed = [f"Checked: {line}." for line in (COMPUTED, judges_line(bundle)) if line]
     sections = [
         Section("What this rests on", [f"Bundle {bundle.identity}.", *computed]),

@@ -35,7 +35,7 @@ def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choice
         paper_tables.axes(results),
         paper_tables.transformations(results),
         paper_tables.shifts(results),
-        paper_tables.drift(results, material.correlations),
+        paper_tables.drift(material.correlations),
         paper_tables.kendall(results),
         paper_tables.split_half(results),
         paper_tables.ranking(results, transformed=False),
@@ -44,9 +44,8 @@ def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choice
         paper_tables.against_baseline(results, choices.baseline, pooled=False),
         paper_tables.sizes(results),
         *paper_tables.datasets(results),
-        sensitivity_tables.nauc(results, material.abstaining),
-        sensitivity_tables.abstention_thresholds(results, material.abstaining),
-        paper_tables.left_out(results),
+        sensitivity_tables.nauc(material.abstaining),
+        sensitivity_tables.abstention_thresholds(material.abstaining),
     ]
     if (results.scores["status"] == "included_rejected").any():
         exhibits.append(paper_tables.axes(results, include_rejected=True))
@@ -58,7 +57,9 @@ def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choice
         )
         exhibits.append(paper_tables.translated(results, *choices.translation, groups))
     exhibits += _sensitivity(material, rule)
-    return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
+    noted = [paper_tables.with_notes(exhibit, results.notes) for exhibit in exhibits]
+    # What was left out stands in the notes of all others.
+    return {exhibit.name: exhibit for exhibit in (*noted, paper_tables.left_out(results)) if len(exhibit.frame)}
 
 
 def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit]:
@@ -70,8 +71,8 @@ def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit
         exhibits.append(sensitivity_tables.thresholds(results, rule, material.scale))
     exhibits += [
         sensitivity_tables.accepted_alone(results, material.accepted),
-        sensitivity_tables.accepted_drift(results, material.rated),
-        sensitivity_tables.text_drift(results, material.moved),
+        sensitivity_tables.accepted_drift(material.rated),
+        sensitivity_tables.text_drift(material.moved),
         sensitivity_tables.differences(results),
         sensitivity_tables.drops(results),
         sensitivity_tables.profiles(results),
@@ -85,11 +86,9 @@ def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit
                 results, material.second.scores, material.second.labels, material.second.notes
             )
         )
-        exhibits.append(sensitivity_tables.lengths(results, material.second.lengths))
+        exhibits.append(sensitivity_tables.lengths(material.second.lengths))
     if prompts := material.prompts:
-        exhibits.append(
-            sensitivity_tables.prompts(results, prompts.scores, prompts.lengths, prompts.judgements, prompts.notes)
-        )
+        exhibits.append(sensitivity_tables.prompts(prompts.scores, prompts.lengths, prompts.judgements, prompts.notes))
     return exhibits
 
 

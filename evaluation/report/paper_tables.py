@@ -35,7 +35,7 @@ _TAU_HEADS |= {"overall": "Overall (mean of all transformations)"}
 class PaperResults:
     """What the tables are made of.
 
-    `notes` are for each of them (simulated ratings; what was left out, why); `seed` is that of resampling.
+    `notes` are for all tables of a report (simulated ratings; what was left out, why); `seed` is that of resampling.
     """
 
     scores: pd.DataFrame
@@ -75,7 +75,7 @@ def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
         cells |= {head: moved(*of_axis[name], row["original"]) for name, head in heads.items()}
         rows.append(cells)
     caption = "Scores times 100 by axis, in brackets the difference from the original of the same items in points"
-    table = exhibit(results, "axes", caption, frame, rows, why)
+    table = exhibit("axes", caption, frame, rows, why)
     return _with_refused(table) if include_rejected else table
 
 
@@ -93,7 +93,7 @@ def transformations(results: PaperResults, *, include_rejected: bool = False) ->
         rows.append(row)
     caption = "Difference from the original of the same items in points by transformation"
     why = reasons(map(named, frame["transformation"]), frame["reason"])
-    table = exhibit(results, "transformations", caption, frame, rows, why)
+    table = exhibit("transformations", caption, frame, rows, why)
     return _with_refused(table) if include_rejected else table
 
 
@@ -106,7 +106,7 @@ def split_half(results: PaperResults) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     caption = "Split-half reliability: median of Spearman's rho over splits of the data sets, stratified by task"
-    return exhibit(results, "split_half", caption, frame, rows, reasons(map(display, frame["axis"]), frame["reason"]))
+    return exhibit("split_half", caption, frame, rows, reasons(map(display, frame["axis"]), frame["reason"]))
 
 
 def kendall(results: PaperResults) -> Exhibit:
@@ -124,7 +124,7 @@ def kendall(results: PaperResults) -> Exhibit:
         " SD: the sample's, over data sets"
     )
     why = (how, *results.of_total, *reasons(heads, frame["reason"]))
-    return exhibit(results, "kendall", caption, frame, rows, why)
+    return exhibit("kendall", caption, frame, rows, why)
 
 
 def shifts(results: PaperResults) -> Exhibit:
@@ -139,7 +139,7 @@ def shifts(results: PaperResults) -> Exhibit:
         "Hodges-Lehmann shift in points with 95% interval (not corrected), Wilcoxon's p corrected by Holm's method, and"
         " median absolute difference"
     )
-    return exhibit(results, "shifts", caption, frame, rows, reasons(map(named, frame["name"]), frame["reason"]))
+    return exhibit("shifts", caption, frame, rows, reasons(map(named, frame["name"]), frame["reason"]))
 
 
 def against_baseline(results: PaperResults, baseline: str, *, pooled: bool) -> Exhibit:
@@ -152,7 +152,7 @@ def against_baseline(results: PaperResults, baseline: str, *, pooled: bool) -> E
     unit = "pairs of data set and run, bootstrap interval" if pooled else "data sets, runs averaged first"
     caption = f"{baseline} against each model: Hodges-Lehmann shift in points (negative favours the model); {unit}"
     name = "baseline_runs" if pooled else "baseline_averages"
-    return exhibit(results, name, caption, frame, rows, reasons(frame["model"], frame["reason"]))
+    return exhibit(name, caption, frame, rows, reasons(frame["model"], frame["reason"]))
 
 
 def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
@@ -165,7 +165,7 @@ def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
     n_datasets = int(frame["n_datasets"].max()) if len(frame) else 0
     says = [_AVERAGED, *boards.notes(frame, n_datasets)]
     why = (*says, *(results.of_total if transformed else ()), *reasons(frame["model"], frame["reason"]))
-    return exhibit(results, name, f"Models ranked by {which}, times 100", frame, rows, why)
+    return exhibit(name, f"Models ranked by {which}, times 100", frame, rows, why)
 
 
 def sizes(results: PaperResults) -> Exhibit:
@@ -176,10 +176,10 @@ def sizes(results: PaperResults) -> Exhibit:
         | {head: hundred(row[name]) for name, head in results.heads.items()}
         for row in frame.to_dict(orient="records")
     ]
-    return exhibit(results, "sizes", "Scores times 100 by size of model", frame, rows, results.of_total)
+    return exhibit("sizes", "Scores times 100 by size of model", frame, rows, results.of_total)
 
 
-def drift(results: PaperResults, correlations: pd.DataFrame) -> Exhibit:
+def drift(correlations: pd.DataFrame) -> Exhibit:
     """HTEB, Figure 3 as a table."""
     rows = [
         {"Transformation": named(row["transformation"]), "Model": row["model"]}
@@ -189,7 +189,7 @@ def drift(results: PaperResults, correlations: pd.DataFrame) -> Exhibit:
     names = [named(name) for name in correlations["transformation"]]
     caption = "Spearman's rho between a pair's drift (1 - cos) and its mean quality, with bootstrap interval over pairs"
     why = reasons(names, correlations["reason"])
-    return exhibit(results, "drift_correlations", caption, correlations, rows, why)
+    return exhibit("drift_correlations", caption, correlations, rows, why)
 
 
 def left_out(results: PaperResults) -> Exhibit:
@@ -205,17 +205,17 @@ def left_out(results: PaperResults) -> Exhibit:
 
 
 def exhibit(
-    results: PaperResults,
-    name: str,
-    caption: str,
-    frame: pd.DataFrame,
-    rows: Sequence[Mapping[str, str]],
-    why: Sequence[str] = (),
+    name: str, caption: str, frame: pd.DataFrame, rows: Sequence[Mapping[str, str]], why: Sequence[str] = ()
 ) -> Exhibit:
-    """A table with what it lacks (`why`) and what all tables of the report lack."""
+    """A table with what it lacks (`why`)."""
     printed = _words(rows)
     compared = [_OWN_ORIGINALS] if any(_ARROW in cell for _, cells in printed.items() for cell in cells) else []
-    return Exhibit(name, caption, frame, printed, tuple(map(worded, (*why, *compared, *results.notes))))
+    return Exhibit(name, caption, frame, printed, tuple(map(worded, (*why, *compared))))
+
+
+def with_notes(table: Exhibit, notes: Sequence[str]) -> Exhibit:
+    """The table with what all tables of its report lack, too."""
+    return replace(table, notes=(*table.notes, *map(worded, notes)))
 
 
 def _with_refused(table: Exhibit) -> Exhibit:
@@ -307,7 +307,7 @@ def translated(results: PaperResults, original: str, translation: str, groups: M
             )
         rows.append(cells)
     caption = f"{original} and its translation {translation}: scores times 100, differences in points"
-    return exhibit(results, "translation", caption, frame, rows)
+    return exhibit("translation", caption, frame, rows)
 
 
 def _dataset_parts(results: PaperResults, totals: pd.DataFrame, name: str, head: str, what: str) -> list[Exhibit]:
@@ -336,7 +336,7 @@ def _dataset_parts(results: PaperResults, totals: pd.DataFrame, name: str, head:
         caption = f"Data sets, original and {what} times 100 ± SD over runs{part_of}"
         of_models = totals[totals["model"].isin(mine)]
         why = (*(results.of_total if name == "datasets" else ()), *reasons(of_models["dataset"], of_models["reason"]))
-        parts.append(exhibit(results, name + suffix, caption, frame, rows, why))
+        parts.append(exhibit(name + suffix, caption, frame, rows, why))
     return parts
 
 

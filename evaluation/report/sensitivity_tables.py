@@ -56,7 +56,7 @@ def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[int])
             cells[decision.capitalize()] = _range(part.loc[part["decision"] == decision, "threshold"])
         rows.append(cells)
     caption = f"Thresholds at which the rule decides so (the study's own: {rule.threshold:g})"
-    return exhibit(results, "threshold_decisions", caption, frame, rows)
+    return exhibit("threshold_decisions", caption, frame, rows)
 
 
 def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
@@ -78,7 +78,7 @@ def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[int]
         f"Scores times 100 at other thresholds than the study's, {rule.threshold:g}; the total's difference in points"
     )
     why = (*results.of_total, *reasons(where, frame["reason"]))
-    return exhibit(results, "thresholds", caption, frame, rows, why)
+    return exhibit("thresholds", caption, frame, rows, why)
 
 
 def acceptance(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
@@ -89,7 +89,7 @@ def acceptance(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     caption = f"Share of {len(accepted):,} resamples of the ratings in which the rule accepts"
-    return exhibit(results, "acceptance", caption, frame, rows)
+    return exhibit("acceptance", caption, frame, rows)
 
 
 def uncertainty(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
@@ -104,7 +104,7 @@ def uncertainty(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
         " themselves are held fixed"
     )
     names = [results.heads[name] for name in frame["name"]]
-    return exhibit(results, "uncertainty", caption, frame, rows, reasons(names, frame["reason"]))
+    return exhibit("uncertainty", caption, frame, rows, reasons(names, frame["reason"]))
 
 
 def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
@@ -121,10 +121,10 @@ def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
         " the same data sets"
     )
     why = reasons(map(named, frame["transformation"]), frame["reason"])
-    return exhibit(results, "accepted_pairs", caption, frame, rows, (*([_SPREAD] if why else []), *why))
+    return exhibit("accepted_pairs", caption, frame, rows, (*([_SPREAD] if why else []), *why))
 
 
-def accepted_drift(results: PaperResults, rated: pd.DataFrame) -> Exhibit:
+def accepted_drift(rated: pd.DataFrame) -> Exhibit:
     """The drift of accepted pairs beside that of the others."""
     frame = tables.accepted_drift_table(rated)
     rows = [
@@ -135,10 +135,10 @@ def accepted_drift(results: PaperResults, rated: pd.DataFrame) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     caption = "Mean drift (1 - cos) of the rated pairs that reach the threshold on every question, and of the others"
-    return exhibit(results, "accepted_drift", caption, frame, rows)
+    return exhibit("accepted_drift", caption, frame, rows)
 
 
-def text_drift(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
+def text_drift(rows_of: pd.DataFrame) -> Exhibit:
     """The drift of all texts by transformation."""
     frame = tables.text_drift_table(rows_of)
     rows = [
@@ -148,7 +148,7 @@ def text_drift(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     caption = "Drift (1 - cos) of all texts: mean and quantiles, averaged over data sets"
-    return exhibit(results, "text_drift", caption, frame, rows)
+    return exhibit("text_drift", caption, frame, rows)
 
 
 def differences(results: PaperResults) -> Exhibit:
@@ -162,7 +162,7 @@ def differences(results: PaperResults) -> Exhibit:
     ]
     caption = "Differences between models' axis-balanced scores in points: paired bootstrap over data sets"
     names = [f"{row['first']} and {row['second']}" for row in frame.to_dict(orient="records")]
-    return exhibit(results, "differences", caption, frame, rows, reasons(names, frame["reason"]))
+    return exhibit("differences", caption, frame, rows, reasons(names, frame["reason"]))
 
 
 def drops(results: PaperResults) -> Exhibit:
@@ -173,7 +173,7 @@ def drops(results: PaperResults) -> Exhibit:
         for setting, part in frame.groupby("setting", sort=False)
     ]
     caption = "Mean drop from the original in points, over data sets, models and transformations"
-    return exhibit(results, "drops", caption, frame, rows)
+    return exhibit("drops", caption, frame, rows)
 
 
 def profiles(results: PaperResults) -> Exhibit:
@@ -185,7 +185,7 @@ def profiles(results: PaperResults) -> Exhibit:
         | {"From most to least": " > ".join(map(display, part["ordering"].iloc[0].split(" > ")))}
         for model, part in frame.groupby("model", sort=False)
     ]
-    return exhibit(results, "profiles", "Sizes of the axes' differences from the original in points", frame, rows)
+    return exhibit("profiles", "Sizes of the axes' differences from the original in points", frame, rows)
 
 
 def generators(
@@ -211,10 +211,10 @@ def generators(
         f" {second} minus {first}"
     )
     why = [*results.of_total, *reasons(map(named, frame["name"]), frame["reason"]), *notes]
-    return exhibit(results, "generators", caption, frame, rows, why)
+    return exhibit("generators", caption, frame, rows, why)
 
 
-def lengths(results: PaperResults, frame: pd.DataFrame) -> Exhibit:
+def lengths(frame: pd.DataFrame) -> Exhibit:
     """HTEB, Table 23, from `generation.compare.length_table`."""
     rows = [
         {"Of": named(row["name"]), "Generator": row["generator"], "Original": shown(row["original"])}
@@ -225,11 +225,10 @@ def lengths(results: PaperResults, frame: pd.DataFrame) -> Exhibit:
         }
         for row in frame.to_dict(orient="records")
     ]
-    return exhibit(results, "lengths", "Words of originals and outputs, and how different they are", frame, rows)
+    return exhibit("lengths", "Words of originals and outputs, and how different they are", frame, rows)
 
 
 def prompts(
-    results: PaperResults,
     scores: Mapping[str, pd.DataFrame],
     lengths_of: pd.DataFrame,
     judgements: Mapping[str, pd.DataFrame],
@@ -253,10 +252,10 @@ def prompts(
     why = reasons(
         (f"{named(name)}, {by}" for name, by in zip(frame["name"], frame["prompts"], strict=True)), frame["reason"]
     )
-    return exhibit(results, "prompts", caption, frame, rows, [*why, *notes])
+    return exhibit("prompts", caption, frame, rows, [*why, *notes])
 
 
-def nauc(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
+def nauc(rows: pd.DataFrame) -> Exhibit:
     """NAUC by model and transformation, the originals' beside it."""
     frame = tables.abstention_table(rows)
     cells_of = []
@@ -278,10 +277,10 @@ def nauc(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
         *(f"{', '.join(n for n in others if others[n] == why)}: {why}" for why in dict.fromkeys(others.values())),
         *reasons(map(named, frame["transformation"]), frame["reason"]),
     ]
-    return exhibit(results, "abstention", "Whether models know which queries to leave unanswered", frame, cells_of, why)
+    return exhibit("abstention", "Whether models know which queries to leave unanswered", frame, cells_of, why)
 
 
-def abstention_thresholds(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
+def abstention_thresholds(rows: pd.DataFrame) -> Exhibit:
     """What a threshold on the largest similarity does before and after; the file has all confidences and shares."""
     frame = tables.threshold_shares(rows)
     shown = frame[(frame["share"] == SHARE) & (frame["confidence"] == CONFIDENCES[0])]
@@ -295,7 +294,7 @@ def abstention_thresholds(results: PaperResults, rows: pd.DataFrame) -> Exhibit:
         f"Answering where {CALLED['max']} reaches what {SHARE:.0%} of the original queries reach: share that is"
         " answered, and scores times 100"
     )
-    return exhibit(results, "abstention_thresholds", caption, frame, printed, [_THRESHOLDS])
+    return exhibit("abstention_thresholds", caption, frame, printed, [_THRESHOLDS])
 
 
 def curve_caption(confidence: str) -> str:

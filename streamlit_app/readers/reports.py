@@ -120,8 +120,7 @@ class ReportReader(ScoreReader):
         curves = tables.abstention_curves(rows)
         if curves.empty:
             return [], curves
-        results = self.results()
-        return [sensitivity_tables.nauc(results, rows), sensitivity_tables.abstention_thresholds(results, rows)], curves
+        return [sensitivity_tables.nauc(rows), sensitivity_tables.abstention_thresholds(rows)], curves
 
     @cached(watches=(_QUALITY,))
     def quality(self) -> pd.DataFrame:

@@ -154,7 +154,7 @@ class ScoreReader(OverviewReader):
     def table_of_texts(self, model: str) -> Exhibit:
         """The drift of all texts, rated or not, in one model's space; empty where it was not measured."""
         rows = self.of_texts()
-        return sensitivity_tables.text_drift(self.results(), rows[rows["model"] == model])
+        return sensitivity_tables.text_drift(rows[rows["model"] == model])
 
     def with_short_names(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Models by their short names, the same in all records."""

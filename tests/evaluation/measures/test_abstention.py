@@ -20,7 +20,6 @@ from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining, read_abste
 from evaluation.models.encoder import Encoder
 from evaluation.planner import plan_units
 from evaluation.report import sensitivity_tables
-from evaluation.report.paper_tables import PaperResults
 from evaluation.tasks import scoring
 from evaluation.tasks.queries import Queries
 from evaluation.units import Model
@@ -198,11 +197,10 @@ def test_tables_of_it(study: Study) -> None:
     assert found["threshold"] == list(own["threshold_diff1"])[2] and found["answered"] == list(own["answered_diff1"])[2]
     curves = tables.abstention_curves(rows)
     assert set(curves["series"]) == {"original", "lexical_stylistic", "language"} and len(curves) == 3 * 3 * 10
-    results = PaperResults(pd.DataFrame(rows), [], (), 1)
-    shown = sensitivity_tables.nauc(results, rows)
+    shown = sensitivity_tables.nauc(rows)
     assert f"sts: {NOT_OF_OTHERS}" in shown.notes and any(note.startswith("Few queries (11") for note in shown.notes)
     assert shown.printed["Transformation"].tolist() == ["Original", "Paraphrasing", "Translation"]
-    assert len(sensitivity_tables.abstention_thresholds(results, rows).printed) == 3
+    assert len(sensitivity_tables.abstention_thresholds(rows).printed) == 3
     assert tables.abstention_table(rows.iloc[:0]).empty and tables.abstention_curves(rows.iloc[:0]).empty
 
 
