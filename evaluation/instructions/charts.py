@@ -190,7 +190,7 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
     across = alt.X("value:Q", title="Percent").scale(domain=[0, 100], nice=False)
     hover = tips("model:N", "series:N", "value:Q:.1f", "low:Q:.1f", "high:Q:.1f")
     frame = pd.concat(parts, ignore_index=True)
-    layers = dots(frame, across, rows("model", table["model"]), kinds, Interval(), tooltip=hover, size=80)
+    layers = dots(frame, across, rows("model", table["model"]), kinds, Interval(scaled=True), tooltip=hover, size=80)
     return alt.LayerChart(layer=[upright(50.0), *layers], width=WIDTH * 3 // 4, height=ROW * len(table))
 
 

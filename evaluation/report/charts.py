@@ -315,7 +315,7 @@ def rank_limits(table: pd.DataFrame) -> alt.LayerChart:
     across = alt.X("rank:Q", title="Rank").scale(domain=[0.5, len(shown) + 0.5], nice=False)
     across = across.axis(tickMinStep=1, format="d")
     hover = tips("model:N", "rank:Q", "rank_low:Q", "rank_high:Q", "borda:Q:.1f", "group:N")
-    limits = Interval("rank_low", "rank_high", 3)
+    limits = Interval("rank_low", "rank_high", 3, scaled=True)
     layers = dots(shown, across, rows("model", shown["model"]), COLOURS["lexical_stylistic"], limits, tooltip=hover)
     return alt.LayerChart(layer=layers, width=WIDTH * 3 // 4, height=ROW * len(shown) * 2 // 3)
 

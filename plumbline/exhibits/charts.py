@@ -66,12 +66,16 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Interval:
-    """Columns of a frame that are the ends of an interval, and how thick its line is."""
+    """Columns of a frame that are the ends of an interval, and how thick its line is.
+
+    `scaled`: its line keeps to the scale of the dots, which else makes room for it, and for zero.
+    """
 
     low: str = "low"
     high: str = "high"
     width: float = 2
     opacity: float | None = None
+    scaled: bool = False
 
 
 def tips(*columns: str) -> list[alt.Tooltip]:
@@ -131,7 +135,9 @@ def dots(
     for interval in intervals:
         faint: dict[str, Any] = {} if interval.opacity is None else {"opacity": interval.opacity}
         lines = alt.Chart(frame.dropna(subset=[interval.low, interval.high]))
-        ends = {"x": alt.X(f"{interval.low}:Q"), "x2": alt.X2(f"{interval.high}:Q")}
+        start = across.copy() if interval.scaled else alt.X()
+        start.shorthand = f"{interval.low}:Q"
+        ends = {"x": start, "x2": alt.X2(f"{interval.high}:Q")}
         layers.append(lines.mark_rule(strokeWidth=interval.width, **mark, **faint).encode(**ends, **encodings))
     points = alt.Chart(frame).mark_point(size=size, filled=True, opacity=1, **form)
     hover: dict[str, Any] = {"tooltip": list(tooltip)} if tooltip else {}
