@@ -48,10 +48,10 @@ class RankingAgreement:
 
 def as_good(value: float, others: Floats) -> float:
     """The share of values that are at least `value`, to 9 digits; NaN where that cannot be said."""
-    known = others[np.isfinite(others)]
-    if not len(known) or not np.isfinite(value):
+    defined = others[np.isfinite(others)]
+    if not len(defined) or not np.isfinite(value):
         return float("nan")
-    return float((np.round(known, _DIGITS) >= round(value, _DIGITS)).mean())
+    return float((np.round(defined, _DIGITS) >= round(value, _DIGITS)).mean())
 
 
 def points(scores: Floats) -> Floats:
@@ -62,9 +62,9 @@ def points(scores: Floats) -> Floats:
     return ranks
 
 
-def borda_means(own: Floats, selections: NDArray[np.bool_]) -> Floats:
+def borda_means(task_scores: Floats, selections: NDArray[np.bool_]) -> Floats:
     """Mean points of each model (column) by each selection of tasks (row), rounded so that ties are ties."""
-    means: Floats = np.round(selections @ own.T / selections.sum(axis=1, keepdims=True), _DIGITS)
+    means: Floats = np.round(selections @ task_scores.T / selections.sum(axis=1, keepdims=True), _DIGITS)
     return means
 
 
@@ -72,9 +72,9 @@ def agreements(scores: Floats, selections: Bools) -> tuple[Floats, Floats]:
     """Rho and tau of each selection (row) with all tasks, over these models."""
     from scipy import stats  # noqa: PLC0415 (half a second)
 
-    own = points(scores)
-    means = borda_means(own, selections)
-    whole = borda_means(own, np.ones((1, scores.shape[1]), np.bool_))
+    all_points = points(scores)
+    means = borda_means(all_points, selections)
+    whole = borda_means(all_points, np.ones((1, scores.shape[1]), np.bool_))
     rho = row_correlations(stats.rankdata(means, axis=1), np.broadcast_to(stats.rankdata(whole), means.shape))
     return rho, kendall_rows(means, np.broadcast_to(whole, means.shape))
 
@@ -85,8 +85,8 @@ def agreement(scores: Floats, chosen: Bools, random: Bools, rngs: Sequence[np.ra
     Models are ranked by Borda counts among these models. The intervals are percentile bootstraps over models, which
     keep the points that the models got among all of them. `rngs`: one for each interval.
     """
-    own = points(scores)
-    subset, whole = borda_means(own, np.array([chosen, np.ones_like(chosen)]))
+    all_points = points(scores)
+    subset, whole = borda_means(all_points, np.array([chosen, np.ones_like(chosen)]))
     rho = spearman_interval(subset, whole, n_resamples=RESAMPLES, rng=rngs[0])
     tau = kendall_interval(subset, whole, n_resamples=RESAMPLES, rng=rngs[1])
     return RankingAgreement(rho, tau, *agreements(scores, random))
@@ -125,8 +125,8 @@ def agreeing(
 
 
 def _correlation(chosen: Bools, covariance: Floats) -> float:
-    own = covariance[np.ix_(chosen, chosen)].sum()
-    return float(covariance[chosen].sum() / np.sqrt(own * covariance.sum())) if own > 0 else -1.0
+    variance = covariance[np.ix_(chosen, chosen)].sum()
+    return float(covariance[chosen].sum() / np.sqrt(variance * covariance.sum())) if variance > 0 else -1.0
 
 
 def _climb(chosen: Bools, covariance: Floats, coverage: Coverage, budget: float) -> Bools:
@@ -138,17 +138,17 @@ def _climb(chosen: Bools, covariance: Floats, coverage: Coverage, budget: float)
         dear = ~(price - cost[:, None] + cost[None, :] <= budget + 1e-9 * max(1.0, abs(budget)))
         gains[dear] = -np.inf
         moved = False
-        for place in np.argsort(-gains, axis=None, kind="stable"):
-            out, into = divmod(int(place), len(cost))
+        for change in np.argsort(-gains, axis=None, kind="stable"):
+            out, into = divmod(int(change), len(cost))
             if not gains[out, into] > now + _LEAST:
                 break
-            made = chosen.copy()
+            trial = chosen.copy()
             if out < len(chosen):
-                made[out] = False
+                trial[out] = False
             if into < len(chosen):
-                made[into] = True
-            if coverage.holds(made):
-                chosen, now, moved = made, float(gains[out, into]), True
+                trial[into] = True
+            if coverage.holds(trial):
+                chosen, now, moved = trial, float(gains[out, into]), True
                 break
         if not moved:
             return chosen
@@ -161,14 +161,16 @@ def _after_each_change(chosen: Bools, covariance: Floats) -> Floats:
     padded[:n, :n] = covariance
     total = padded.sum(axis=1)
     within = padded[:, :n][:, chosen].sum(axis=1)
-    own = float(covariance[np.ix_(chosen, chosen)].sum())
+    variance = float(covariance[np.ix_(chosen, chosen)].sum())
     diagonal = np.diag(padded)
     with_all = float(total[:n][chosen].sum()) - total[:, None] + total[None, :]
-    with_self = own + diagonal[:, None] - 2 * within[:, None] + diagonal[None, :] + 2 * within[None, :] - 2 * padded
-    found = np.full((n + 1, n + 1), -np.inf)
-    np.divide(with_all, np.sqrt(np.maximum(with_self, 0) * total.sum()), out=found, where=with_self > 1e-12)
+    with_self = (
+        variance + diagonal[:, None] - 2 * within[:, None] + diagonal[None, :] + 2 * within[None, :] - 2 * padded
+    )
+    best = np.full((n + 1, n + 1), -np.inf)
+    np.divide(with_all, np.sqrt(np.maximum(with_self, 0) * total.sum()), out=best, where=with_self > 1e-12)
     leaves, enters = np.append(chosen, True), np.append(~chosen, True)
-    found[~leaves] = -np.inf
-    found[:, ~enters] = -np.inf
-    found[n, n] = -np.inf
-    return found
+    best[~leaves] = -np.inf
+    best[:, ~enters] = -np.inf
+    best[n, n] = -np.inf
+    return best

@@ -29,7 +29,7 @@ class Coverage:
 
     needs: tuple[str, ...]
     met: Bools
-    kept: Bools
+    required: Bools
     cost: Floats
 
     def __post_init__(self) -> None:
@@ -40,12 +40,12 @@ class Coverage:
     def may_go(self, chosen: Bools) -> Bools:
         """Which of the chosen tasks may be taken out: not kept by hand, and no need is met by them alone."""
         alone = self.met[:, chosen].sum(axis=1) == 1
-        free: Bools = chosen & ~self.kept & ~self.met[alone].any(axis=0)
+        free: Bools = chosen & ~self.required & ~self.met[alone].any(axis=0)
         return free
 
     def holds(self, chosen: Bools) -> bool:
         """Whether a selection meets every need and has every kept task."""
-        return bool((self.met[:, chosen].any(axis=1)).all() and chosen[self.kept].all())
+        return bool((self.met[:, chosen].any(axis=1)).all() and chosen[self.required].all())
 
     def price(self, chosen: Bools) -> float:
         """What a selection costs."""
@@ -59,15 +59,15 @@ class Coverage:
         """The cheapest selection that meets every need (an integer programme, solved by scipy's HiGHS)."""
         from scipy import optimize  # noqa: PLC0415 (half a second)
 
-        least = self.kept.astype(np.float64)
+        least = self.required.astype(np.float64)
         bounds = optimize.Bounds(least, np.ones(len(least)))
         # A task that costs nothing still counts a little, or all of them would come along.
         cost = self.cost / max(float(self.cost.max()), _SAME) + _SAME
         rows = [optimize.LinearConstraint(self.met.astype(np.float64), 1, math.inf)] if len(self.met) else []
-        found = optimize.milp(cost, constraints=rows, integrality=np.ones(len(least), np.int64), bounds=bounds)
-        if not found.success:
-            raise RuntimeError(f"the cheapest selection was not found: {found.message}")
-        chosen: Bools = found.x > 0.5
+        solution = optimize.milp(cost, constraints=rows, integrality=np.ones(len(least), np.int64), bounds=bounds)
+        if not solution.success:
+            raise RuntimeError(f"the cheapest selection was not found: {solution.message}")
+        chosen: Bools = solution.x > 0.5
         return chosen
 
     def random(self, budget: float, n: int, rng: np.random.Generator) -> Bools:
@@ -84,7 +84,7 @@ class Coverage:
         price = np.full(n, self.price(np.ones(n_tasks, np.bool_)))
         limit, rows, meets = budget + _SAME * max(1.0, abs(budget)), np.arange(n), self.met.T
         for task in order.T:
-            blocked = ((counts <= 1) & meets[task]).any(axis=1) | self.kept[task] | (price <= limit)
+            blocked = ((counts <= 1) & meets[task]).any(axis=1) | self.required[task] | (price <= limit)
             chosen[rows, task] = blocked
             counts -= meets[task] & ~blocked[:, None]
             price -= np.where(blocked, 0, self.cost[task])
@@ -109,10 +109,10 @@ def coverage(tasks: pd.DataFrame, cover: str, languages: Sequence[str], keep: Se
     if cover != "none":
         rows |= {f"type {kind}": types == kind for kind in dict.fromkeys(types)}
     if cover == "language":
-        own = [set(languages) & set(spoken) if languages else set(spoken) for spoken in tasks["languages"]]
-        pairs = sorted({(kind, code) for kind, codes in zip(types, own, strict=True) for code in codes})
+        covered = [set(languages) & set(spoken) if languages else set(spoken) for spoken in tasks["languages"]]
+        pairs = sorted({(kind, code) for kind, codes in zip(types, covered, strict=True) for code in codes})
         for kind, code in pairs:
-            rows[f"{code} in {kind}"] = (types == kind) & np.array([code in codes for codes in own])
+            rows[f"{code} in {kind}"] = (types == kind) & np.array([code in codes for codes in covered])
     met = np.array(list(rows.values()), np.bool_).reshape(len(rows), len(names))
     return Coverage(tuple(rows), met, np.isin(names, list(keep)), cost)
 
@@ -150,17 +150,19 @@ def left_out_predictions(scores: Floats) -> Floats:
     if n < 3 or n_tasks < 2:
         raise ValueError(f"leave-one-out regression needs 3 models and 2 tasks, not {n} and {n_tasks}")
     with one_thread():
-        left, values, right = np.linalg.svd(scores - scores.mean(axis=0), full_matrices=False)
+        left_vectors, values, right = np.linalg.svd(scores - scores.mean(axis=0), full_matrices=False)
         real = values > values[0] * max(scores.shape) * np.finfo(float).eps
-        left, values, right = left[:, real], values[real], right[real]
-        dual = (left / values) @ right  # inverse of the products of models, times the scores
-        given = 1 - (right * right).sum(axis=0)  # 0 where the other tasks do not give this one exactly
-        free = (1 - 1 / n - (left * left).sum(axis=1))[:, None]
+        left_vectors, values, right = left_vectors[:, real], values[real], right[real]
+        dual = (left_vectors / values) @ right  # inverse of the products of models, times the scores
+        unexplained = 1 - (right * right).sum(axis=0)  # 0 where the other tasks do not give this one exactly
+        free = (1 - 1 / n - (left_vectors * left_vectors).sum(axis=1))[:, None]
         size = np.maximum((dual * dual).sum(axis=0), np.finfo(float).tiny)  # 0 for a task with equal scores
-        not_given = given < _FLAT
+        not_given = unexplained < _FLAT
         above = np.where(not_given, dual / size, np.where(free > _FLAT, 0.0, dual))
         below = np.where(
-            not_given, free + dual**2 / size, given * ((left / values) ** 2).sum(axis=1)[:, None] + dual**2
+            not_given,
+            free + dual**2 / size,
+            unexplained * ((left_vectors / values) ** 2).sum(axis=1)[:, None] + dual**2,
         )
         exact = np.where(not_given, below > _FLAT, below > 0)
         predicted = scores - above / np.where(exact, below, 1)
@@ -205,20 +207,20 @@ def backward(
     While a task may go whose predictions have at least `rho` and at most `mse`, the first such one by rho goes: that is
     MMTEB's selection. Beyond it, the first that may go at all, marked as not `within`.
     """
-    left = np.ones(scores.shape[1], np.bool_)
+    remaining = np.ones(scores.shape[1], np.bool_)
     steps: list[Step] = []
     within = True
-    while left.sum() > 2 and (free := coverage.may_go(left)).any():
-        own = np.flatnonzero(left)
-        found = predictability(scores[:, own], left_out_predictions(scores[:, own]))
-        rhos, errors = np.nan_to_num(found[0], nan=-2.0), found[1]
-        may = free[own]
+    while remaining.sum() > 2 and (free := coverage.may_go(remaining)).any():
+        tasks_left = np.flatnonzero(remaining)
+        predicted = predictability(scores[:, tasks_left], left_out_predictions(scores[:, tasks_left]))
+        rhos, errors = np.nan_to_num(predicted[0], nan=-2.0), predicted[1]
+        may = free[tasks_left]
         good = may & (rhos >= rho) & (errors <= mse)
         within = within and bool(good.any())
         candidates = np.flatnonzero(good if within else may)
         first = candidates[np.argmax(np.round(rhos[candidates], _DIGITS))]
-        steps.append(Step(int(own[first]), float(found[0][first]), float(errors[first]), within))
-        left[own[first]] = False
+        steps.append(Step(int(tasks_left[first]), float(predicted[0][first]), float(errors[first]), within))
+        remaining[tasks_left[first]] = False
         progress()
     return steps
 

@@ -57,21 +57,19 @@ class RankedModels:
         form = partial(shown, digits=2) if points else hundred
         rows = printed(self.table, self.kinds, str, mean="Mean of types", shown=form)
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
-        said = [*self.scores.notes, f"tasks: {counts}; Mean of types: the mean of the types' means"]
-        said += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
+        lines = [*self.scores.notes, f"tasks: {counts}; Mean of types: the mean of the types' means"]
+        lines += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
-        said += notes(self.table, n, "tasks")
+        lines += notes(self.table, n, "tasks")
         for kind in ("model", "task"):
-            own = [one.name for one in self.scores.left if one.kind == kind]
-            more = ", ..." if len(own) > 5 else ""
-            said += (
-                [f"left out: {len(own)} {kind}{'s' if len(own) > 1 else ''} ({', '.join(own[:5])}{more}); {SUMMARY}"]
-                if own
-                else []
-            )
-        said += reasons(self.table["model"], self.table["reason"])
+            omitted = [omission.name for omission in self.scores.omissions if omission.kind == kind]
+            more = ", ..." if len(omitted) > 5 else ""
+            if omitted:
+                kinds = f"{kind}{'s' if len(omitted) > 1 else ''}"
+                lines.append(f"left out: {len(omitted)} {kinds} ({', '.join(omitted[:5])}{more}); {SUMMARY}")
+        lines += reasons(self.table["model"], self.table["reason"])
         caption = f"{len(self.table)} models ranked over {n} tasks{'' if points else ', scores times 100'}"
-        return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(said))
+        return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))
 
 
 def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> RankedModels:
@@ -83,13 +81,15 @@ def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> RankedModels:
 
 def of_study(study: Study, gaps: str, seed: int) -> RankedModels:
     """The board of a study's original scores."""
-    found = originals(read_scores(study))
-    found = found.assign(model=found["model"].map(short_names(set(found["model"]))))
-    order = list(found["dataset"].drop_duplicates())
-    frame = found.pivot(index="model", columns="dataset", values="original")[order]
+    original_scores = originals(read_scores(study))
+    original_scores = original_scores.assign(
+        model=original_scores["model"].map(short_names(set(original_scores["model"])))
+    )
+    order = list(original_scores["dataset"].drop_duplicates())
+    frame = original_scores.pivot(index="model", columns="dataset", values="original")[order]
     frame = frame.rename_axis(index=None, columns=None)
     scores = closed(Scores(frame, {str(name): str(name) for name in frame.index}, notes=(_OF_STUDY,)), gaps)
-    task_types = dict(zip(found["dataset"], found["task_type"], strict=True))
+    task_types = dict(zip(original_scores["dataset"], original_scores["task_type"], strict=True))
     types = {str(name): str(task_types[name]) for name in scores.frame}
     return RankedModels(scores, types, seed, board(scores.frame, types, seed=seed))
 
@@ -103,7 +103,7 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
         "from": source,
         "types": ranked.types,
         "notes": list(exhibit.notes),
-        "left_out": [vars(one) for one in ranked.scores.left],
+        "left_out": [vars(omission) for omission in ranked.scores.omissions],
         "rests_on": {
             "files": ranked.scores.files,
             "scores": identity("score-matrix-v1", list(ranked.types), plain(matrix)),

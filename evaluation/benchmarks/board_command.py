@@ -72,6 +72,6 @@ def _of_study(options: argparse.Namespace) -> RankedModels:
     from plumbline.study import load_study  # noqa: PLC0415
 
     unfit = {"--benchmark": options.benchmark, "--languages": options.languages, "--tasks": options.tasks}
-    if named := [name for name, given in unfit.items() if given]:
+    if named := [name for name, values in unfit.items() if values]:
         raise StudyError(f"{named[0]} is not for a study, whose data sets are the tasks; leave it out")
     return board.of_study(load_study(options.source, options.exports), options.gaps, options.seed)

@@ -36,17 +36,19 @@ class Scores:
     families: dict[str, str]
     files: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    left: tuple[MatrixOmission, ...] = ()
+    omissions: tuple[MatrixOmission, ...] = ()
 
 
 def whole(scores: Scores, gaps: str) -> Scores:
     """The scores without gaps and without constant tasks, which tell no model apart. Raises DataError as `closed`."""
     scores = closed(scores, gaps)
-    frame, left = scores.frame, list(scores.left)
+    frame, omissions = scores.frame, list(scores.omissions)
     constant = [name for name in frame if len(frame) and np.ptp(frame[name].to_numpy()) == 0]
-    left += [MatrixOmission("task", str(name), "all models have the same score") for name in constant if len(frame) > 1]
+    omissions += [
+        MatrixOmission("task", str(name), "all models have the same score") for name in constant if len(frame) > 1
+    ]
     frame = frame.drop(columns=constant) if len(frame) > 1 else frame
-    return Scores(frame, scores.families, scores.files, scores.notes, tuple(left))
+    return Scores(frame, scores.families, scores.files, scores.notes, tuple(omissions))
 
 
 def closed(scores: Scores, gaps: str) -> Scores:
@@ -56,29 +58,29 @@ def closed(scores: Scores, gaps: str) -> Scores:
     task lacks the largest share of its scores, one after another, until no gap is left. "keep": gaps stay, and only
     models and tasks without any score are left out.
     """
-    frame, left = scores.frame, list(scores.left)
+    frame, omissions = scores.frame, list(scores.omissions)
     for kind, axis in (("model", 1), ("task", 0)):
         for name in list(frame.index[frame.isna().all(axis=1)] if axis else frame.columns[frame.isna().all(axis=0)]):
-            left.append(MatrixOmission(kind, str(name), "no score at all"))
+            omissions.append(MatrixOmission(kind, str(name), "no score at all"))
             frame = frame.drop(index=name) if axis else frame.drop(columns=name)
     if frame.isna().to_numpy().any() and gaps != "keep":
         if gaps == "refuse":
             raise DataError(_holes(frame))
-        kept = _without_gaps(frame, gaps)
+        complete = _without_gaps(frame, gaps)
         for kind, names, lacks in (
             ("model", frame.index, frame.isna().sum(axis=1)),
             ("task", frame.columns, frame.isna().sum(axis=0)),
         ):
-            there = set(kept.index if kind == "model" else kept.columns)
+            remaining = set(complete.index if kind == "model" else complete.columns)
             of = frame.shape[1] if kind == "model" else frame.shape[0]
-            left += [
+            omissions += [
                 MatrixOmission(kind, str(name), f"lacks {lacks[name]} of {of} scores (--gaps {gaps})")
                 for name in names
-                if name not in there
+                if name not in remaining
             ]
-        frame = kept
+        frame = complete
     families = {name: scores.families[name] for name in frame.index}
-    return Scores(frame, families, scores.files, scores.notes, tuple(left))
+    return Scores(frame, families, scores.files, scores.notes, tuple(omissions))
 
 
 def _without_gaps(frame: pd.DataFrame, gaps: str) -> pd.DataFrame:

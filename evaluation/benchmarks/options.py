@@ -86,23 +86,23 @@ def read(options: argparse.Namespace) -> tuple[Scores, pd.DataFrame, dict[str, A
     except PlumblineError as error:
         raise StudyError(f"--languages: {error}") from None
     options.languages = languages
-    own = task_facts.of_table(Path(options.tasks)) if options.tasks else None
+    own_facts = task_facts.of_table(Path(options.tasks)) if options.tasks else None
     if path.suffix.lower() in _TABLES:
         scores = sources.of_table(path, options.benchmark)
-        known = sources.mteb_tasks([str(name) for name in scores.frame])
+        tasks = sources.mteb_tasks([str(name) for name in scores.frame])
         if options.benchmark:
-            known = list(sources.benchmark(options.benchmark).tasks)
-            scores = sources.as_asked(scores, known)
+            tasks = list(sources.benchmark(options.benchmark).tasks)
+            scores = sources.as_asked(scores, tasks)
         if languages:
             note = "the table's scores are over all languages of a task, not over those asked for alone"
-            scores = Scores(scores.frame, scores.families, scores.files, (*scores.notes, note), scores.left)
+            scores = Scores(scores.frame, scores.families, scores.files, (*scores.notes, note), scores.omissions)
     else:
-        scores, known = _results(path, options, languages)
-    facts = task_facts.merged([str(name) for name in scores.frame], task_facts.of_mteb(known), own)
+        scores, tasks = _results(path, options, languages)
+    facts = task_facts.merged([str(name) for name in scores.frame], task_facts.of_mteb(tasks), own_facts)
     if languages:
         facts = task_facts.with_languages(facts, languages)
-        scores = Scores(scores.frame[list(facts.index)], scores.families, scores.files, scores.notes, scores.left)
-    return scores, facts, {task.metadata.name: task for task in known}
+        scores = Scores(scores.frame[list(facts.index)], scores.families, scores.files, scores.notes, scores.omissions)
+    return scores, facts, {task.metadata.name: task for task in tasks}
 
 
 def _results(path: Path, options: argparse.Namespace, languages: tuple[str, ...]) -> tuple[Scores, list[Any]]:
@@ -112,8 +112,8 @@ def _results(path: Path, options: argparse.Namespace, languages: tuple[str, ...]
     folder = path if path.is_dir() else None
     name = options.benchmark if folder else options.source
     whole_benchmark = list(sources.benchmark(name).tasks) if name else sources.tasks_in(path)
-    known = sources.narrowed(whole_benchmark, languages)
-    if not known:
+    tasks = sources.narrowed(whole_benchmark, languages)
+    if not tasks:
         raise StudyError(f"--languages {','.join(languages)}: no task of {name or path} is in any of them")
     with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
-        return sources.of_results(folder, known, bar.update), known
+        return sources.of_results(folder, tasks, bar.update), tasks

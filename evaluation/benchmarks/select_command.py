@@ -56,47 +56,47 @@ def _select(options: argparse.Namespace) -> int:
 
     amount, unit = _budget(options.budget)
     out = out_of(options, "selection")
-    scores, facts, known = read(options)
+    scores, facts, tasks = read(options)
     scores = whole(scores, options.gaps)
     if scores.frame.shape[1] < LEAST_TASKS:
         n = scores.frame.shape[1]
         raise DataError(f"{n} tasks are left of those in {options.source}; to choose takes {LEAST_TASKS} at least")
     facts = facts.loc[[str(name) for name in scores.frame]]
-    asked = SelectionRequest(
+    request = SelectionRequest(
         amount, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,
         options.mse, options.held_out, options.seed,
     )  # fmt: skip
     if options.dry_run:
-        needs = checked(facts, asked)
-        print(f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.left)} left out")
+        needs = checked(facts, request)
+        print(f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.omissions)} left out")
         print(f"all of them: {priced(needs, needs.cost > -1, unit)}; the cheapest selection that meets"
               f" {len(needs.needs)} needs: {priced(needs, needs.cheapest(), unit)}")  # fmt: skip
-        print("\n".join(selection_files.left_out(scores.left)))
+        print("\n".join(selection_files.left_out(scores.omissions)))
         return 0
     with tqdm(total=steps_of(facts), desc="selecting", unit="step", delay=1, leave=False) as bar:
-        found = select(scores, facts, asked, bar.update)
+        selection = select(scores, facts, request, bar.update)
     from evaluation.benchmarks.selection_files import write  # noqa: PLC0415
 
-    said = write(out, found, known, options.source)
-    print(selection_files.answer(found))
-    print(f"\n{selection_files.table(found)}\n")
-    for note in (*selection_files.notes(found), *said):
+    lines = write(out, selection, tasks, options.source)
+    print(selection_files.answer(selection))
+    print(f"\n{selection_files.table(selection)}\n")
+    for note in (*selection_files.notes(selection), *lines):
         print(f"- {note}")
     print(f"-> {out}: {', '.join(path.name for path in sorted(out.iterdir()) if path.suffix != '.csv')}, tables as CSV")
     return 0
 
 
-def _budget(given: tuple[str, ...] | list[str]) -> tuple[float, str]:
-    if not given:
+def _budget(values: tuple[str, ...] | list[str]) -> tuple[float, str]:
+    if not values:
         return 0.0, "tasks"
-    amount, unit = given[0], given[1] if len(given) > 1 else "tasks"
+    amount, unit = values[0], values[1] if len(values) > 1 else "tasks"
     try:
         number = cli.positive(amount)
     except argparse.ArgumentTypeError as error:
         raise StudyError(f"--budget: {error}") from None
     units = ("tasks", "texts", "characters", "minutes")
-    if unit not in units or len(given) > 2:
-        raise StudyError(f"--budget {' '.join(given)}: give a number and one of {', '.join(units)}")
+    if unit not in units or len(values) > 2:
+        raise StudyError(f"--budget {' '.join(values)}: give a number and one of {', '.join(units)}")
     return number, unit
 
 

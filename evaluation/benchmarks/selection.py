@@ -68,7 +68,7 @@ class TaskSelection:
 class BenchmarkSelection:
     """Everything that came out. `main` is the selection that was asked for; `curve` has a row a size and a way."""
 
-    asked: SelectionRequest
+    request: SelectionRequest
     scores: Scores
     facts: pd.DataFrame
     coverage: Coverage
@@ -80,25 +80,25 @@ class BenchmarkSelection:
     @property
     def main(self) -> TaskSelection:
         """The selection that was asked for."""
-        return self.ways[self.asked.method]
+        return self.ways[self.request.method]
 
 
-def checked(facts: pd.DataFrame, asked: SelectionRequest) -> Coverage:
+def checked(facts: pd.DataFrame, request: SelectionRequest) -> Coverage:
     """What a selection must keep and what tasks cost. Raises StudyError where no selection is within the budget."""
-    if not -1 <= asked.rho <= 1 or not asked.mse >= 0:  # undefined is neither
-        raise StudyError(f"--rho {asked.rho:g} --mse {asked.mse:g}: give a rho from -1 to 1, and an mse from 0 on")
-    needs = coverage(facts, asked.cover, asked.languages, asked.keep, costs(facts, asked.unit))
+    if not -1 <= request.rho <= 1 or not request.mse >= 0:  # undefined is neither
+        raise StudyError(f"--rho {request.rho:g} --mse {request.mse:g}: give a rho from -1 to 1, and an mse from 0 on")
+    needs = coverage(facts, request.cover, request.languages, request.keep, costs(facts, request.unit))
     cheapest = needs.cheapest()
-    if asked.budget and not needs.within(needs.price(cheapest), asked.budget):
+    if request.budget and not needs.within(needs.price(cheapest), request.budget):
         raise StudyError(
-            f"--budget {amount(asked.budget)} {asked.unit}: the cheapest selection that keeps what it must"
-            f" ({len(needs.needs)} needs by --cover {asked.cover}, {int(needs.kept.sum())} tasks by --keep) takes"
-            f" {priced(needs, cheapest, asked.unit)}; raise the budget, name fewer"
+            f"--budget {amount(request.budget)} {request.unit}: the cheapest selection that keeps what it must"
+            f" ({len(needs.needs)} needs by --cover {request.cover}, {int(needs.required.sum())} tasks by --keep) takes"
+            f" {priced(needs, cheapest, request.unit)}; raise the budget, name fewer"
             " --languages, or cover less (--cover type)"
         )
-    if asked.budget and not needs.within(float(needs.cost.min()), asked.budget):
+    if request.budget and not needs.within(float(needs.cost.min()), request.budget):
         raise StudyError(
-            f"--budget {amount(asked.budget)} {asked.unit}: the cheapest task takes {amount(needs.cost.min())};"
+            f"--budget {amount(request.budget)} {request.unit}: the cheapest task takes {amount(needs.cost.min())};"
             " raise the budget"
         )
     return needs
@@ -111,42 +111,43 @@ def priced(needs: Coverage, chosen: Bools, unit: str) -> str:
 
 
 def select(
-    scores: Scores, facts: pd.DataFrame, asked: SelectionRequest, progress: Callable[[], object] = lambda: None
+    scores: Scores, facts: pd.DataFrame, request: SelectionRequest, progress: Callable[[], object] = lambda: None
 ) -> BenchmarkSelection:
     """Choose tasks by the models that are not held out, each way, and judge them on those that are.
 
     `scores` without gaps (`matrix.whole`), `facts` of the same tasks in their order. Raises StudyError and DataError.
     """
-    needs = checked(facts, asked)
-    held = split(scores, asked.held_out, asked.seed)
-    given = array(scores)
-    own, other = given[~held], given[held]
+    needs = checked(facts, request)
+    held = split(scores, request.held_out, request.seed)
+    matrix = array(scores)
+    kept_scores, held_scores = matrix[~held], matrix[held]
     # A task that is constant among the models that choose predicts nothing, and nothing predicts it: it cannot leave.
-    flat = np.ptp(own, axis=0) == 0
-    removable = Coverage(needs.needs, needs.met, needs.kept | flat, needs.cost)
-    trace = backward(own, removable, rho=asked.rho, mse=asked.mse, progress=progress)
+    flat = np.ptp(kept_scores, axis=0) == 0
+    removable = Coverage(needs.needs, needs.met, needs.required | flat, needs.cost)
+    trace = backward(kept_scores, removable, rho=request.rho, mse=request.mse, progress=progress)
     stopped = _after(trace, sum(step.within for step in trace), len(facts))
-    if asked.budget:
-        budget, priced = asked.budget, needs
+    if request.budget:
+        budget, priced = request.budget, needs
     else:
         budget = float(stopped.sum())
-        priced = Coverage(needs.needs, needs.met, needs.kept, np.ones(len(facts)))
-    ways = {"agreement": (_by_agreement(own, priced, budget, asked.seed, progress), budget, priced)}
+        priced = Coverage(needs.needs, needs.met, needs.required, np.ones(len(facts)))
+    ways = {"agreement": (_by_agreement(kept_scores, priced, budget, request.seed, progress), budget, priced)}
     down = next((n for n in range(len(trace) + 1) if priced.within(_price(trace, n, priced), budget)), None)
     if down is not None:
         ways["backward"] = (_after(trace, down, len(facts)), budget, priced)
-    by_tasks = Coverage(needs.needs, needs.met, needs.kept, np.ones(len(facts)))
+    by_tasks = Coverage(needs.needs, needs.met, needs.required, np.ones(len(facts)))
     ways["mmteb"] = (stopped, float(stopped.sum()), by_tasks)
-    if asked.method not in ways:
+    if request.method not in ways:
         raise StudyError(
             "--method backward: it cannot come down to the budget, for what it has left must all be kept;"
             " take --method agreement"
         )
     judged = {
-        name: _judged(name, chosen, size, (other, needs, way), asked.seed) for name, (chosen, size, way) in ways.items()
+        name: _judged(name, chosen, size, (held_scores, needs, way), request.seed)
+        for name, (chosen, size, way) in ways.items()
     }
-    curve = _curve((own, other), needs, trace, asked.seed, progress)
-    return BenchmarkSelection(asked, scores, facts, needs, held, trace, judged, curve)
+    curve = _curve((kept_scores, held_scores), needs, trace, request.seed, progress)
+    return BenchmarkSelection(request, scores, facts, needs, held, trace, judged, curve)
 
 
 def steps_of(facts: pd.DataFrame) -> int:
@@ -154,24 +155,26 @@ def steps_of(facts: pd.DataFrame) -> int:
     return len(facts) + (1 + STARTS) * (1 + POINTS) + POINTS
 
 
-def _by_agreement(own: Floats, needs: Coverage, budget: float, seed: int, progress: Callable[[], object]) -> Bools:
-    return agreeing(own, needs, budget, stream(seed, "starts", f"{budget:.9g}"), progress)
+def _by_agreement(
+    kept_scores: Floats, needs: Coverage, budget: float, seed: int, progress: Callable[[], object]
+) -> Bools:
+    return agreeing(kept_scores, needs, budget, stream(seed, "starts", f"{budget:.9g}"), progress)
 
 
 def _judged(
     name: str, chosen: Bools, budget: float, with_what: tuple[Floats, Coverage, Coverage], seed: int
 ) -> TaskSelection:
-    other, needs, priced = with_what
+    held_scores, needs, priced = with_what
     random = priced.random(budget, RANDOM, stream(seed, "random selections", f"{budget:.9g}"))
     rngs = [stream(seed, "interval", measure) for measure in ("rho", "tau")]
-    return TaskSelection(name, chosen, budget, needs.price(chosen), agreement(other, chosen, random, rngs))
+    return TaskSelection(name, chosen, budget, needs.price(chosen), agreement(held_scores, chosen, random, rngs))
 
 
 def _after(trace: Sequence[Step], n: int, n_tasks: int) -> Bools:
     """What is left after the first `n` steps."""
-    left = np.ones(n_tasks, np.bool_)
-    left[[step.task for step in trace[:n]]] = False
-    return left
+    remaining = np.ones(n_tasks, np.bool_)
+    remaining[[step.task for step in trace[:n]]] = False
+    return remaining
 
 
 def _price(trace: Sequence[Step], n: int, needs: Coverage) -> float:
@@ -182,20 +185,20 @@ def _curve(
     halves: tuple[Floats, Floats], needs: Coverage, trace: Sequence[Step], seed: int, progress: Callable[[], object]
 ) -> pd.DataFrame:
     """Agreement on held-out models by number of tasks: chosen for agreement, backward, and random selections."""
-    own, other = halves
-    by_tasks = Coverage(needs.needs, needs.met, needs.kept, np.ones(len(needs.cost)))
+    kept_scores, held_scores = halves
+    by_tasks = Coverage(needs.needs, needs.met, needs.required, np.ones(len(needs.cost)))
     n_tasks, least = len(needs.cost), max(int(by_tasks.cheapest().sum()), 2)
     rows = []
     for size in np.unique(np.round(np.geomspace(least, n_tasks, POINTS)).astype(int)):
-        chosen = {"agreement": _by_agreement(own, by_tasks, float(size), seed, progress)}
+        chosen = {"agreement": _by_agreement(kept_scores, by_tasks, float(size), seed, progress)}
         if n_tasks - size <= len(trace):
             chosen["backward"] = _after(trace, int(n_tasks - size), n_tasks)
-        for name, one in chosen.items():
-            rho, tau = agreements(other, one[None, :])
-            rows.append((name, int(one.sum()), needs.price(one), rho[0], tau[0], math.nan, math.nan, 1))
+        for name, of_way in chosen.items():
+            rho, tau = agreements(held_scores, of_way[None, :])
+            rows.append((name, int(of_way.sum()), needs.price(of_way), rho[0], tau[0], math.nan, math.nan, 1))
         random = by_tasks.random(float(size), RANDOM_OF_CURVE, stream(seed, "curve", str(size)))
         if len(random):
-            rho, tau = agreements(other, random)
+            rho, tau = agreements(held_scores, random)
             low, middle, high = _known(tau, [2.5, 50, 97.5])
             cost = float((random @ needs.cost).mean())
             rows.append(("random", int(size), cost, _known(rho, [50])[0], middle, low, high, len(random)))
@@ -206,8 +209,8 @@ def _curve(
 
 def _known(values: Floats, shares: list[float]) -> list[float]:
     """Percentiles of what is defined; NaN where nothing is (all held-out models equal on every selection)."""
-    found = values[np.isfinite(values)]
-    return [float(one) for one in np.percentile(found, shares)] if len(found) else [math.nan] * len(shares)
+    finite = values[np.isfinite(values)]
+    return [float(value) for value in np.percentile(finite, shares)] if len(finite) else [math.nan] * len(shares)
 
 
 def predicted_by(selection: BenchmarkSelection) -> pd.DataFrame:
@@ -215,12 +218,12 @@ def predicted_by(selection: BenchmarkSelection) -> pd.DataFrame:
 
     rho and mse as in `backward`, and the three chosen tasks with the largest weights, in standard deviations.
     """
-    own = array(selection.scores)[~selection.held]
+    kept_scores = array(selection.scores)[~selection.held]
     names = np.array(selection.scores.frame.columns, dtype=object)
     chosen = np.flatnonzero(selection.main.chosen)
     rows = []
     for task in np.flatnonzero(~selection.main.chosen):
-        part = own[:, [*chosen, task]]
+        part = kept_scores[:, [*chosen, task]]
         if np.ptp(part[:, -1]) == 0:
             rows.append((names[task], math.nan, math.nan, "all models have the same score"))
             continue
@@ -229,6 +232,6 @@ def predicted_by(selection: BenchmarkSelection) -> pd.DataFrame:
         weights = np.linalg.lstsq(centred[:, :-1], centred[:, -1], rcond=None)[0]
         weights = weights * centred[:, :-1].std(axis=0) / centred[:, -1].std()
         first = np.argsort(-np.abs(weights), kind="stable")[:3]
-        by = ", ".join(f"{names[chosen[place]]} ({weights[place]:+.2f})" for place in first)
+        by = ", ".join(f"{names[chosen[index]]} ({weights[index]:+.2f})" for index in first)
         rows.append((names[task], float(rho[0]), float(mse[0]), by))
     return pd.DataFrame(rows, columns=["task", "rho", "mse", "predicted_by"])

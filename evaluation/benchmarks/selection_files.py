@@ -69,8 +69,8 @@ def curve(table: pd.DataFrame, held: int) -> Figure:
 
 
 def _said(shown: pd.DataFrame, way: str) -> str:
-    own = shown[shown["way"] == way].drop_duplicates("tasks").sort_values("tasks")
-    points = ", ".join(f"{row.tau:.2f} with {row.tasks}" for row in own.itertuples())
+    of_way = shown[shown["way"] == way].drop_duplicates("tasks").sort_values("tasks")
+    points = ", ".join(f"{row.tau:.2f} with {row.tasks}" for row in of_way.itertuples())
     return f"{way}: tau {points} tasks." if points else ""
 
 
@@ -80,7 +80,7 @@ def answer(selection: BenchmarkSelection) -> str:
     n, n_all, held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
     tau = main.agreement.tau
     if n == n_all:
-        needs, budget = selection.coverage, selection.asked.budget
+        needs, budget = selection.coverage, selection.request.budget
         if budget and needs.within(float(needs.cost.sum()), budget):
             return f"All {n} tasks are within the budget: there is nothing to choose."
         return f"All {n} tasks are chosen: none may go by --cover, --keep, or MMTEB's thresholds."
@@ -92,22 +92,22 @@ def answer(selection: BenchmarkSelection) -> str:
     )
 
 
-def against_random(one: TaskSelection) -> str:
+def against_random(way: TaskSelection) -> str:
     """Whether a selection beats random ones, in words."""
-    shares, n = one.agreement.as_good, len(one.agreement.random_tau)
-    if one.agreement.beats_random is None:
+    shares, n = way.agreement.as_good, len(way.agreement.random_tau)
+    if way.agreement.beats_random is None:
         return (
             "Whether it beats random selections is not known: none could be drawn within the budget, or none is ranked."
         )
-    said = f"{shares['tau']:.1%} of {n:,} random selections are at least as good by tau, {shares['rho']:.1%} by rho"
-    if one.agreement.beats_random:
-        return f"It beats random: {said}."
-    return f"IT DOES NOT BEAT RANDOM (fewer than {BEATS:.0%} by both would): {said}."
+    text = f"{shares['tau']:.1%} of {n:,} random selections are at least as good by tau, {shares['rho']:.1%} by rho"
+    if way.agreement.beats_random:
+        return f"It beats random: {text}."
+    return f"IT DOES NOT BEAT RANDOM (fewer than {BEATS:.0%} by both would): {text}."
 
 
 def table(selection: BenchmarkSelection) -> str:
     """Each way beside the others, for a terminal."""
-    unit = selection.asked.unit
+    unit = selection.request.unit
     header = [
         "way",
         "tasks",
@@ -118,16 +118,16 @@ def table(selection: BenchmarkSelection) -> str:
         "beats random",
     ]
     rows = []
-    for name, one in selection.ways.items():
-        cost = [amount(one.cost)] if unit != "tasks" else []
-        share, beats = one.agreement.as_good["tau"], one.agreement.beats_random
+    for name, way in selection.ways.items():
+        cost = [amount(way.cost)] if unit != "tasks" else []
+        share, beats = way.agreement.as_good["tau"], way.agreement.beats_random
         rows.append(
             [
                 METHODS[name],
-                str(int(one.chosen.sum())),
+                str(int(way.chosen.sum())),
                 *cost,
-                _interval(one.agreement.rho),
-                _interval(one.agreement.tau),
+                _interval(way.agreement.rho),
+                _interval(way.agreement.tau),
                 "–" if math.isnan(share) else f"{share:.1%}",
                 {True: "yes", False: "no", None: "not known"}[beats],
             ]
@@ -137,51 +137,56 @@ def table(selection: BenchmarkSelection) -> str:
 
 def notes(selection: BenchmarkSelection) -> list[str]:
     """What the numbers rest on."""
-    scores, asked = selection.scores, selection.asked
-    own = len(selection.held) - int(selection.held.sum())
-    found = [
-        f"chosen by {own} models, judged on {int(selection.held.sum())} of other families (seed {asked.seed});"
+    scores, request = selection.scores, selection.request
+    n_models = len(selection.held) - int(selection.held.sum())
+    lines = [
+        f"chosen by {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
         " intervals are 95% percentile bootstraps over the held-out models",
         "models are ranked by Borda counts; random selections keep the same needs within the same budget",
         *scores.notes,
     ]
-    if own - 1 <= selection.scores.frame.shape[1]:
-        found.append("no more models than tasks: regressions are the solutions of the least norm, as MMTEB's own were")
+    if n_models - 1 <= selection.scores.frame.shape[1]:
+        lines.append("no more models than tasks: regressions are the solutions of the least norm, as MMTEB's own were")
     if not all(step.within for step in selection.trace):
         n = sum(step.within for step in selection.trace)
-        found.append(
-            f"MMTEB's thresholds (rho {asked.rho:g}, error {asked.mse:g}) let {n} tasks go; steps after that are ours"
+        lines.append(
+            f"MMTEB's thresholds (rho {request.rho:g}, error {request.mse:g}) let {n} tasks go; steps after that are"
+            " ours"
         )
     if "backward" not in selection.ways:
-        found.append("backward selection does not come down to this budget: what it has left must all be kept")
+        lines.append("backward selection does not come down to this budget: what it has left must all be kept")
     for kind in ("model", "task"):
-        own_left = [one for one in scores.left if one.kind == kind]
-        if own_left:
-            names = ", ".join([*(one.name for one in own_left[:5]), *(["..."] if len(own_left) > 5 else [])])
-            found.append(f"left out: {_counted(own_left)} ({names}); left_out.csv")
-    return found
+        omitted = [omission for omission in scores.omissions if omission.kind == kind]
+        if omitted:
+            names = ", ".join([*(omission.name for omission in omitted[:5]), *(["..."] if len(omitted) > 5 else [])])
+            lines.append(f"left out: {_counted(omitted)} ({names}); left_out.csv")
+    return lines
 
 
-def left_out(left: Sequence[MatrixOmission]) -> list[str]:
+def left_out(omissions: Sequence[MatrixOmission]) -> list[str]:
     """A line for each reason, with all that were left out for it."""
     lines: dict[tuple[str, str], list[MatrixOmission]] = {}
-    for one in left:
-        lines.setdefault((one.kind, one.reason), []).append(one)
+    for omission in omissions:
+        lines.setdefault((omission.kind, omission.reason), []).append(omission)
     return [
-        f"left out: {_counted(own)}, {reason}: {', '.join(one.name for one in own)}"
-        for (_, reason), own in lines.items()
+        f"left out: {_counted(omissions)}, {reason}: {', '.join(omission.name for omission in omissions)}"
+        for (_, reason), omissions in lines.items()
     ]
 
 
-def _counted(left: Sequence[MatrixOmission]) -> str:
+def _counted(omissions: Sequence[MatrixOmission]) -> str:
     """How many of one kind: "1 model", "2 tasks"."""
-    return f"{len(left)} {left[0].kind}{'' if len(left) == 1 else 's'}"
+    return f"{len(omissions)} {omissions[0].kind}{'' if len(omissions) == 1 else 's'}"
 
 
-def _interval(one: Estimate) -> str:
-    if math.isnan(one.value):
+def _interval(estimate: Estimate) -> str:
+    if math.isnan(estimate.value):
         return "–"
-    return f"{one.value:.3f}" if math.isnan(one.low) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+    return (
+        f"{estimate.value:.3f}"
+        if math.isnan(estimate.low)
+        else f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    )
 
 
 PACKAGES = ("plumbline", "mteb", "numpy", "scipy")
@@ -203,35 +208,39 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
         "curve.csv": csv_bytes(selection.curve),
         "models.csv": csv_bytes(_models(selection)),
         "left_out.csv": csv_bytes(
-            pd.DataFrame([vars(one) for one in selection.scores.left], columns=["kind", "name", "reason"])
+            pd.DataFrame(
+                [vars(omission) for omission in selection.scores.omissions], columns=["kind", "name", "reason"]
+            )
         ),
         "curve.svg": figure.svg.encode(),
         "curve.png": figure.png(),
         "curve.txt": f"{figure.alt}\n".encode(),
     }
     chosen = _names(selection)
-    own = {name: tasks[name] for name in chosen if name in tasks}
-    said: list[str] = []
-    if len(own) < len(chosen):
-        said.append(f"no {BENCHMARK}: mteb has no task {next(name for name in chosen if name not in own)!r}")
+    chosen_tasks = {name: tasks[name] for name in chosen if name in tasks}
+    lines: list[str] = []
+    if len(chosen_tasks) < len(chosen):
+        lines.append(f"no {BENCHMARK}: mteb has no task {next(name for name in chosen if name not in chosen_tasks)!r}")
     else:
-        files[BENCHMARK] = _benchmark(own, folder.name, selection).encode()
-    fitting = {name: task for name, task in own.items() if task.metadata.type in TYPES}
+        files[BENCHMARK] = _benchmark(chosen_tasks, folder.name, selection).encode()
+    fitting = {name: task for name, task in chosen_tasks.items() if task.metadata.type in TYPES}
     if fitting:
         files[STUDY] = _study(folder.name, fitting).encode()
         if lacking := [name for name in chosen if name not in fitting]:
-            said.append(f"{STUDY} leaves out {len(lacking)} tasks of kinds that no study has: {', '.join(lacking[:5])}")
+            lines.append(
+                f"{STUDY} leaves out {len(lacking)} tasks of kinds that no study has: {', '.join(lacking[:5])}"
+            )
         if several := [name for name, task in fitting.items() if len(task.eval_splits) > 1]:
-            said.append(f"{STUDY} takes the first split of {', '.join(several[:5])}, which mteb scores on several")
+            lines.append(f"{STUDY} takes the first split of {', '.join(several[:5])}, which mteb scores on several")
     else:
-        said.append(f"no {STUDY}: none of the chosen tasks is one of mteb's that a study can have")
+        lines.append(f"no {STUDY}: none of the chosen tasks is one of mteb's that a study can have")
     files["selection.json"] = (
-        json.dumps(_summary(selection, source, said), indent=2, ensure_ascii=False) + "\n"
+        json.dumps(_summary(selection, source, lines), indent=2, ensure_ascii=False) + "\n"
     ).encode()
     if fitting:
         _check(files[STUDY])
     write_files(folder, files)
-    return tuple(said)
+    return tuple(lines)
 
 
 def _names(selection: BenchmarkSelection) -> list[str]:
@@ -242,46 +251,49 @@ def _tasks(selection: BenchmarkSelection) -> pd.DataFrame:
     facts = selection.facts.reset_index(names="task")
     facts["languages"] = facts["languages"].map(" ".join)
     facts["chosen"] = selection.main.chosen
-    for name, one in selection.ways.items():
-        facts[f"by_{name}"] = one.chosen
+    for name, way in selection.ways.items():
+        facts[f"by_{name}"] = way.chosen
     return facts
 
 
 def _trace(selection: BenchmarkSelection) -> pd.DataFrame:
     names = selection.facts.index
-    rows = [(n, names[one.task], one.rho, one.mse, one.within) for n, one in enumerate(selection.trace, 1)]
+    rows = [(n, names[step.task], step.rho, step.mse, step.within) for n, step in enumerate(selection.trace, 1)]
     return pd.DataFrame(rows, columns=["step", "task", "rho", "mse", "within_thresholds"])
 
 
 def _agreement(selection: BenchmarkSelection) -> pd.DataFrame:
-    return pd.DataFrame([_measured(one) for one in selection.ways.values()])
+    return pd.DataFrame([_measured(way) for way in selection.ways.values()])
 
 
-def _measured(one: TaskSelection) -> dict[str, Any]:
+def _measured(way: TaskSelection) -> dict[str, Any]:
     """One way's numbers; each undefined one has its reason."""
-    found, shares = one.agreement, one.agreement.as_good
-    made: dict[str, Any] = {
-        "method": one.method,
-        "tasks": int(one.chosen.sum()),
-        "cost": one.cost,
-        "budget": one.budget,
+    agreement, shares = way.agreement, way.agreement.as_good
+    row: dict[str, Any] = {
+        "method": way.method,
+        "tasks": int(way.chosen.sum()),
+        "cost": way.cost,
+        "budget": way.budget,
     }
-    for name, estimate, random in (("rho", found.rho, found.random_rho), ("tau", found.tau, found.random_tau)):
-        made |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-        made |= {f"{name}_reason": estimate.reason, f"{name}_random_as_good": shares[name]}
-        known = random[np.isfinite(random)]
-        made[f"{name}_random_median"] = float(np.median(known)) if len(known) else math.nan
-    beats = found.beats_random
-    return made | {
-        "random": len(found.random_tau),
+    for name, estimate, random in (
+        ("rho", agreement.rho, agreement.random_rho),
+        ("tau", agreement.tau, agreement.random_tau),
+    ):
+        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        row |= {f"{name}_reason": estimate.reason, f"{name}_random_as_good": shares[name]}
+        values = random[np.isfinite(random)]
+        row[f"{name}_random_median"] = float(np.median(values)) if len(values) else math.nan
+    beats = agreement.beats_random
+    return row | {
+        "random": len(agreement.random_tau),
         "beats_random": "not known" if beats is None else str(beats).lower(),
     }
 
 
 def _random(selection: BenchmarkSelection) -> pd.DataFrame:
     parts = [
-        pd.DataFrame({"method": name, "rho": one.agreement.random_rho, "tau": one.agreement.random_tau})
-        for name, one in selection.ways.items()
+        pd.DataFrame({"method": name, "rho": way.agreement.random_rho, "tau": way.agreement.random_tau})
+        for name, way in selection.ways.items()
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -292,40 +304,40 @@ def _models(selection: BenchmarkSelection) -> pd.DataFrame:
     return pd.DataFrame({"model": names, "family": families, "held_out": selection.held})
 
 
-def _summary(selection: BenchmarkSelection, source: str, said: list[str]) -> dict[str, Any]:
+def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> dict[str, Any]:
     """What was chosen, why, and what it rests on; undefined numbers are null."""
-    frame, asked = selection.scores.frame, selection.asked
+    frame, request = selection.scores.frame, selection.request
     matrix = [[str(name), *map(float, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
     removed = predicted_by(selection)
-    made = {
+    record = {
         "answer": answer(selection),
-        "method": f"{asked.method}: {METHODS[asked.method]}",
+        "method": f"{request.method}: {METHODS[request.method]}",
         "tasks": _names(selection),
         "removed": removed.to_dict(orient="records"),
-        "asked": {**vars(asked), "from": source},
-        "agreement": [_measured(one) for one in selection.ways.values()],
+        "asked": {**vars(request), "from": source},
+        "agreement": [_measured(way) for way in selection.ways.values()],
         "needs": list(selection.coverage.needs),
         "models": {"chosen_by": int((~selection.held).sum()), "held_out": int(selection.held.sum())},
-        "notes": [*notes(selection), *said],
-        "left_out": [vars(one) for one in selection.scores.left],
+        "notes": [*notes(selection), *lines],
+        "left_out": [vars(omission) for omission in selection.scores.omissions],
         "rests_on": {
             "files": selection.scores.files,
             "scores": identity("score-matrix-v1", list(map(str, frame.columns)), matrix),
             "task_list": identity("task-list-v1", _names(selection)),
         },
-        "seed": asked.seed,
+        "seed": request.seed,
         "versions": {name: package_version(name) for name in PACKAGES},
     }
-    summary: dict[str, Any] = plain(made)
+    summary: dict[str, Any] = plain(record)
     return summary
 
 
 def plain(value: Any) -> Any:
     """What JSON can hold: undefined numbers are null."""
     if isinstance(value, dict):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -348,13 +360,12 @@ def _benchmark(tasks: dict[str, Any], name: str, selection: BenchmarkSelection) 
         f"    name={json.dumps(f'{name} ({len(tasks)} tasks)')},",
         "    tasks=[",
     ]
-    for one, task in tasks.items():
+    for task_name, task in tasks.items():
         subsets = (
             "" if task.hf_subsets == task.metadata.hf_subsets else f", hf_subsets={json.dumps(list(task.hf_subsets))}"
         )
-        lines.append(
-            f"        mteb.get_task({json.dumps(one)}, eval_splits={json.dumps(list(task.eval_splits))}{subsets}),"
-        )
+        splits = json.dumps(list(task.eval_splits))
+        lines.append(f"        mteb.get_task({json.dumps(task_name)}, eval_splits={splits}{subsets}),")
     lines += [
         "    ],",
         f"    description={json.dumps(answer(selection))},",
@@ -373,9 +384,9 @@ def _benchmark(tasks: dict[str, Any], name: str, selection: BenchmarkSelection) 
 def _check(content: bytes) -> None:
     """Read the study as every command will, before anything is written."""
     with tempfile.TemporaryDirectory(prefix="plumbline-") as here:
-        made = Path(here) / STUDY
-        made.write_bytes(content)
-        load_study(made)
+        folder = Path(here) / STUDY
+        folder.write_bytes(content)
+        load_study(folder)
 
 
 def _study(name: str, tasks: dict[str, Any]) -> str:
@@ -390,10 +401,10 @@ def _study(name: str, tasks: dict[str, Any]) -> str:
         "",
         "datasets:",
     ]
-    for one, task in tasks.items():
+    for task_name, task in tasks.items():
         revision = task.metadata.dataset["revision"]
         parts = [
-            f"mteb: {json.dumps(one)}",
+            f"mteb: {json.dumps(task_name)}",
             f"revision: {json.dumps(revision)}",
             f"split: {json.dumps(task.eval_splits[0])}",
         ]

@@ -31,28 +31,30 @@ def benchmark(name: str) -> Any:
     try:
         return mteb.get_benchmark(name)
     except KeyError:
-        known = [one.name for one in mteb.get_benchmarks()]
-        raise StudyError(f"mteb {mteb.__version__} has no benchmark {name!r}; {nearest(name, known)[:600]}") from None
+        names = [entry.name for entry in mteb.get_benchmarks()]
+        raise StudyError(f"mteb {mteb.__version__} has no benchmark {name!r}; {nearest(name, names)[:600]}") from None
 
 
 def narrowed(tasks: Sequence[Any], languages: Sequence[str]) -> list[Any]:
     """Fresh task objects of mteb that score these languages' subsets alone; tasks without any are not among them."""
     import mteb  # noqa: PLC0415 (takes seconds)
 
-    made = []
+    narrowed_tasks = []
     for task in tasks:
-        if languages and not set(languages) & {one.split("-")[0] for one in task.languages}:
+        if languages and not set(languages) & {code.split("-")[0] for code in task.languages}:
             continue
-        own = mteb.get_task(task.metadata.name, hf_subsets=list(task.hf_subsets), eval_splits=list(task.eval_splits))
+        of_subsets = mteb.get_task(
+            task.metadata.name, hf_subsets=list(task.hf_subsets), eval_splits=list(task.eval_splits)
+        )
         if languages:
-            own.hf_subsets = [name for name in own.hf_subsets if _speaks(own, name, languages)]
-        made.append(own)
-    return made
+            of_subsets.hf_subsets = [name for name in of_subsets.hf_subsets if _speaks(of_subsets, name, languages)]
+        narrowed_tasks.append(of_subsets)
+    return narrowed_tasks
 
 
 def _speaks(task: Any, subset: str, languages: Sequence[str]) -> bool:
     spoken = task.metadata.hf_subsets_to_langscripts.get(subset, [])
-    return bool(set(languages) & {one.split("-")[0] for one in spoken})
+    return bool(set(languages) & {code.split("-")[0] for code in spoken})
 
 
 def of_results(folder: Path | None, tasks: Sequence[Any], progress: Callable[[], object]) -> Scores:
@@ -87,24 +89,24 @@ def of_results(folder: Path | None, tasks: Sequence[Any], progress: Callable[[],
             task = by_name[result.task_name]
             whole = result.validate_and_filter_scores(task)
             row[result.task_name] = float(
-                np.mean([one["main_score"] for part in whole.scores.values() for one in part])
+                np.mean([subset_scores["main_score"] for part in whole.scores.values() for subset_scores in part])
             )
             progress()
     frame = pd.DataFrame.from_dict(table, orient="index").reindex(columns=list(by_name)).sort_index()
     digest = identity(
         "results-v1", [[path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in sorted(paths)]
     )
-    notes = (_MEAN, *_revision_note(sum(len(found) > 1 for found in revisions.values())))
+    notes = (_MEAN, *_revision_note(sum(len(rows) > 1 for rows in revisions.values())))
     return Scores(frame, families(list(frame.index)), {str(folder or cache.cache_path): digest}, notes)
 
 
 def tasks_in(folder: Path) -> list[Any]:
     """Mteb's tasks that a folder has results of. Raises DataError where there are none."""
     names = sorted({path.stem for path in (_home(folder) / "results").glob("*/*/*.json")} - {"model_meta"})
-    found = mteb_tasks(names)
-    if not found:
+    tasks = mteb_tasks(names)
+    if not tasks:
         raise DataError(f"{folder}: no result file of a task of mteb's in it (results/MODEL/REVISION/TASK.json)")
-    return found
+    return tasks
 
 
 def _home(folder: Path) -> Path:
@@ -145,23 +147,25 @@ def of_table(path: Path, chosen: str) -> Scores:
     wide = wide.sort_index().rename_axis(index=None, columns=None)
     if not wide.shape[1]:
         raise DataError(f"{path}: no task in it; give a column for each, or the columns model, task, score")
-    known = families(list(wide.index))
+    family_of = families(list(wide.index))
     if "family" in frame:
-        own = frame.dropna(subset=["family"]).drop_duplicates("model").set_index("model")["family"]
-        known |= {name: str(own[name]) for name in wide.index if name in own and str(own[name]).strip()}
-    return Scores(wide, known, files, notes)
+        first_rows = frame.dropna(subset=["family"]).drop_duplicates("model").set_index("model")["family"]
+        family_of |= {
+            name: str(first_rows[name]) for name in wide.index if name in first_rows and str(first_rows[name]).strip()
+        }
+    return Scores(wide, family_of, files, notes)
 
 
 def _of_benchmark(frame: pd.DataFrame, chosen: str, path: Path) -> pd.DataFrame:
     """The rows of one benchmark, scores as numbers; fewer entries than wanted are no score."""
     frame = frame.assign(task=frame["task"].astype(str), score=numbers_of(frame, "score", path))
     if "benchmark" in frame:
-        there = sorted(frame["benchmark"].astype(str).unique())
-        if not chosen and len(there) > 1:
-            raise DataError(f"{path}: scores of {len(there)} benchmarks; name one with --benchmark: {', '.join(there)}")
-        if chosen and chosen not in there:
-            raise DataError(f"{path}: no scores of {chosen!r}; {nearest(chosen, there)}")
-        frame = frame[frame["benchmark"].astype(str) == (chosen or there[0])]
+        names = sorted(frame["benchmark"].astype(str).unique())
+        if not chosen and len(names) > 1:
+            raise DataError(f"{path}: scores of {len(names)} benchmarks; name one with --benchmark: {', '.join(names)}")
+        if chosen and chosen not in names:
+            raise DataError(f"{path}: no scores of {chosen!r}; {nearest(chosen, names)}")
+        frame = frame[frame["benchmark"].astype(str) == (chosen or names[0])]
     if {"entries", "wanted"} <= set(frame.columns):
         short = numbers_of(frame, "entries", path) < numbers_of(frame, "wanted", path)
         frame = frame.assign(score=frame["score"].mask(short))
@@ -173,17 +177,17 @@ def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[
     key = ["model", "task"]
     if "revision" not in frame:
         if (double := frame.duplicated(key)).any():
-            one = frame[double].iloc[0]
+            first = frame[double].iloc[0]
             raise DataError(
-                f"{path}: model {one['model']!r} has two scores on task {one['task']!r} and no column 'revision' tells"
-                " them apart; keep one"
+                f"{path}: model {first['model']!r} has two scores on task {first['task']!r} and no column 'revision'"
+                " tells them apart; keep one"
             )
         return frame, ()
     frame = frame.assign(revision=frame["revision"].astype(str))
     if (double := frame.duplicated([*key, "revision"])).any():
-        one = frame[double].iloc[0]
+        first = frame[double].iloc[0]
         raise DataError(
-            f"{path}: {one['model']}, {one['task']}, revision {one['revision']} stands there twice; keep one"
+            f"{path}: {first['model']}, {first['task']}, revision {first['revision']} stands there twice; keep one"
         )
     several = int((frame.groupby("model")["revision"].nunique() > 1).sum())
     if frame.duplicated(key).any():
@@ -192,8 +196,8 @@ def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[
         main = [registered.get(slash(name), (None, None))[0] for name in frame["model"]]
         frame = frame.assign(  # mteb's rule, in the order of its columns
             _gap=frame["score"].isna(),
-            _main=[one != other for one, other in zip(frame["revision"], main, strict=True)],
-            _version=[-_age(one) for one in versions],
+            _main=[version != main_revision for version, main_revision in zip(frame["revision"], main, strict=True)],
+            _version=[-_age(version) for version in versions],
             _named=frame["revision"].str.lower().isin(_NO_REVISION),
             _tasks=-frame.groupby(["model", "revision"])["score"].transform("count"),
         ).sort_values([*key, "_gap", "_main", "_version", "_named", "_tasks", "revision"])
@@ -203,7 +207,7 @@ def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[
 def _age(version: str) -> int:
     """A version as one number that grows with it; 0 for none."""
     parts = [int(part) for part in _VERSION.findall(version)[:3]]
-    return sum((part + 1) * 1_000_000 ** (2 - place) for place, part in enumerate(parts))
+    return sum((part + 1) * 1_000_000 ** (2 - position) for position, part in enumerate(parts))
 
 
 def _revision_note(several: int) -> tuple[str, ...]:
@@ -221,36 +225,36 @@ def families(names: Sequence[str]) -> dict[str, str]:
     A name without an organisation is a family of its own.
     """
     registered = _registered() if any("/" in slash(name) for name in names) else {}
-    made = {}
+    family_of = {}
     for name in names:
         root, seen = slash(name), set[str]()
         while (base := registered.get(root, (None, None))[1]) and base not in seen:
             seen.add(root)
             root = base
-        made[name] = root.split("/")[0] if "/" in root else name
-    return made
+        family_of[name] = root.split("/")[0] if "/" in root else name
+    return family_of
 
 
 def _registered() -> dict[str, tuple[str | None, str | None]]:
     """Of each model that mteb registers its revision and what it was made from."""
     from mteb.models.get_model_meta import get_model_metas  # noqa: PLC0415 (takes seconds)
 
-    made = {}
+    models = {}
     for meta in get_model_metas():
         base = meta.adapted_from
-        made[str(meta.name)] = (meta.revision, base if isinstance(base, str) else None)
-    return made
+        models[str(meta.name)] = (meta.revision, base if isinstance(base, str) else None)
+    return models
 
 
 def mteb_tasks(names: Sequence[str]) -> list[Any]:
     """Mteb's task objects of those names that it has."""
     import mteb  # noqa: PLC0415 (takes seconds)
 
-    made = []
+    tasks = []
     for name in names:
         with contextlib.suppress(KeyError):  # a task of somebody's own
-            made.append(mteb.get_task(name))
-    return made
+            tasks.append(mteb.get_task(name))
+    return tasks
 
 
 def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
@@ -261,5 +265,7 @@ def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
             f"the scores lack {len(missing)} of the benchmark's {len(wanted)} tasks ({', '.join(missing[:5])}"
             f"{' ...' if len(missing) > 5 else ''}); is it another version of it? Name that, or add the scores"
         )
-    left = [MatrixOmission("task", str(name), "not in the benchmark") for name in scores.frame if name not in wanted]
-    return Scores(scores.frame[wanted], scores.families, scores.files, scores.notes, (*scores.left, *left))
+    omissions = [
+        MatrixOmission("task", str(name), "not in the benchmark") for name in scores.frame if name not in wanted
+    ]
+    return Scores(scores.frame[wanted], scores.families, scores.files, scores.notes, (*scores.omissions, *omissions))

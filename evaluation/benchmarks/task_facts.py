@@ -27,19 +27,19 @@ def of_table(path: Path) -> pd.DataFrame:
     names = frame["task"].astype(str)
     if names.duplicated().any():
         raise DataError(f"{path}: task {names[names.duplicated()].iloc[0]!r} stands twice; keep one row")
-    made = pd.DataFrame(index=pd.Index(names, name="task"))
+    facts = pd.DataFrame(index=pd.Index(names, name="task"))
     for name in ("type", "languages"):
         if name in frame:
-            made[name] = frame[name].fillna("").astype(str).to_list()
-    if "languages" in made:
+            facts[name] = frame[name].fillna("").astype(str).to_list()
+    if "languages" in facts:
         try:
-            made["languages"] = [tuple(dict.fromkeys(map(code, cell.split()))) for cell in made["languages"]]
+            facts["languages"] = [tuple(dict.fromkeys(map(code, cell.split()))) for cell in facts["languages"]]
         except PlumblineError as error:
             raise DataError(f"{path}, column 'languages': {error}") from None
     for name in NUMBERS:
         if name in frame:
-            made[name] = _amounts(frame, name, path)
-    return made
+            facts[name] = _amounts(frame, name, path)
+    return facts
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -56,19 +56,19 @@ def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
     """A column's numbers, NaN where the cell is empty. Raises DataError with the row of what is no number."""
     cells = frame[name]
     empty = cells.isna() | (cells.astype(str).str.strip() == "")
-    found = pd.to_numeric(cells.where(~empty), errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    wrong = ~np.isfinite(found) & ~empty.to_numpy(bool)
+    values = pd.to_numeric(cells.where(~empty), errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    wrong = ~np.isfinite(values) & ~empty.to_numpy(bool)
     if wrong.any():
         row = int(wrong.argmax())
         raise DataError(f"{path}: row {row_number(row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
-    return found
+    return values
 
 
 def _amounts(frame: pd.DataFrame, name: str, path: Path) -> Floats:
-    found = numbers_of(frame, name, path)
-    if (found < 0).any():
-        raise DataError(f"{path}: row {row_number((found < 0).argmax())}, field {name!r} is below 0")
-    return found
+    numbers = numbers_of(frame, name, path)
+    if (numbers < 0).any():
+        raise DataError(f"{path}: row {row_number((numbers < 0).argmax())}, field {name!r} is below 0")
+    return numbers
 
 
 def of_mteb(tasks: Iterable[Any]) -> pd.DataFrame:
@@ -82,8 +82,8 @@ def of_mteb(tasks: Iterable[Any]) -> pd.DataFrame:
             "texts": texts,
             "characters": characters,
         }
-    made = pd.DataFrame.from_dict(rows, orient="index", columns=["type", "languages", "texts", "characters"])
-    return made.rename_axis("task")
+    frame_of_tasks = pd.DataFrame.from_dict(rows, orient="index", columns=["type", "languages", "texts", "characters"])
+    return frame_of_tasks.rename_axis("task")
 
 
 def _sizes(task: Any) -> tuple[float, float]:
@@ -95,15 +95,17 @@ def _sizes(task: Any) -> tuple[float, float]:
         if whole is None:
             return float("nan"), float("nan")
         parts = whole.get("hf_subset_descriptive_stats") or {}
-        own = [parts[name] for name in task.hf_subsets if name in parts]
-        if len(own) < len(task.hf_subsets):  # told of the whole alone, which is what is scored unless it was narrowed
+        subsets = [parts[name] for name in task.hf_subsets if name in parts]
+        if len(subsets) < len(
+            task.hf_subsets
+        ):  # told of the whole alone, which is what is scored unless it was narrowed
             if set(task.hf_subsets) != set(task.metadata.hf_subsets):
                 return float("nan"), float("nan")
-            own = [whole]
-        for part in own:
-            found = _characters(part)
+            subsets = [whole]
+        for part in subsets:
+            part_characters = _characters(part)
             texts += part["num_samples"]
-            characters += found
+            characters += part_characters
     return texts, characters
 
 
@@ -112,29 +114,31 @@ def _characters(part: dict[str, Any]) -> float:
     if "number_of_characters" in part:
         return float(part["number_of_characters"])
     lengths = [
-        one["total_text_length"] for one in part.values() if isinstance(one, dict) and "total_text_length" in one
+        part["total_text_length"] for part in part.values() if isinstance(part, dict) and "total_text_length" in part
     ]
     return float(sum(lengths)) if lengths else float("nan")
 
 
-def merged(names: Sequence[str], mteb: pd.DataFrame, own: pd.DataFrame | None) -> pd.DataFrame:
+def merged(names: Sequence[str], mteb: pd.DataFrame, own_facts: pd.DataFrame | None) -> pd.DataFrame:
     """The facts of these tasks; what the user's table says goes before what mteb says."""
-    made = pd.DataFrame(index=pd.Index(names, name="task"), columns=list(COLUMNS), dtype=object)
-    for source in (mteb, own):
+    merged_facts = pd.DataFrame(index=pd.Index(names, name="task"), columns=list(COLUMNS), dtype=object)
+    for source in (mteb, own_facts):
         for column in source if source is not None else ():
-            given = source[column].reindex(pd.Index(names)) if source is not None else pd.Series(dtype=object)
-            known = given.map(lambda cell: isinstance(cell, tuple) or (pd.notna(cell) and cell != "")).to_numpy(bool)
-            made.loc[known, column] = given[known]
+            values = source[column].reindex(pd.Index(names)) if source is not None else pd.Series(dtype=object)
+            filled_cells = values.map(lambda cell: isinstance(cell, tuple) or (pd.notna(cell) and cell != "")).to_numpy(
+                bool
+            )
+            merged_facts.loc[filled_cells, column] = values[filled_cells]
     for name in NUMBERS:
-        made[name] = pd.to_numeric(made[name])
-    untyped = [name for name in names if not isinstance(made["type"][name], str)]
+        merged_facts[name] = pd.to_numeric(merged_facts[name])
+    untyped = [name for name in names if not isinstance(merged_facts["type"][name], str)]
     if untyped:
         raise DataError(
             f"task {untyped[0]!r}{_and_others(untyped)} is not one of mteb's and has no type; add it to a table with"
             " the columns task, type, languages, and name that with --tasks FILE"
         )
-    made["languages"] = [cell if isinstance(cell, tuple) else () for cell in made["languages"]]
-    return made
+    merged_facts["languages"] = [cell if isinstance(cell, tuple) else () for cell in merged_facts["languages"]]
+    return merged_facts
 
 
 def costs(facts: pd.DataFrame, unit: str) -> Floats:
@@ -142,15 +146,15 @@ def costs(facts: pd.DataFrame, unit: str) -> Floats:
     if unit == "tasks":
         return np.ones(len(facts))
     column = "seconds" if unit == "minutes" else unit
-    found = facts[column].to_numpy(np.float64)
-    if np.isnan(found).any():
-        lacking = list(facts.index[np.isnan(found)])
+    amounts = facts[column].to_numpy(np.float64)
+    if np.isnan(amounts).any():
+        lacking = list(facts.index[np.isnan(amounts)])
         where = "mteb measures none" if unit == "minutes" else "mteb's statistics do not say it"
         raise DataError(
             f"--budget N {unit}: how many {column} task {lacking[0]!r}{_and_others(lacking)} takes is not known"
             f" ({where}); give them in a table with the columns task, {column}: --tasks FILE"
         )
-    return found / 60 if unit == "minutes" else found
+    return amounts / 60 if unit == "minutes" else amounts
 
 
 def amount(cost: float) -> str:
@@ -160,10 +164,10 @@ def amount(cost: float) -> str:
 
 def with_languages(facts: pd.DataFrame, languages: Sequence[str]) -> pd.DataFrame:
     """The tasks in any of these languages. Raises StudyError for a language without a task."""
-    known = sorted({language for spoken in facts["languages"] for language in spoken})
+    spoken_anywhere = sorted({language for spoken in facts["languages"] for language in spoken})
     for language in languages:
-        if language not in known:
-            raise StudyError(f"--languages: no task is in {language!r}; {nearest(language, known)[:400]}")
+        if language not in spoken_anywhere:
+            raise StudyError(f"--languages: no task is in {language!r}; {nearest(language, spoken_anywhere)[:400]}")
     return facts[[bool(set(languages) & set(spoken)) for spoken in facts["languages"]]]
 
 

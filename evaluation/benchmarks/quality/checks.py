@@ -70,21 +70,21 @@ def check(
     `readers` are models whose room for texts is known (None without any models); `beside` finds what scores, or
     people, tell of a task.
     """
-    made = []
+    results = []
     for task in tasks:
         contents = contents_of(task.dataset)
-        one = TaskCheck(task.name, [*check_texts(contents), *check_gold(contents)])
+        result = TaskCheck(task.name, [*check_texts(contents), *check_gold(contents)])
         if all(part.items for part in contents.scored):
-            one.statistics = statistics_of(contents)
-            published = check_statistics(task.dataset, contents, one.statistics)
-            one.findings += [published] if published is not None else []
-        one.findings += [too_long(contents, readers)] if readers is not None else []
-        one.findings += beside(task, contents)
+            result.statistics = statistics_of(contents)
+            published = check_statistics(task.dataset, contents, result.statistics)
+            result.findings += [published] if published is not None else []
+        result.findings += [too_long(contents, readers)] if readers is not None else []
+        result.findings += beside(task, contents)
         order = list(THRESHOLDS)
-        one.findings.sort(key=lambda finding: order.index(finding.check))
-        made.append(one)
+        result.findings.sort(key=lambda finding: order.index(finding.check))
+        results.append(result)
         progress()
-    return made
+    return results
 
 
 CHECKS = "checks.csv"
@@ -94,10 +94,10 @@ COLUMNS = ("task", "check", "verdict", "value", "threshold", "reason", "rows_fil
 def table(checked: Sequence[TaskCheck]) -> pd.DataFrame:
     """A row a task and check; `rows_file` names the file of the rows that it is about, empty where there are none."""
     rows = [
-        (one.task, finding.check, finding.verdict, finding.value, finding.threshold, finding.reason,
-         _rows_file(one.task, finding.check) if len(finding.rows) else "")
-        for one in checked
-        for finding in one.findings
+        (result.task, finding.check, finding.verdict, finding.value, finding.threshold, finding.reason,
+         _rows_file(result.task, finding.check) if len(finding.rows) else "")
+        for result in checked
+        for finding in result.findings
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"value": "float64"})
 
@@ -106,13 +106,13 @@ def write(folder: Path, checked: Sequence[TaskCheck], about: dict[str, Any]) -> 
     """Write all files, each atomically; those that the check before it wrote go, and no others."""
     files = {
         CHECKS: csv_bytes(table(checked)),
-        "statistics.json": _json({one.task: one.statistics for one in checked}),
+        "statistics.json": _json({result.task: result.statistics for result in checked}),
         "about.json": _json(about),
     }
-    for one in checked:
-        for finding in one.findings:
+    for result in checked:
+        for finding in result.findings:
             if len(finding.rows):
-                files[_rows_file(one.task, finding.check)] = csv_bytes(finding.rows)
+                files[_rows_file(result.task, finding.check)] = csv_bytes(finding.rows)
     write_files(folder, files)
 
 
@@ -128,9 +128,9 @@ def _json(value: Any) -> bytes:
 def _plain(value: Any) -> Any:
     """Undefined numbers are null."""
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -156,14 +156,14 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
     refuse_edited(study, verdicts, evidence)
     refuse_other_judgements(evidence, verdicts)
     units = plan_units(study.model_copy(update={"datasets": tuple(wanted)}), verdicts, read_pairs(study))
-    left = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
+    out_units = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
     tasks = [
         CheckedTask(name_of(unit), unit.data(), unit)
         for unit in units
         if unit.decision.status == "evaluated" or unit.transformation == ORIGINAL
     ]
-    kept = {unit.transformation for unit in left}
-    notes = [f"not accepted everywhere, and not checked there: {', '.join(sorted(kept))}"] if kept else []
+    skipped = {unit.transformation for unit in out_units}
+    notes = [f"not accepted everywhere, and not checked there: {', '.join(sorted(skipped))}"] if skipped else []
     return tasks, notes
 
 

@@ -102,18 +102,18 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
     from evaluation.units import chosen_models  # noqa: PLC0415
 
     names = options.task
-    known = [dataset.name for dataset in study.datasets]
+    datasets = [dataset.name for dataset in study.datasets]
     for name in names:
-        if name not in known:
-            raise StudyError(f"--task {name}: {study.file} has no data set of that name; {nearest(name, known)}")
-    if not known:
+        if name not in datasets:
+            raise StudyError(f"--task {name}: {study.file} has no data set of that name; {nearest(name, datasets)}")
+    if not datasets:
         raise DataError(f"{study.file}: there is no data set, so that there is nothing to check")
     tasks, notes = tasks_of(study, names)
     if not study.evaluation.models:
         people = PeopleChecks(study, options.question, options.seed) if study.subject else None
         with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
-            found = check(tasks, beside=people or nothing, progress=bar.update)
-        return found, [*notes, "the study has no models whose scores could be checked"]
+            results = check(tasks, beside=people or nothing, progress=bar.update)
+        return results, [*notes, "the study has no models whose scores could be checked"]
     compared = chosen_models(study, options.models) if options.models else []
     scores = read_scores(study) if (study.folder / SCORES).exists() else pd.DataFrame()
     readers = list(readers_of(study.evaluation.models, study.file.parent))
@@ -127,13 +127,13 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
 
 def text(checked: Sequence[TaskCheck]) -> str:
     """What a terminal shows: how many checks passed of each task, and those that did not."""
-    counts = Counter(finding.verdict for one in checked for finding in one.findings)
+    counts = Counter(finding.verdict for result in checked for finding in result.findings)
     rows = []
-    for one in checked:
-        for finding in one.findings:
+    for result in checked:
+        for finding in result.findings:
             if finding.verdict != "pass":
                 value = "–" if math.isnan(finding.value) else f"{finding.value:.4g}"
-                rows.append([one.task, finding.check, finding.verdict, value, finding.reason])
+                rows.append([result.task, finding.check, finding.verdict, value, finding.reason])
     answer = (
         f"{len(checked)} tasks: {counts['pass']} checks passed, {counts['look']} to look at, {counts['fail']} failed."
     )
@@ -146,7 +146,7 @@ def about(checked: Sequence[TaskCheck], notes: Sequence[str], study: Study | Non
 
     return {
         "study": study.name if study else None,
-        "tasks": [one.task for one in checked],
+        "tasks": [result.task for result in checked],
         "seed": seed,
         "notes": list(notes),
         "versions": versions(),

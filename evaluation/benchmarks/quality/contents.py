@@ -70,13 +70,13 @@ def contents_of(dataset: Dataset) -> Contents:
     task = make_task(dataset, "mteb")
     parts, searches = list[ContentPart](), list[Search]()
     splits = _splits(dataset, task)
-    for subset, found in task.dataset.items():
+    for subset, data in task.dataset.items():
         for ours, name in splits.items():
             if dataset.task in SEARCHES:
-                parts += _search_parts(subset, ours, found[name])
-                searches.append(_search(subset, found[name]))
+                parts += _search_parts(subset, ours, data[name])
+                searches.append(_search(subset, data[name]))
             else:
-                parts += _parts(dataset.task, task, subset, ours, found[name])
+                parts += _parts(dataset.task, task, subset, ours, data[name])
     if isinstance(dataset, TableDataset) and (names := label_names(dataset)):
         parts = [dataclasses.replace(part, gold=[names[number] for number in part.gold]) for part in parts]
     return Contents(dataset.task, task, parts, searches, splits)
@@ -93,8 +93,8 @@ def _parts(kind: TaskType, task: Any, subset: str, split: str, rows: Any) -> Ite
     if kind == "summarisation":
         human, machine = text_columns(task, kind)
         relevance = rows[gold_column(task, kind)]
-        for name, column, own in (("human summaries", human, None), ("summaries", machine, relevance)):
-            yield ContentPart(subset, split, name, *_flat(rows[column], own))
+        for name, column, relevance_column in (("human summaries", human, None), ("summaries", machine, relevance)):
+            yield ContentPart(subset, split, name, *_flat(rows[column], relevance_column))
         return
     names = BITEXT if kind == "bitext_mining" else text_columns(task, kind)
     if len(names) == 2:
@@ -122,27 +122,29 @@ def _flat(
     cells: Sequence[list[str]], gold: Sequence[list[Any]] | None
 ) -> tuple[list[str], list[tuple[str]], list[Any]]:
     """Lists of texts one after the other: items are called by row and place."""
-    items = [f"{row}/{place}" for row, cell in enumerate(cells) for place in range(len(cell))]
+    items = [f"{row}/{position}" for row, cell in enumerate(cells) for position in range(len(cell))]
     texts = [(_text(text),) for cell in cells for text in cell]
     return items, texts, list(itertools.chain.from_iterable(gold)) if gold is not None else []
 
 
-def _search_parts(subset: str, split: str, found: Mapping[str, Any]) -> Iterator[ContentPart]:
-    queries, corpus = found["queries"], found["corpus"]
+def _search_parts(subset: str, split: str, data: Mapping[str, Any]) -> Iterator[ContentPart]:
+    queries, corpus = data["queries"], data["corpus"]
     names = [name for name in ("text", "instruction") if name in queries.column_names]
-    asked = [list(map(_text, queries[name])) for name in names]
-    yield ContentPart(subset, split, "queries", list(queries["id"]), list(zip(*asked, strict=True)))
-    told = list(map(_text, corpus["text"]))
-    titles = list(map(_text, corpus["title"])) if "title" in corpus.column_names else [""] * len(told)
-    texts = [(f"{title} {text}".strip(),) if title else (text,) for title, text in zip(titles, told, strict=True)]
+    query_texts = [list(map(_text, queries[name])) for name in names]
+    yield ContentPart(subset, split, "queries", list(queries["id"]), list(zip(*query_texts, strict=True)))
+    passage_texts = list(map(_text, corpus["text"]))
+    titles = list(map(_text, corpus["title"])) if "title" in corpus.column_names else [""] * len(passage_texts)
+    texts = [
+        (f"{title} {text}".strip(),) if title else (text,) for title, text in zip(titles, passage_texts, strict=True)
+    ]
     yield ContentPart(subset, split, "passages", list(corpus["id"]), texts)
 
 
-def _search(subset: str, found: Mapping[str, Any]) -> Search:
+def _search(subset: str, data: Mapping[str, Any]) -> Search:
     return Search(
         subset,
-        list(found["queries"]["id"]),
-        frozenset(found["corpus"]["id"]),
-        found["relevant_docs"],
-        found["top_ranked"] or {},
+        list(data["queries"]["id"]),
+        frozenset(data["corpus"]["id"]),
+        data["relevant_docs"],
+        data["top_ranked"] or {},
     )

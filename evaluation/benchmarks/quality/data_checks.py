@@ -46,12 +46,12 @@ def labels(contents: Contents) -> Finding:
     counts = [(len(set(_labels(contents, part))), part) for part in contents.parts if len(part.gold)]
     if not counts:
         return found("labels", 0, "there is no label")
-    least, part = min(counts, key=lambda one: one[0])
-    said = f"{least:,} labels in split {part.split}{_subset(part)}"
+    least, part = min(counts, key=lambda count: count[0])
+    text = f"{least:,} labels in split {part.split}{_subset(part)}"
     if not least:
-        return found("labels", 0, said)
+        return found("labels", 0, text)
     most, number = Counter(_labels(contents, part)).most_common(1)[0]
-    return found("labels", least, f"{said}; the most frequent, {most}, has {number / len(part.items):.0%} of the items")
+    return found("labels", least, f"{text}; the most frequent, {most}, has {number / len(part.items):.0%} of the items")
 
 
 def rare_labels(contents: Contents) -> Finding:
@@ -67,16 +67,16 @@ def rare_labels(contents: Contents) -> Finding:
             unseen = counts.keys() - trained[part.subset]
             why |= dict.fromkeys(unseen, "its label is not in the train split")
         rare += len(why)
-        own = [{str(label) for label in _several(contents, gold)} & why.keys() for gold in part.gold] if why else []
-        places = [place for place, some in enumerate(own) if some]
-        rows.append(rows_of(part, places, [f"{min(own[place])}: {why[min(own[place])]}" for place in places]))
+        of_gold = [{str(label) for label in _several(contents, gold)} & why.keys() for gold in part.gold] if why else []
+        places = [index for index, some in enumerate(of_gold) if some]
+        rows.append(rows_of(part, places, [f"{min(of_gold[index])}: {why[min(of_gold[index])]}" for index in places]))
     return found("rare_labels", rare, f"{rare:,} of them" if rare else "none", together(rows))
 
 
 def constant_gold(contents: Contents) -> Finding:
     """The number of distinct gold scores in the part that has fewest."""
     counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.with_gold]
-    least, part = min(counts, key=lambda one: one[0])
+    least, part = min(counts, key=lambda count: count[0])
     return found("constant_gold", least, f"{least:,} distinct scores of {part.what}{_subset(part)}")
 
 
@@ -87,17 +87,17 @@ def conflicts(contents: Contents) -> Finding:
     """
     seen: dict[tuple[str, tuple[str, ...]], set[Any]] = defaultdict(set)
     parts = [part for part in contents.parts if len(part.gold)]
-    keys = {id(part): [(part.subset, tuple(text.strip().lower() for text in one)) for one in part.texts]
+    keys = {id(part): [(part.subset, tuple(text.strip().lower() for text in row)) for row in part.texts]
             for part in parts}  # fmt: skip
     for part in parts:
         for key, gold in zip(keys[id(part)], part.gold, strict=True):
             seen[key].add(_plain(gold))
     number, rows = 0, []
     for part in parts:
-        places = [place for place, key in enumerate(keys[id(part)]) if len(seen[key]) > 1]
+        places = [index for index, key in enumerate(keys[id(part)]) if len(seen[key]) > 1]
         number += len(places)
-        told = ["; ".join(sorted(map(str, seen[keys[id(part)][place]]))) for place in places]
-        rows.append(rows_of(part, places, told))
+        repeated = ["; ".join(sorted(map(str, seen[keys[id(part)][index]]))) for index in places]
+        rows.append(rows_of(part, places, repeated))
     size = sum(len(part.items) for part in parts)
     return found("conflicts", number / max(1, size), f"{number:,} of {size:,} items", together(rows))
 
@@ -118,9 +118,9 @@ def _searches(contents: Contents) -> Iterator[Finding]:
             if ranked and ranked <= relevant:
                 alone.append(at | {"item": query, "detail": f"{len(ranked)} candidates, all relevant"})
     size = sum(len(search.queries) for search in contents.searches)
-    for check, own in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
-        frame = pd.DataFrame(own, columns=list(ROWS))
-        yield found(check, len(own), f"{len(own):,} beside {size:,} queries" if own else "none", frame)
+    for check, findings in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
+        frame = pd.DataFrame(findings, columns=list(ROWS))
+        yield found(check, len(findings), f"{len(findings):,} beside {size:,} queries" if findings else "none", frame)
 
 
 def _labels(contents: Contents, part: ContentPart) -> list[str]:
@@ -149,7 +149,7 @@ Key = tuple[str, ...]
 def check_texts(contents: Contents) -> Iterator[Finding]:
     """All checks that need texts alone."""
     sizes = [(len(part.items), part) for part in contents.scored]
-    least, part = min(sizes, key=lambda one: one[0])
+    least, part = min(sizes, key=lambda size: size[0])
     yield found("items", least, f"{least:,} {part.what}{_where(part)}")
     yield duplicates(contents)
     if contents.kind in TRAINED:
@@ -167,12 +167,12 @@ def duplicates(contents: Contents) -> Finding:
     shares, rows = [], []
     for part in contents.parts:
         first: dict[Key, int] = {}
-        again = [(place, at) for place, key in enumerate(_keys(part)) if (at := first.setdefault(key, place)) != place]
+        again = [(index, at) for index, key in enumerate(_keys(part)) if (at := first.setdefault(key, index)) != index]
         shares.append((len(again) / max(1, len(part.items)), len(again), part))
-        rows.append(rows_of(part, [place for place, _ in again], [f"as {part.items[at]}" for _, at in again]))
-    share, number, part = max(shares, key=lambda one: one[:2])
-    said = f"{number:,} of {len(part.items):,} {part.what}{_where(part)}" if number else "no item repeats another"
-    return found("duplicates", share, said, together(rows))
+        rows.append(rows_of(part, [index for index, _ in again], [f"as {part.items[at]}" for _, at in again]))
+    share, number, part = max(shares, key=lambda share: share[:2])
+    text = f"{number:,} of {len(part.items):,} {part.what}{_where(part)}" if number else "no item repeats another"
+    return found("duplicates", share, text, together(rows))
 
 
 def leakage(contents: Contents) -> Finding:
@@ -183,37 +183,37 @@ def leakage(contents: Contents) -> Finding:
     train = [part for part in contents.parts if part.split == TRAIN]
     if not train:
         return undefined("leakage", "the task trains on the split that it scores")
-    known = {key: f"{item} of train" for part in train for key, item in zip(_keys(part), part.items, strict=True)}
+    train_rows = {key: f"{item} of train" for part in train for key, item in zip(_keys(part), part.items, strict=True)}
     number, rows = 0, []
     for part in contents.scored:
-        leaked = [(place, known[key]) for place, key in enumerate(_keys(part)) if key in known]
+        leaked = [(index, train_rows[key]) for index, key in enumerate(_keys(part)) if key in train_rows]
         number += len(leaked)
-        rows.append(rows_of(part, [place for place, _ in leaked], [f"as {item}" for _, item in leaked]))
+        rows.append(rows_of(part, [index for index, _ in leaked], [f"as {item}" for _, item in leaked]))
     size = sum(len(part.items) for part in contents.scored)
     return found("leakage", number / max(1, size), f"{number:,} of {size:,} scored items", together(rows))
 
 
 def uneven_lengths(contents: Contents) -> Finding:
     """The longest text by the mean length, in characters, in the part where that is most."""
-    worst, said, rows = 0.0, "there is no text", []
+    worst, text, rows = 0.0, "there is no text", []
     for part in contents.parts:
-        lengths = np.array([sum(map(len, one)) for one in part.texts], dtype=np.float64)
+        lengths = np.array([sum(map(len, row)) for row in part.texts], dtype=np.float64)
         mean = float(lengths.mean()) if len(lengths) else 0.0
         if not mean:
             continue
         far = np.flatnonzero(lengths > 50 * mean)
-        rows.append(rows_of(part, far.tolist(), [f"{lengths[place]:.0f} characters" for place in far]))
+        rows.append(rows_of(part, far.tolist(), [f"{lengths[index]:.0f} characters" for index in far]))
         if lengths.max() / mean > worst:
             worst = float(lengths.max()) / mean
-            said = f"{lengths.max():,.0f} characters beside {mean:,.1f} on the mean of {part.what}{_where(part)}"
-    return found("uneven_lengths", worst or math.nan, said, together(rows))
+            text = f"{lengths.max():,.0f} characters beside {mean:,.1f} on the mean of {part.what}{_where(part)}"
+    return found("uneven_lengths", worst or math.nan, text, together(rows))
 
 
 def _marked(contents: Contents, check: str, wrong: Callable[[str], bool]) -> Finding:
     """How many items have a text that is wrong."""
     number, rows = 0, []
     for part in contents.parts:
-        places = [place for place, texts in enumerate(part.texts) if any(map(wrong, texts))]
+        places = [index for index, texts in enumerate(part.texts) if any(map(wrong, texts))]
         number += len(places)
         rows.append(rows_of(part, places, [""] * len(places)))
     return found(check, number, f"{number:,} items" if number else "none", together(rows))
@@ -252,36 +252,38 @@ class Reader:
 
     def cut(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Which texts it does not read to the end."""
-        made = np.zeros(len(texts), np.bool_)
+        cuts = np.zeros(len(texts), np.bool_)
         # No tokenizer makes more tokens of a text than it has bytes, and two marks.
-        asked = [place for place, text in enumerate(texts) if 4 * len(text) + 2 > self.tokens]
+        long_texts = [index for index, text in enumerate(texts) if 4 * len(text) + 2 > self.tokens]
         if self.tokenizer is None:
-            made[asked] = [count_words(texts[place]) > self.tokens for place in asked]
+            cuts[long_texts] = [count_words(texts[index]) > self.tokens for index in long_texts]
         else:
-            asked = [place for place in asked if len(texts[place].encode()) + 2 > self.tokens]
-            found = self.tokenizer.encode_batch_fast([texts[place] for place in asked])
-            made[asked] = [len(one.ids) > self.tokens for one in found]
-        return made
+            long_texts = [index for index in long_texts if len(texts[index].encode()) + 2 > self.tokens]
+            encodings = self.tokenizer.encode_batch_fast([texts[index] for index in long_texts])
+            cuts[long_texts] = [len(encoding.ids) > self.tokens for encoding in encodings]
+        return cuts
 
 
 def too_long(contents: Contents, readers: Sequence[Reader]) -> Finding:
     """The share of texts that the model which cuts most of them does not read to the end."""
     if not readers:
         return undefined("long_texts", "no model of the study says how many tokens it reads")
-    texts = [text for part in contents.parts for one in part.texts for text in one]
+    texts = [text for part in contents.parts for row in part.texts for text in row]
     counts = [(reader.cut(texts), reader) for reader in readers]
-    cut, reader = max(counts, key=lambda one: (int(one[0].sum()), -one[1].tokens))
+    cut, reader = max(counts, key=lambda count: (int(count[0].sum()), -count[1].tokens))
     number, rows, start = int(cut.sum()), [], 0
     for part in contents.parts:
         width = len(part.texts[0]) if part.texts else 1
-        own = cut[start : start + len(part.items) * width].reshape(-1, width).any(axis=1)
+        of_part = cut[start : start + len(part.items) * width].reshape(-1, width).any(axis=1)
         start += len(part.items) * width
-        places = np.flatnonzero(own).tolist()
+        places = np.flatnonzero(of_part).tolist()
         rows.append(rows_of(part, places, [f"{reader.model} reads {reader.tokens} tokens of it"] * len(places)))
     if reader.tokens == ANY:
         return found("long_texts", 0, "the study's models read texts of any length")
-    said = f"{number:,} of {len(texts):,} texts have more than the {reader.tokens:,} tokens that {reader.model} reads"
-    return found("long_texts", number / max(1, len(texts)), f"{said} (counted by {reader.counted})", together(rows))
+    summary = (
+        f"{number:,} of {len(texts):,} texts have more than the {reader.tokens:,} tokens that {reader.model} reads"
+    )
+    return found("long_texts", number / max(1, len(texts)), f"{summary} (counted by {reader.counted})", together(rows))
 
 
 def readers_of(specs: Sequence[ModelSpec], base: Path) -> Iterator[Reader]:
@@ -306,8 +308,8 @@ def _of_files(spec: ModelSpec, base: Path) -> tuple[int | None, Any]:
     modules = _json(spec, base, "modules.json")
     inside = str(modules[0].get("path") or "") if isinstance(modules, list) and modules else ""
     inside = f"{inside}/" if inside else ""
-    own = _json(spec, base, f"{inside}sentence_bert_config.json") or {}
-    tokens = own.get("max_seq_length") or (_json(spec, base, f"{inside}tokenizer_config.json") or {}).get(
+    config = _json(spec, base, f"{inside}sentence_bert_config.json") or {}
+    tokens = config.get("max_seq_length") or (_json(spec, base, f"{inside}tokenizer_config.json") or {}).get(
         "model_max_length"
     )
     path = _file(spec, base, f"{inside}tokenizer.json")
@@ -340,8 +342,8 @@ def _file(spec: ModelSpec, base: Path, name: str) -> Path | None:
         return path if path.is_file() else None
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
 
-    found = try_to_load_from_cache(spec.name, name, revision=spec.revision or None)
-    return Path(found) if isinstance(found, str) else None
+    cached = try_to_load_from_cache(spec.name, name, revision=spec.revision or None)
+    return Path(cached) if isinstance(cached, str) else None
 
 
 def _registered(spec: ModelSpec) -> int | None:

@@ -33,14 +33,14 @@ class PeopleChecks:
     def __init__(self, study: Study, question: str, seed: int) -> None:
         collected = CampaignData.read(study)
         ratings = counting_ratings(collected.sample_ratings, study.raters.per_pair)
-        known = sorted(map(str, ratings["question"].unique()))
-        if question and len(ratings) and question not in known:
-            raise StudyError(f"--question {question}: nobody was asked that; {nearest(question, known)}")
-        self._question, self._known, self._seed = question, known, seed
-        own = ratings[ratings["question"] == question]
-        self._simulated = bool(own["simulated"].any())
+        questions = sorted(map(str, ratings["question"].unique()))
+        if question and len(ratings) and question not in questions:
+            raise StudyError(f"--question {question}: nobody was asked that; {nearest(question, questions)}")
+        self._question, self._known, self._seed = question, questions, seed
+        answers = ratings[ratings["question"] == question]
+        self._simulated = bool(answers["simulated"].any())
         self._answers: dict[str, list[Answer]] = defaultdict(list)
-        for pair, value, answer in zip(own["pair_id"], own["value"], own["answer"], strict=True):
+        for pair, value, answer in zip(answers["pair_id"], answers["value"], answers["answer"], strict=True):
             self._answers[str(pair)].append(str(answer) if pd.isna(value) else float(value))
         self._pairs = collected.sample_pairs
 
@@ -49,36 +49,40 @@ class PeopleChecks:
         if not contents.with_gold:
             return
         if not self._question:
-            asked = ", ".join(self._known) or "none has answers yet"
-            yield undefined("people_scores", f"name the question that asks for the gold: --question ({asked})")
+            names = ", ".join(self._known) or "none has answers yet"
+            yield undefined("people_scores", f"name the question that asks for the gold: --question ({names})")
             return
         places = {
-            tuple(sorted(map(nfc, texts))): (part, place)
+            tuple(sorted(map(nfc, texts))): (part, index)
             for part in reversed(contents.with_gold)
-            for place, texts in enumerate(part.texts)
+            for index, texts in enumerate(part.texts)
         }
         both: list[tuple[ContentPart, int, Sequence[Answer]]] = []
         for pair in self._pairs:
             key = tuple(sorted(text for text in json.loads(pair.fields or "{}").values() if isinstance(text, str)))
-            if pair.dataset == task.name and key in places and (said := self._answers.get(pair.pair_id)):
-                both.append((*places[key], said))
+            if pair.dataset == task.name and key in places and (answer := self._answers.get(pair.pair_id)):
+                both.append((*places[key], answer))
         if not both:
             yield undefined("people_scores", f"nobody has answered {self._question!r} on its items")
             return
         yield self._beside(task, both)
 
     def _beside(self, task: CheckedTask, both: Sequence[tuple[ContentPart, int, Sequence[Answer]]]) -> Finding:
-        gold = [part.gold[place] for part, place, _ in both]
+        gold = [part.gold[index] for part, index, _ in both]
         simulated = "SIMULATED answers: " if self._simulated else ""
-        if all(isinstance(one, float) for _, _, said in both for one in said) and all(map(_numeric, gold)):
-            means = [float(np.mean([float(one) for one in said])) for _, _, said in both]
+        if all(isinstance(value, float) for _, _, answer in both for value in answer) and all(map(_numeric, gold)):
+            means = [float(np.mean([float(value) for value in answer])) for _, _, answer in both]
             rng = stream(self._seed, "people", task.name, self._question)
-            made = spearman_interval(means, [float(one) for one in gold], rng=rng)
-            if math.isnan(made.value):
-                return undefined("people_scores", f"{simulated}{made.reason}")
-            ends = f"95% interval from {made.low:.3f} to {made.high:.3f}" if not made.reason else made.reason
+            estimate = spearman_interval(means, [float(value) for value in gold], rng=rng)
+            if math.isnan(estimate.value):
+                return undefined("people_scores", f"{simulated}{estimate.reason}")
+            ends = (
+                f"95% interval from {estimate.low:.3f} to {estimate.high:.3f}"
+                if not estimate.reason
+                else estimate.reason
+            )
             rows = _far(both, means, gold)
-            return found("people_scores", made.value, f"{simulated}{len(both):,} items, {ends}", rows)
+            return found("people_scores", estimate.value, f"{simulated}{len(both):,} items, {ends}", rows)
         return _labels(both, simulated)
 
 
@@ -87,18 +91,18 @@ def _labels(both: Sequence[tuple[ContentPart, int, Sequence[Answer]]], simulated
     from sklearn.metrics import cohen_kappa_score  # noqa: PLC0415
 
     clear: list[Judged] = []
-    for part, place, said in both:
-        (first, most), *others = Counter(map(str, said)).most_common(2)
+    for part, index, answer in both:
+        (first, most), *others = Counter(map(str, answer)).most_common(2)
         if not others or others[0][1] < most:
-            clear.append((part, place, first))
-    gold = [str(part.gold[place]) for part, place, _ in clear]
-    given = [str(label) for _, _, label in clear]
-    if len({*gold, *given}) < 2:
+            clear.append((part, index, first))
+    gold = [str(part.gold[index]) for part, index, _ in clear]
+    labels = [str(label) for _, _, label in clear]
+    if len({*gold, *labels}) < 2:
         return undefined("people_labels", f"{simulated}kappa needs two labels; {len(clear)} items have a clear one")
-    value = float(cohen_kappa_score(given, gold))
-    wrong = [one for one, label in zip(clear, gold, strict=True) if str(one[2]) != label]
-    said = f"{simulated}{len(clear):,} of {len(both):,} items, on which most people gave one label"
-    return found("people_labels", value, said, _rows(wrong))
+    value = float(cohen_kappa_score(labels, gold))
+    wrong = [case for case, label in zip(clear, gold, strict=True) if str(case[2]) != label]
+    answer = f"{simulated}{len(clear):,} of {len(both):,} items, on which most people gave one label"
+    return found("people_labels", value, answer, _rows(wrong))
 
 
 def _far(
@@ -106,15 +110,17 @@ def _far(
 ) -> pd.DataFrame:
     from scipy import stats  # noqa: PLC0415 (half a second)
 
-    apart = np.abs(stats.rankdata(means) - stats.rankdata([float(one) for one in gold])) / len(means)
-    order = [int(place) for place in np.argsort(-apart, kind="stable") if apart[place] > _FAR]
-    return _rows([(both[place][0], both[place][1], means[place]) for place in order])
+    apart = np.abs(stats.rankdata(means) - stats.rankdata([float(value) for value in gold])) / len(means)
+    order = [int(index) for index in np.argsort(-apart, kind="stable") if apart[index] > _FAR]
+    return _rows([(both[index][0], both[index][1], means[index]) for index in order])
 
 
 def _rows(judged: Sequence[Judged]) -> pd.DataFrame:
     frames = [
-        rows_of(part, [place], [f"people {said if isinstance(said, str) else f'{said:.2f}'}, gold {part.gold[place]}"])
-        for part, place, said in judged
+        rows_of(
+            part, [index], [f"people {answer if isinstance(answer, str) else f'{answer:.2f}'}, gold {part.gold[index]}"]
+        )
+        for part, index, answer in judged
     ]
     return together(frames)
 

@@ -42,21 +42,21 @@ class ScoreChecks:
 
     def __call__(self, task: CheckedTask, _: object = None) -> Iterator[Finding]:
         """The findings of one task."""
-        known = known_scores(self._study, self._scores, task.unit) if task.unit is not None else {}
-        if not known:
+        scores = known_scores(self._study, self._scores, task.unit) if task.unit is not None else {}
+        if not scores:
             why = self._unscored(task)
             for check in _SCORED:
                 yield undefined(check, why)
             return
-        yield self._random(task, known)
-        yield near_perfect(known)
-        yield equal_scores(known)
-        yield self._difference(task, known)
+        yield self._random(task, scores)
+        yield near_perfect(scores)
+        yield equal_scores(scores)
+        yield self._difference(task, scores)
 
     def close(self) -> None:
         """Let go of the models' stored embeddings."""
-        for one in self._encoders.values():
-            one.close()
+        for loaded in self._encoders.values():
+            loaded.close()
 
     @property
     def _evaluate(self) -> str:
@@ -68,32 +68,32 @@ class ScoreChecks:
             return f"it can have no score: {why}"
         if not self._scores.empty and task.unit is not None:
             keys = [task.unit.unit_id(self._study, model) for model in self._models.values()]
-            own = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]
-            if len(own):
-                return f"no model's score on it is defined ({'; '.join(dict.fromkeys(own['reason']))})"
+            rows = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]
+            if len(rows):
+                return f"no model's score on it is defined ({'; '.join(dict.fromkeys(rows['reason']))})"
         return f"no model of the study has a score on it; `{self._evaluate}`"
 
-    def _random(self, task: CheckedTask, known: Mapping[str, float]) -> Finding:
+    def _random(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
         """How far the models are above vectors that know nothing of the texts (mteb's random baseline)."""
         (dataset, *_), protocol = task.unit.place if task.unit else ("",), self._study.evaluation.protocol
         if dataset not in self._baselines and task.unit is not None:
             model = Encoder(MtebModel(BASELINE), BASELINE.name, "")
             original = task.unit.dataset
             with hidden_bars("mteb.models.model_implementations.random_baseline"):
-                made = scoring.evaluate(original, model, protocol, self._study.evaluation.batch_size)
-            self._baselines[dataset] = made
+                result = scoring.evaluate(original, model, protocol, self._study.evaluation.batch_size)
+            self._baselines[dataset] = result
             model.close()
         base = self._baselines[dataset]
         if math.isnan(base):
             return undefined("random", "the random baseline's own score is undefined")
-        worst, best = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
-        ends = f"{worst} {known[worst]:.4f}, {best} {known[best]:.4f}"
-        said = f"{BASELINE.name} has {base:.4f} on the original texts, {ends}"
-        return found("random", known[worst] - base, said, fails=known[best] - base)
+        worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
+        ends = f"{worst} {scores[worst]:.4f}, {best} {scores[best]:.4f}"
+        text = f"{BASELINE.name} has {base:.4f} on the original texts, {ends}"
+        return found("random", scores[worst] - base, text, fails=scores[best] - base)
 
-    def _difference(self, task: CheckedTask, known: Mapping[str, float]) -> Finding:
-        names = [label(self._study, spec) for spec in self._compared] or list(known)[:2]
-        lacking = [name for name in names if name not in known]
+    def _difference(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
+        names = [label(self._study, spec) for spec in self._compared] or list(scores)[:2]
+        lacking = [name for name in names if name not in scores]
         if lacking or len(names) < 2:
             what = f"{lacking[0]} has no score on it" if lacking else "it takes scores of two models"
             return undefined("difference", f"{what}; `{self._evaluate}`")
@@ -117,41 +117,41 @@ def known_scores(study: Study, scores: pd.DataFrame, unit: ScoreUnit) -> dict[st
     """The models' scores on a unit, in the study's order: those of its table that still are its scores."""
     if scores.empty:
         return {}
-    own = scores[scores["status"] == "evaluated"].set_index("unit_id")
-    own = own[(own["dataset"] == unit.name) & (own["transformation"] == unit.transformation)]
-    made = {}
+    evaluated = scores[scores["status"] == "evaluated"].set_index("unit_id")
+    evaluated = evaluated[(evaluated["dataset"] == unit.name) & (evaluated["transformation"] == unit.transformation)]
+    by_model = {}
     for model in (Model.of(study, spec) for spec in study.evaluation.models):
         key = unit.unit_id(study, model)
-        found = own.loc[[key], "score"] if key in own.index else pd.Series(dtype=float)
-        if len(found) and math.isfinite(found.iloc[0]):
-            made[model.name] = float(found.iloc[0])
-    return made
+        values = evaluated.loc[[key], "score"] if key in evaluated.index else pd.Series(dtype=float)
+        if len(values) and math.isfinite(values.iloc[0]):
+            by_model[model.name] = float(values.iloc[0])
+    return by_model
 
 
-def near_perfect(known: Mapping[str, float]) -> Finding:
+def near_perfect(scores: Mapping[str, float]) -> Finding:
     """Whether the best model leaves room, and whether the weakest does."""
-    worst, best = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
-    said = f"{best} has {known[best]:.4f}, {worst} {known[worst]:.4f}"
-    return found("near_perfect", known[best], said, fails=known[worst])
+    worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
+    text = f"{best} has {scores[best]:.4f}, {worst} {scores[worst]:.4f}"
+    return found("near_perfect", scores[best], text, fails=scores[worst])
 
 
-def equal_scores(known: Mapping[str, float]) -> Finding:
+def equal_scores(scores: Mapping[str, float]) -> Finding:
     """How far the models' scores lie apart."""
-    if len(known) < 2:
-        return undefined("equal_scores", f"{next(iter(known))} alone has a score on it")
-    apart = max(known.values()) - min(known.values())
-    return found("equal_scores", apart, f"{len(known)} models, from {min(known.values()):.4f} on")
+    if len(scores) < 2:
+        return undefined("equal_scores", f"{next(iter(scores))} alone has a score on it")
+    apart = max(scores.values()) - min(scores.values())
+    return found("equal_scores", apart, f"{len(scores)} models, from {min(scores.values()):.4f} on")
 
 
-def difference_found(names: Sequence[str], made: Estimate) -> Finding:
+def difference_found(names: Sequence[str], estimate: Estimate) -> Finding:
     """The finding of two models' difference: it passes where the interval leaves out 0."""
-    said = f"{names[0]} less {names[1]}"
-    if math.isnan(made.value):
-        return undefined("difference", f"{said}: {made.reason}")
-    if math.isnan(made.low):
-        return Finding("difference", "look", made.value, f"{said}: no interval: {made.reason}")
-    apart = made.low > 0 or made.high < 0
-    words = f"{said}: 95% interval from {made.low:.4f} to {made.high:.4f} over {made.n:,} items"
+    text = f"{names[0]} less {names[1]}"
+    if math.isnan(estimate.value):
+        return undefined("difference", f"{text}: {estimate.reason}")
+    if math.isnan(estimate.low):
+        return Finding("difference", "look", estimate.value, f"{text}: no interval: {estimate.reason}")
+    apart = estimate.low > 0 or estimate.high < 0
+    words = f"{text}: 95% interval from {estimate.low:.4f} to {estimate.high:.4f} over {estimate.n:,} items"
     if not apart:
         words += ": the task does not tell them apart"
-    return Finding("difference", "pass" if apart else "look", made.value, words)
+    return Finding("difference", "pass" if apart else "look", estimate.value, words)

@@ -38,7 +38,7 @@ def statistics_of(contents: Contents) -> Statistics:
     """
     from generation.datasets.mteb_loading import quiet  # noqa: PLC0415
 
-    made: Statistics = {}
+    statistics: Statistics = {}
     least = 2 if contents.kind == "pair_classification" else 1  # mteb takes one pair for a list of them
     with quiet(), hidden_bars("mteb._content_hashes"):
         for subset in contents.task.dataset:
@@ -46,11 +46,11 @@ def statistics_of(contents: Contents) -> Statistics:
                 parts = [part for part in contents.parts if (part.subset, part.split) == (subset, ours)]
                 if all(len(part.items) >= least for part in parts):
                     whole = contents.task._calculate_descriptive_statistics_from_split(name, hf_subset=subset)
-                    made.setdefault(subset, {})[name] = dict(whole)
-    return made
+                    statistics.setdefault(subset, {})[name] = dict(whole)
+    return statistics
 
 
-def check_statistics(dataset: Dataset, contents: Contents, made: Statistics) -> Finding | None:
+def check_statistics(dataset: Dataset, contents: Contents, statistics: Statistics) -> Finding | None:
     """Whether the data are as large as mteb published them; None for tasks that mteb does not have.
 
     Copies with other texts have other lengths, so numbers of items alone are compared.
@@ -58,18 +58,18 @@ def check_statistics(dataset: Dataset, contents: Contents, made: Statistics) -> 
     if not isinstance(dataset, MtebTask):
         return None
     published = contents.task.metadata.descriptive_stats or {}
-    far, said, known = 0.0, "", 0
-    for subset, splits in made.items():
-        for name, own in splits.items():
+    far, text, known_splits = 0.0, "", 0
+    for subset, splits in statistics.items():
+        for name, parts in splits.items():
             whole = published.get(name) or {}
             part = (whole.get("hf_subset_descriptive_stats") or {}).get(subset)
-            theirs = part or (whole if list(made) == ["default"] else {})
+            theirs = part or (whole if list(statistics) == ["default"] else {})
             if "num_samples" not in theirs:
                 continue
-            known += 1
-            away = abs(own["num_samples"] / theirs["num_samples"] - 1) if theirs["num_samples"] else math.inf
+            known_splits += 1
+            away = abs(parts["num_samples"] / theirs["num_samples"] - 1) if theirs["num_samples"] else math.inf
             if away > far:
-                far, said = away, f"{own['num_samples']:,} where mteb has {theirs['num_samples']:,} (split {name})"
-    if not known:
+                far, text = away, f"{parts['num_samples']:,} where mteb has {theirs['num_samples']:,} (split {name})"
+    if not known_splits:
         return undefined("statistics", "mteb has published none of these splits")
-    return found("statistics", far, said or "as many texts as mteb published")
+    return found("statistics", far, text or "as many texts as mteb published")

@@ -67,10 +67,10 @@ def add_shrink_command(commands: Commands) -> None:
 
 def _shrink(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    known = [dataset.name for dataset in study.datasets]
-    if options.task not in known:
+    names = [dataset.name for dataset in study.datasets]
+    if options.task not in names:
         raise StudyError(
-            f"--task {options.task}: {study.file} has no data set of that name; {nearest(options.task, known)}"
+            f"--task {options.task}: {study.file} has no data set of that name; {nearest(options.task, names)}"
         )
     if study.subject or not study.evaluation.models:
         raise StudyError(
@@ -86,7 +86,7 @@ def _shrink(options: argparse.Namespace) -> int:
         "answer": answer(holds),
         "task": options.task,
         "whole": smaller.whole,
-        "smaller": smaller.left,
+        "smaller": smaller.counts,
         "how": [*smaller.how],
         "pooled_by": pooled,
         "rho": dict(holds.rho),
@@ -115,8 +115,10 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
     draw.refuse_unfit(unit.dataset)
     for kind, names in _OF.items():
         if kind != unit.task and (named := [name for name in names if getattr(options, name)]):
-            own = ", ".join(f"--{name}" for name in _OF[unit.task])
-            raise StudyError(f"--{named[0]} is for {kind}, and {options.task!r} is {unit.task}: it has {own}")
+            options_of_task = ", ".join(f"--{name}" for name in _OF[unit.task])
+            raise StudyError(
+                f"--{named[0]} is for {kind}, and {options.task!r} is {unit.task}: it has {options_of_task}"
+            )
     pooled: list[str] = []
     if unit.task == "clustering":
         number = options.documents or int(0.04 * len(contents_of(unit.dataset).scored[0].items))
@@ -144,13 +146,13 @@ def _pooled(study: Study, dataset: Dataset, options: argparse.Namespace) -> tupl
     names = [name for name in options.pool if name != rankings.BM25]
     specs = chosen_models(study, names) if names or not bm25 else []
     queries, depth = draw.draw_queries(dataset, options.queries or _QUERIES, options.seed), options.depth or _DEPTH
-    asked = draw.with_queries(dataset, queries)
-    found = {}
+    with_queries = draw.with_queries(dataset, queries)
+    by_model = {}
     with tqdm(total=len(specs) + bm25, desc="ranking", unit="model", delay=1, leave=False) as bar:
-        for name, ranking in rankings.rankings(study, asked, specs, depth, bm25=bm25):
-            found[name] = ranking
+        for name, ranking in rankings.rankings(study, with_queries, specs, depth, bm25=bm25):
+            by_model[name] = ranking
             bar.update()
-    return draw.pool(dataset, queries, found, depth), list(found)
+    return draw.pool(dataset, queries, by_model, depth), list(by_model)
 
 
 def answer(holds: Holding) -> str:
@@ -177,19 +179,23 @@ def text(smaller: Smaller, holds: Holding) -> str:
 
 def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
     """What the numbers rest on."""
-    found = list(smaller.how)
-    for name, one in (("rho", holds.rho), ("tau", holds.tau)):
-        if math.isnan(one.low) and one.reason:
-            found.append(one.reason if one.reason.startswith(name) else f"{name}: {one.reason}")
+    lines = list(smaller.how)
+    for name, estimate in (("rho", holds.rho), ("tau", holds.tau)):
+        if math.isnan(estimate.low) and estimate.reason:
+            lines.append(estimate.reason if estimate.reason.startswith(name) else f"{name}: {estimate.reason}")
     if len(holds.scores) and holds.scores["in_pool"].all():
-        found.append("every model that is ranked made the pool too: of others nothing is known")
-    return found
+        lines.append("every model that is ranked made the pool too: of others nothing is known")
+    return lines
 
 
-def _interval(one: Estimate) -> str:
-    if math.isnan(one.value):
+def _interval(estimate: Estimate) -> str:
+    if math.isnan(estimate.value):
         return "not known"
-    return f"{one.value:.3f}" if math.isnan(one.low) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+    return (
+        f"{estimate.value:.3f}"
+        if math.isnan(estimate.low)
+        else f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    )
 
 
 TASK, DATASET = "task.py", "dataset.yaml"
@@ -248,10 +254,10 @@ def _lines(rows: list[dict[str, str]]) -> str:
 
 def _languages(dataset: Dataset) -> list[str]:
     """The language of the texts (codes), or those of queries and passages; the first where there are several."""
-    found = [next((text.language for text in dataset.texts()), "und")]
+    languages = [next((text.language for text in dataset.texts()), "und")]
     if dataset.task == "retrieval":
-        found += [one.language for one in dataset.passages_of()][:1]
-    return list(dict.fromkeys(found))
+        languages += [passage.language for passage in dataset.passages_of()][:1]
+    return list(dict.fromkeys(languages))
 
 
 def _study_lines(name: str, dataset: Dataset, languages: list[str]) -> str:
@@ -269,7 +275,7 @@ def _task(name: str, smaller: Smaller, languages: list[str], revision: str) -> s
         ("Clustering", "AbsTaskClustering", "t2c") if clustering else ("Retrieval", "AbsTaskRetrieval", "t2t")
     )
     module = "clustering" if clustering else "retrieval"
-    told = json.dumps(f"{smaller.dataset.name} made smaller: {'; '.join(smaller.how)}")
+    description = json.dumps(f"{smaller.dataset.name} made smaller: {'; '.join(smaller.how)}")
     return f'''"""A smaller data set as a task of mteb, made by `python -m evaluation.benchmarks shrink`.
 
 `python task.py MODEL` runs it.
@@ -293,7 +299,7 @@ def rows(name):
 class Smaller({base}):
     metadata = TaskMetadata(
         name={json.dumps(name)},
-        description={told},
+        description={description},
         dataset={{"path": {json.dumps(f"local/{name}")}, "revision": {json.dumps(revision)}}},
         type="{kind}",
         category="{category}",
@@ -338,7 +344,7 @@ _RETRIEVAL = """
 def _plain(value: Any) -> Any:
     """Undefined numbers are null."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

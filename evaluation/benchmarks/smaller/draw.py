@@ -33,7 +33,7 @@ class Smaller:
 
     dataset: Dataset
     whole: Mapping[str, int]
-    left: Mapping[str, int]
+    counts: Mapping[str, int]
     how: Sequence[str]
 
 
@@ -78,17 +78,17 @@ def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int
         chosen = _again(chosen, labels, rng) if replacement else chosen
     else:
         chosen = rng.choice(len(labels), number, replace=replacement).tolist()
-    small = _with_documents(dataset, [part.items[place] for place in sorted(chosen)], part.subset)
-    left = {labels[place] for place in chosen}
+    small = _with_documents(dataset, [part.items[index] for index in sorted(chosen)], part.subset)
+    chosen_labels = {labels[index] for index in chosen}
     how = [
         f"{number:,} of {len(labels):,} documents, drawn {'with' if replacement else 'without'} replacement,"
         f" {'stratified by label' if stratified else 'whatever their label'} (seed {seed})",
         *([f"{len(set(chosen)):,} of them differ: the others stand there more than once"] if replacement else []),
-        f"{len(left):,} of {distinct:,} labels are left",
+        f"{len(chosen_labels):,} of {distinct:,} labels are left",
         "mteb's protocol clusters ten draws of 16,384 of these, with replacement; `protocol: paper` all of them once",
     ]
     sizes = {"documents": len(labels), "labels": distinct}
-    return Smaller(small, sizes, {"documents": number, "labels": len(left)}, how)
+    return Smaller(small, sizes, {"documents": number, "labels": len(chosen_labels)}, how)
 
 
 def draw_queries(dataset: Dataset, number: int, seed: int) -> list[str]:
@@ -104,14 +104,14 @@ def draw_queries(dataset: Dataset, number: int, seed: int) -> list[str]:
     if len(answered) <= number:
         return answered
     places = stream(seed, "queries", dataset.name).choice(len(answered), number, replace=False)
-    return [answered[place] for place in sorted(places.tolist())]
+    return [answered[index] for index in sorted(places.tolist())]
 
 
 def with_queries(dataset: D, queries: Collection[str]) -> D:
     """The data set with these queries alone, over the whole corpus."""
-    kept, (search,) = set(queries), contents_of(dataset).searches
+    queries_kept, (search,) = set(queries), contents_of(dataset).searches
     return dataset.replaced(
-        lambda text, cell: None if text.field == "query" and _bare(text, search.subset) not in kept else cell
+        lambda text, cell: None if text.field == "query" and _bare(text, search.subset) not in queries_kept else cell
     )
 
 
@@ -125,26 +125,27 @@ def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Rankin
         raise TypeError(f"no pool of {type(dataset).__name__}")
     (search,) = contents_of(dataset).searches
     judged = {passage for query in queries for passage in search.relevant[query] if passage in search.passages}
-    found = {
+    pools = {
         name: {passage for query in queries for passage in list(ranking.get(query, ()))[:depth]}
         for name, ranking in rankings.items()
     }
-    kept = judged.union(*found.values())
-    asked = set(queries)
+    judged_passages = judged.union(*pools.values())
+    query_set = set(queries)
     whole = dataclasses.replace(dataset, passages=True)
 
     def keep(text: Text, cell: str) -> str | None:
-        return cell if _bare(text, search.subset) in (asked if text.field == "query" else kept) else None
+        return cell if _bare(text, search.subset) in (query_set if text.field == "query" else judged_passages) else None
 
+    drawn_by_model = ", ".join(f"{name}: {len(drawn):,}" for name, drawn in pools.items())
     how = [
         f"{len(queries):,} of {len(search.queries):,} queries, drawn without replacement from those with a relevant"
         " passage",
-        f"{len(kept):,} of {len(search.passages):,} passages: {len(judged):,} that are judged, and the first {depth:,}"
-        f" of each model for each query ({', '.join(f'{name}: {len(own):,}' for name, own in found.items())})",
+        f"{len(judged_passages):,} of {len(search.passages):,} passages: {len(judged):,} that are judged, and"
+        f" the first {depth:,} of each model for each query ({drawn_by_model})",
     ]
     small = dataclasses.replace(whole.replaced(keep), passages=dataset.passages)
     sizes = {"queries": len(search.queries), "passages": len(search.passages)}
-    return Smaller(small, sizes, {"queries": len(queries), "passages": len(kept)}, how)
+    return Smaller(small, sizes, {"queries": len(queries), "passages": len(judged_passages)}, how)
 
 
 def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> list[int]:
@@ -158,17 +159,17 @@ def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> lis
         with quiet():
             drawn = AbsTask.stratified_subsampling(DatasetDict({"test": rows}), seed, n_samples=number)
     except ValueError as error:  # scikit-learn's: a label with one document, or too few for one of each
-        said = str(error).strip().rstrip(".")
-        raise DataError(f"data set {name!r} cannot be drawn by label ({said}); take --draw uniform") from None
+        reason = str(error).strip().rstrip(".")
+        raise DataError(f"data set {name!r} cannot be drawn by label ({reason}); take --draw uniform") from None
     return sorted(drawn["test"]["place"])
 
 
 def _again(chosen: Sequence[int], labels: Sequence[Any], rng: np.random.Generator) -> list[int]:
     """As many documents of each label, drawn with replacement from all of the label."""
     of: dict[Any, list[int]] = defaultdict(list)
-    for place, label in enumerate(labels):
-        of[label].append(place)
-    numbers = Counter(labels[place] for place in chosen)
+    for index, label in enumerate(labels):
+        of[label].append(index)
+    numbers = Counter(labels[index] for index in chosen)
     return [of[label][at] for label, number in numbers.items() for at in rng.integers(0, len(of[label]), number)]
 
 
@@ -185,11 +186,13 @@ def _with_documents(dataset: Dataset, items: Sequence[str], subset: str) -> Data
         small = rows.select(list(map(int, items)))
     else:
         places: dict[int, list[int]] = defaultdict(list)
-        for row, _, place in (item.partition("/") for item in items):
-            places[int(row)].append(int(place))
+        for row, _, index in (item.partition("/") for item in items):
+            places[int(row)].append(int(index))
         task = dataset.loaded.task
         lists = [*text_columns(task, "clustering"), gold_column(task, "clustering")]
-        columns = {name: [[rows[row][name][at] for at in own] for row, own in places.items()] for name in lists}
+        columns = {
+            name: [[rows[row][name][at] for at in positions] for row, positions in places.items()] for name in lists
+        }
         small = in_memory(columns)
     return dataclasses.replace(dataset, loaded=dataset.loaded.with_data({subset: type(parts)({split: small})}))
 

@@ -68,11 +68,12 @@ def _ranking(study: Study, dataset: Dataset, model: Any, depth: int) -> Ranking:
             predictions=Path(folder),
         )  # fmt: skip
         (file,) = Path(folder).glob("*.json")
-        found = json.loads(file.read_text(encoding="utf-8"))
-    (subset,) = (name for name in found if name != "mteb_model_meta")
-    (ranked,) = found[subset].values()
+        ranked_lists = json.loads(file.read_text(encoding="utf-8"))
+    (subset,) = (name for name in ranked_lists if name != "mteb_model_meta")
+    (ranked,) = ranked_lists[subset].values()
     return {
-        query: sorted(passages, key=lambda one: (-passages[one], one))[:depth] for query, passages in ranked.items()
+        query: sorted(passages, key=lambda passage: (-passages[passage], passage))[:depth]
+        for query, passages in ranked.items()
     }
 
 
@@ -104,10 +105,10 @@ def holding(
             continue
         loaded = encoder.load(study, model.spec)
         try:
-            made = evaluate_task(small, loaded, evaluation.protocol, evaluation.batch_size, prepare=_all_documents)
+            result = evaluate_task(small, loaded, evaluation.protocol, evaluation.batch_size, prepare=_all_documents)
         finally:
             loaded.close()
-        rows.append((model.name, whole[model.name], main_score(small, made), model.name in pooled))
+        rows.append((model.name, whole[model.name], main_score(small, result), model.name in pooled))
         progress()
     scores = pd.DataFrame(rows, columns=["model", "whole", "smaller", "in_pool"])
     both = scores["whole"].to_numpy(float), scores["smaller"].to_numpy(float)

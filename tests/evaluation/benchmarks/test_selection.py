@@ -188,12 +188,16 @@ def test_gaps_and_constant_tasks_are_named_and_never_nought() -> None:
         whole(scores, "refuse")
     by_models, by_tasks = whole(scores, "models"), whole(scores, "tasks")
     assert by_models.frame.shape == (8, 4) and by_tasks.frame.shape == (10, 3)
-    assert [(one.kind, one.name) for one in by_models.left] == [
+    assert [(one.kind, one.name) for one in by_models.omissions] == [
         ("model", "org0/m0"),
         ("model", "org0/m1"),
         ("task", "t4"),
     ]
-    assert [one.name for one in by_tasks.left] == ["t0", "t4"] == [one.name for one in whole(scores, "fewest").left]
+    assert (
+        [one.name for one in by_tasks.omissions]
+        == ["t0", "t4"]
+        == [one.name for one in whole(scores, "fewest").omissions]
+    )
 
 
 def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() -> None:

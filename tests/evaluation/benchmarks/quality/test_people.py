@@ -88,7 +88,7 @@ def test_a_question_must_be_named_and_have_been_asked(study: tuple[Study, dict[s
 
 
 def test_labels_of_most_people_are_laid_beside_the_gold_by_cohens_kappa() -> None:
-    from tests.evaluation.build.quality.test_checks import CLEAN
+    from tests.evaluation.benchmarks.quality.test_checks import CLEAN
 
     (part,) = contents_of(CLEAN).with_gold
     said = [[str(gold)] * 2 for gold in part.gold]

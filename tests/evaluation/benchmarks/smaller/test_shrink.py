@@ -121,7 +121,7 @@ def test_documents_are_drawn_by_label_or_not_without_replacement_and_by_seed(stu
         assert texts[0] == texts[1] != texts[2]
     assert "whatever their label" in draw.draw_documents(sets, 20, stratified=False, seed=1).how[0]
     nested = site().tasks["BiorxivClusteringS2S"]
-    assert draw.draw_documents(nested, 6, stratified=False, seed=1).left["documents"] == 6
+    assert draw.draw_documents(nested, 6, stratified=False, seed=1).counts["documents"] == 6
 
 
 def test_documents_are_drawn_with_replacement_too(study: Study) -> None:
@@ -132,7 +132,7 @@ def test_documents_are_drawn_with_replacement_too(study: Study) -> None:
         (part,) = contents_of(made.dataset).scored
         differ = len(set(part.texts))
         # Of 60 draws from 80 documents 80 (1 - (79/80)^60) = 42.4 differ on the mean, of 15 from each 20 as many.
-        assert len(part.texts) == 60 and 33 <= differ <= 52 and made.left["documents"] == 60
+        assert len(part.texts) == 60 and 33 <= differ <= 52 and made.counts["documents"] == 60
         assert made.how[0].startswith("60 of 80 documents, drawn with replacement, ")
         assert made.how[1] == f"{differ} of them differ: the others stand there more than once"
         assert all(gold == f"l{texts.index(text) % 4}" for (text,), gold in zip(part.texts, part.gold, strict=True))
@@ -161,7 +161,7 @@ def test_a_pool_holds_what_is_judged_and_what_models_rank_first_and_nothing_else
     assert isinstance(made.dataset, TableDataset)
     assert set(made.dataset.corpus) == judged | {"d1", "d2", "d5"}  # d4 stands third
     assert made.dataset.qrels == {query: search.qrels[query] for query in queries}
-    assert not made.dataset.passages and made.left == {"queries": 5, "passages": len(made.dataset.corpus)}
+    assert not made.dataset.passages and made.counts == {"queries": 5, "passages": len(made.dataset.corpus)}
     of_mteb = draw.pool(site().tasks["ArguAna"], ["q1", "q2"], {"one": {"q1": ["d5"]}}, 10).dataset
     assert set(contents_of(of_mteb).searches[0].passages) == {"d1", "d2", "d5"}
 
