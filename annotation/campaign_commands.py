@@ -57,7 +57,7 @@ from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_lin
 from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from annotation.verdicts.verdicts import read_verdicts
 from annotation.wordings import addressed_lines
-from generation.flag_counts import flagged_lines
+from generation.output_statistics import flagged_lines
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
@@ -333,7 +333,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
         if people:
             answered = answers_lines(study, done)
         judges, why_not = read_beside(done.evidence, done.verdicts)
-        write_beside(study, done.verdicts, judges)
+        write_beside(study.folder, done.verdicts, judges)
     status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
     lines = headline(status, done.verdicts)
     print(as_called("\n".join([*lines, *([SIMULATED] if status.simulated else [])])), end="\n\n")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from annotation.annotators import target_lines
 from annotation.argilla import accounts
-from annotation.judges.savings import savings_text
+from annotation.judges.savings import savings, savings_text
 from annotation.options import home_of
 from annotation.planning import PAIRS, RATERS, RatingVariation, judged_texts, pay_of, plan, planned_rules, verdict_lines
 from annotation.rubric import load_rubric
@@ -27,7 +27,9 @@ def plan_study(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     print(plan_text(study, options))
     if options.judge_correlation is not None:
-        print(f"\n{savings_text(study, options.judge_correlation, sizes_asked(own_size(study), options))}")
+        correlation = options.judge_correlation
+        table = savings(study, correlation, sizes_asked(own_size(study), options))
+        print(f"\n{savings_text(table, correlation, study.acceptance)}")
     for line in target_lines(study.transforming, study.raters.people, accounts.languages_unasked(home_of(options))):
         print(line)
     return 0

@@ -115,9 +115,10 @@ class _Sides:
 async def _measure(folder: Path) -> dict[str, float]:
     """Medians of the rounds' ratios; every other round goes the other way, and each side starts with empty caches."""
     from generation.datasets.loading import load_datasets  # noqa: PLC0415
-    from generation.generators import Attempt, Completion  # noqa: PLC0415
-    from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (this and vLLM: in the engine's environment)
+    from generation.generators import ChatGenerator  # noqa: PLC0415
     from generation.jobs import Plan  # noqa: PLC0415
+    from plumbline.models.chat import Attempt, Completion  # noqa: PLC0415
+    from plumbline.models.vllm import VllmEngine  # noqa: PLC0415 (this and vLLM: in the engine's environment)
 
     class Uncut(VllmEngine):
         """All answers have the same length, which is no fault here: the second call is made all the same."""
@@ -128,10 +129,11 @@ async def _measure(folder: Path) -> dict[str, float]:
     plan = Plan(load_study(_study(folder), folder / "exports"))
     texts = [text for dataset in load_datasets(plan.study) for text in dataset.texts()]
     jobs = list(plan.jobs(texts, TRANSFORMATION, 1))
-    generator = Uncut.of(plan)
+    engine = Uncut.load(plan.study.generator, plan.study)
+    generator = ChatGenerator(engine, plan.prompts)
     try:
-        attempt = Attempt.first(jobs[0], plan.study.generator.sampling)
-        sides = _Sides(generator, generator._engine, jobs, attempt)
+        attempt = Attempt(1, jobs[0].seed, plan.study.generator.sampling)
+        sides = _Sides(generator, engine._engine, jobs, attempt)
         ways: list[Callable[[], Awaitable[None]]] = [sides.generator_alone, sides.all_at_once, sides.batches]
         seconds: dict[str, list[float]] = {way.__name__: [] for way in ways}
         await sides.batches()  # the first steps allocate

@@ -72,30 +72,31 @@ def _share(url: str) -> float:
 
 async def _measure(study: Study) -> dict[str, float]:
     """Medians of the rounds' ratios; every other round goes the other way, and each side starts with an empty cache."""
-    from annotation.judges.askers import (  # noqa: PLC0415
+    from annotation.judges.pool import draw_judged  # noqa: PLC0415
+    from annotation.judges.run import (  # noqa: PLC0415
         JudgeChatClient,
+        JudgeProgress,
+        ask_one,
+        questionnaires,
         start,
     )
-    from annotation.judges.pool import draw_judged  # noqa: PLC0415
-    from annotation.judges.progress import JudgeProgress  # noqa: PLC0415
-    from annotation.judges.run import ask_one, questionnaires  # noqa: PLC0415
-    from generation.work import all_through  # noqa: PLC0415
+    from plumbline.models.asking import all_through  # noqa: PLC0415
 
     (asked,) = questionnaires(study)
     kept = JudgeProgress(study, asked, draw_judged(study), study.judgements)
-    todo = kept.todo()
+    todo = list(kept.jobs())
     asker = await start(study, asked, ["1", "2", "3", "4", "5"])
     assert isinstance(asker, JudgeChatClient)
     engine: Any = asker.chat
 
     async def judges() -> None:
-        async def ask(one: tuple[str, Any]) -> None:
-            kept.journal.append(await ask_one(kept, asker, *one))
+        async def ask(one: Any) -> None:
+            kept.journal.append(await ask_one(kept, asker, one))
 
         await all_through(iter(todo), ask, min(asker.concurrency, len(todo)), [kept.journal])
 
     async def all_at_once() -> None:
-        await _all_at_once(engine._engine, [asking.message for _, asking in todo], engine)
+        await _all_at_once(engine._engine, [asking.message for asking in todo], engine)
 
     seconds: dict[str, list[float]] = {"judges": [], "all_at_once": []}
     try:

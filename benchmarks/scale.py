@@ -150,10 +150,8 @@ def _measured(work: Callable[[], None]) -> dict[str, float]:
 def tell_generation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:
     """Generate 2 variants."""
     from generation import run  # noqa: PLC0415
-    from generation.generators import (  # noqa: PLC0415
-        Attempt,
-        GenerationOutcome,
-    )
+    from generation.generators import GenerationOutcome  # noqa: PLC0415
+    from plumbline.models.chat import Attempt  # noqa: PLC0415
 
     class Stub:
         concurrency = 256

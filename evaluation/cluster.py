@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any
@@ -32,13 +31,12 @@ from evaluation.model_runs import (
 from evaluation.models.shards import TextQueue, TextShard
 from evaluation.models.workers import GivenUp, MethodCall, ModelResult, Rows, ScoringWorker
 from evaluation.work import ModelEnd, ModelJob, quiet
-from generation.ray_session import join, on_node, without
 from plumbline.errors import PlumblineError
+from plumbline.models.cluster import Scheduler, Slot, join, on_node, without
 from plumbline.study import Study
 
 IN_FLIGHT = 2  # shards that an encoding worker has at a time, so that it never waits
 SCORING = 2  # scoring workers for each slot: while one waits for embeddings, another scores
-LOOK_SECONDS = 5.0  # nodes come and go
 CLOSE_SECONDS = 5.0
 
 
@@ -59,59 +57,53 @@ def spread(address: str, study: Study, jobs: Sequence[ModelJob]) -> Generator[tu
             yield from results
 
 
-class _ModelScheduler:
-    """Starts workers, assigns work to them and takes what they make: `_calls` says what follows when a call ends."""
+class _ModelScheduler(Scheduler):
+    """Encoding workers in the slots, and scoring workers beside the command."""
 
     def __init__(self, ray: Any, study: Study, jobs: Sequence[ModelJob]) -> None:
-        self._ray, self._study, self._lost = ray, study, ray.exceptions.RayError
+        self._study = study
         self._specs = [job.model.spec for job in jobs]
-        self._calls: dict[Any, Callable[[Any], None]] = {}
-        self._found: list[tuple[ModelJob, Any]] = []
+        self._results: list[tuple[ModelJob, Any]] = []
         self._encoding: list[EncodingHandle] = []
         self._scoring: list[ScoringHandle] = []
         self._size = size_of_slots(ray, study)
-        self._look()
+        super().__init__(ray)
         self._most = max(1, min(SCORING * len(self._slots), command_cpus(ray)))
         self.runs: list[ModelRun] = []
         for job in jobs:
             try:
                 self.runs.append(ModelRun.of(study, job))
             except PlumblineError as error:
-                self._found.append((job, ModelEnd(failure=str(error))))
+                self._results.append((job, ModelEnd(failure=str(error))))
 
     @property
     def done(self) -> bool:
         """Whether all models have come to their end, and it was told."""
-        return not self.runs and not self._found
+        return not self.runs and not self._results
 
     def step(self) -> list[tuple[ModelJob, Any]]:
         """Have all workers busy, wait for something to come, and take it; what was made."""
-        if time.monotonic() - self._looked > LOOK_SECONDS:
-            self._look()
-        self._start_scoring()
-        self._assign()
-        self._start_encoding()
-        ready, _ = self._ray.wait(list(self._calls), timeout=LOOK_SECONDS) if self._calls else ([], [])
-        for call in ready:
-            self._calls.pop(call)(call)
+        self._turn()
         self._finish()
-        results, self._found = self._found, []
+        results, self._results = self._results, []
         return results
 
     def end(self) -> None:
         """End all processes; those that are at work at once."""
         free = [worker.actor for worker in self._encoding if worker.ready and not worker.in_flight]
         free += [scorer.actor for scorer in self._scoring if scorer.run is None]
-        if free:
-            self._ray.wait([handle.close.remote() for handle in free], num_returns=len(free), timeout=CLOSE_SECONDS)
-        for actor in [handle.actor for handle in self._encoding] + [handle.actor for handle in self._scoring]:
-            self._ray.kill(actor)
+        actors = [worker.actor for worker in self._encoding] + [scorer.actor for scorer in self._scoring]
+        self._end(free, actors, CLOSE_SECONDS)
         for run in self.runs:
             run.close(self._study)
 
-    def _look(self) -> None:
-        """See which slots there are."""
-        self._slots, self._looked = model_slots(self._ray, self._size), time.monotonic()
+    def _all_slots(self) -> list[Slot]:
+        return model_slots(self._ray, self._size)
+
+    def _hand_out(self) -> None:
+        self._start_scoring()
+        self._assign()
+        self._start_encoding()
 
     def _start_encoding(self) -> None:
         """Start a worker in each free slot that a model wants, for the one that has fewest."""
@@ -121,7 +113,7 @@ class _ModelScheduler:
             if runs := [run for run in runs if run.wants_worker()]:
                 worker = min(runs, key=lambda run: len(run.workers)).start_worker(self._ray, self._study, slot)
                 self._encoding.append(worker)
-                self._calls[worker.actor.facts.remote()] = partial(self._loaded, worker)
+                self._after(worker.actor.facts.remote(), partial(self._loaded, worker))
         for run in [run for run in self.runs if not run.workers and not run.failure]:
             if not run.may_have(self._slots):
                 self._fail(run, run.reason or "no node of the cluster can have it; see `ray status`")
@@ -148,16 +140,16 @@ class _ModelScheduler:
                 worker.in_flight.append(shard)
                 way = run.ways.get(shard.prompt)
                 call = worker.actor.encode.remote(shard.texts, shard.prompt, shard.role, way)
-                self._calls[call] = partial(self._encoded, worker, shard)
+                self._after(call, partial(self._encoded, worker, shard))
             while ready and run.questions:
                 scorer, question = run.questions.pop()
                 call = ready[0].actor.answer.options(concurrency_group="asked").remote(question)
-                self._calls[call] = partial(self._answered, scorer, question, ready[0])
+                self._after(call, partial(self._answered, scorer, question, ready[0]))
         for scorer in [scorer for scorer in self._scoring if scorer.run is None]:
             runs = [run for run in self.runs if run.facts is not None and run.todo and run.workers]
             if runs:
                 run = min(runs, key=lambda worker: worker.pieces_in_flight)
-                self._calls[scorer.begin(run)] = partial(self._stepped, scorer)
+                self._after(scorer.begin(run), partial(self._stepped, scorer))
 
     def _loaded(self, worker: EncodingHandle, call: Any) -> None:
         """A worker has its model."""
@@ -166,10 +158,10 @@ class _ModelScheduler:
 
     def _encoded(self, worker: EncodingHandle, shard: TextShard, call: Any) -> None:
         """A shard came back."""
-        shard_result, run = self._from(worker, call, shard), worker.run
-        if shard_result is not None:
+        rows, run = self._from(worker, call, shard), worker.run
+        if rows is not None:
             worker.in_flight.remove(shard)
-            self._serve(run, lambda: run.take(shard, worker.gpu, *shard_result))
+            self._serve(run, lambda: run.take(shard, worker.gpu, *rows))
 
     def _answered(self, scorer: ScoringHandle, question: MethodCall, worker: EncodingHandle, call: Any) -> None:
         """A model answered a question; where it died over it, another is asked."""
@@ -190,15 +182,16 @@ class _ModelScheduler:
         if worker.gone:
             return None
         run, slot = worker.run, worker.slot
-        try:
-            return self._ray.get(call)
-        except self._ray.exceptions.RayTaskError as error:
+
+        def failed(error: Any) -> None:
             self._stop_failed(worker, run.failed(slot, error, shard), shard)
-        except self._lost as error:
+
+        def died(error: Exception) -> None:
             self._look()  # the loss of a node is no shard's doing
             over = worker.in_flight[0] if worker.in_flight and slot in self._slots else None
             self._stop_failed(worker, run.died(slot, error, over), over)
-        return None
+
+        return self._answer(call, failed, died)
 
     def _stop_failed(self, worker: EncodingHandle, why: str, over: TextShard | None) -> None:
         """Stop a worker that failed or died over a shard; others encode what it had in flight."""
@@ -231,15 +224,15 @@ class _ModelScheduler:
     def _stepped(self, scorer: ScoringHandle, call: Any) -> None:
         """A scoring worker wants something, or has made its piece."""
         run = scorer.current
-        try:
-            step = self._ray.get(call)
-        except self._ray.exceptions.RayTaskError as error:
+
+        def failed(error: Any) -> None:
             scorer.free()
             if not isinstance(error.cause, GivenUp):
                 self._fail(run, line_of(error, "the command's machine"))
             elif not run.failure:
                 run.todo.appendleft(scorer.piece)
-        except self._lost as error:
+
+        def died(error: Exception) -> None:
             self._scoring.remove(scorer)
             scorer.free()
             run.tries[scorer.piece] += 1
@@ -247,12 +240,13 @@ class _ModelScheduler:
                 self._fail(run, death(error, TRIES))
             elif not run.failure:
                 run.todo.appendleft(scorer.piece)
-        else:
+
+        if (step := self._answer(call, failed, died)) is not None:
             self._take(scorer, run, step)
 
     def _take(self, scorer: ScoringHandle, run: ModelRun, step: Rows | MethodCall | ModelResult) -> None:
         if isinstance(step, ModelResult):
-            self._found.append((run.job, step.result))
+            self._results.append((run.job, step.result))
             run.texts += step.texts
             scorer.free()
         elif run.failure or not run.workers:  # it would wait for a slot, and others for it
@@ -278,7 +272,7 @@ class _ModelScheduler:
             self._fail(run, str(error))
 
     def _go_on(self, scorer: ScoringHandle, answer: Any) -> None:
-        self._calls[scorer.actor.go_on.remote(answer)] = partial(self._stepped, scorer)
+        self._after(scorer.actor.go_on.remote(answer), partial(self._stepped, scorer))
 
     def _fail(self, run: ModelRun, reason: str) -> None:
         """End a model, with the reason; what was made before stays."""
@@ -301,7 +295,7 @@ class _ModelScheduler:
     def _finish(self) -> None:
         """See which models have come to their end."""
         for run in [run for run in self.runs if not run.todo and not run.pieces_in_flight]:
-            self._found.append((run.job, ModelEnd(run.texts, run.shards.encoded, run.failure)))
+            self._results.append((run.job, ModelEnd(run.texts, run.shards.encoded, run.failure)))
             self.runs.remove(run)
             for worker in list(run.workers):
                 self._stop(worker)

@@ -13,8 +13,8 @@ from evaluation.models.shards import Shards, TextQueue, TextShard
 from evaluation.models.speed import keep_speed
 from evaluation.models.workers import EncodingWorker, Facts, MethodCall, due_of
 from evaluation.work import ModelJob, explained, quiet
-from generation.ray_session import Slot, slots
 from plumbline.errors import PlumblineError, ServiceError
+from plumbline.models.cluster import Slot, slots
 from plumbline.rates import Stopwatch
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
@@ -50,8 +50,8 @@ def model_slots(ray: Any, size: tuple[int, int]) -> list[Slot]:
 
 def command_cpus(ray: Any) -> int:
     """CPUs that the command's own node gives to the cluster."""
-    this_node = ray.get_runtime_context().get_node_id()
-    return sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == this_node)
+    here = ray.get_runtime_context().get_node_id()
+    return sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here)
 
 
 # Of a shard, or of a piece, whose process dies or fails. A process has one in work, so it is known which it died over,
@@ -88,9 +88,8 @@ class ModelRun:
         """
         spec, evaluation = job.model.spec, study.evaluation
         spec.location(study.file.parent)
-        batch = evaluation.batch_size * (
-            spec.http.concurrency if spec.kind == "openai" else 1
-        )  # what is encoded at once
+        at_once = spec.http.concurrency if spec.kind == "openai" else 1
+        batch = evaluation.batch_size * at_once  # what is encoded at once
         shards = Shards(store_of(study, job.model.model_id), batch)
         return cls(job, shards, deque(range(len(job.pieces))))
 

@@ -10,7 +10,7 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ import pandas as pd
 
 from generation.datasets.loading import languages_in, load_datasets
 from generation.datasets.tables import read_frame
-from generation.headers import refuse_no_header
 from generation.identification import identify
 from plumbline import cli
 from plumbline.commands import as_called
@@ -45,6 +44,7 @@ NAMES = {
 }
 _KNOWN = {name for names in NAMES.values() for name in names}
 _LISTS = 200  # letters of a list of columns in an error
+_NAMED = 4  # words; a column's name has fewer
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,39 @@ def language_of(texts: Iterable[object], path: Path) -> str:
     raise DataError(
         f"{path}: the texts do not tell for certain which language they are in{likely}; add --language CODE"
     )
+
+
+def refuse_no_header(frame: pd.DataFrame, path: Path, usual: Collection[str]) -> None:
+    """Raise DataError where the first line of a CSV or TSV file, which names the columns, looks like a row.
+
+    It is none where one of its names is among `usual`.
+    """
+    names = [str(name).strip() for name in frame.columns]
+    if path.suffix.lower() not in (".csv", ".tsv") or set(usual) & {name.lower() for name in names}:
+        return
+    if names == [str(number) for number in range(len(names))]:  # as tables without names are written
+        return
+    for index, name in enumerate(names):
+        if why := _like_a_row(name, [str(cell).strip() for cell in frame.iloc[:, index]]):
+            raise DataError(
+                f"{path}: its first line looks like a row and not like names of columns, for {name[:60]!r} {why}; put a"
+                " line of names above it, such as text or text,label (if it is a name, give that column a shorter one)"
+            )
+
+
+def _like_a_row(name: str, cells: Sequence[str]) -> str:
+    """Why what stands on top of a column is one of its cells; empty where it may be its name."""
+    if name and name in cells:
+        return "stands in a later line of its column too"
+    if _is_number(name) and cells and all(map(_is_number, cells)):
+        return "is a number, as all of its column are"
+    if len(name.split()) >= _NAMED or re.search(r"[.!?。！？]$", name):
+        return "reads like a text"
+    return ""
+
+
+def _is_number(word: str) -> bool:
+    return bool(re.fullmatch(r"[-+]?\d+([.,]\d+)?", word))
 
 
 def study_text(

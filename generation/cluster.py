@@ -10,26 +10,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.metadata
 import itertools
 import math
 import sys
+import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, cast
+from functools import partial
+from typing import Any
 
 from tqdm import tqdm
 
-from generation.forecast import measured
+from generation.forecast import gpus_of, measured
+from generation.generators import Generator, make_generator
 from generation.jobs import Job, Plan
-from generation.ray_session import Slot, join, slots, without
+from generation.output import make_output
 from generation.unit import Unit
-from generation.work import first_error, show, sync_always
-from generation.worker import Worker, made_of, other_version, versions_of
 from plumbline.errors import PlumblineError, ServiceError, StudyError
+from plumbline.models.asking import SYNC_SECONDS, show
+from plumbline.models.cluster import Scheduler, Slot, join, slots, without
 from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
+from plumbline.study import Study
+from plumbline.study.engines import EngineSpec
 
+_MAKE = ("plumbline", "py3langid", "rapidfuzz")  # packages that decide what an output is, and whether it is one
+_RUN = ("vllm", "transformers")  # and those that run an engine
+GATHER_SECONDS = 0.02  # so long others may join an output that has come, for each answer to the command costs time
 TRIES = 3  # of a text whose workers die
 
 
@@ -68,9 +78,103 @@ class JobQueue:
         in_flight.clear()
 
 
+class Worker:
+    """An asynchronous Ray actor for the texts of some transformations (`names`).
+
+    It keeps no record: what it makes goes to the command, which alone writes journals and tables.
+    """
+
+    def __init__(self, study: Study, names: Collection[str], *, allow_code: bool = False) -> None:
+        self._study, self._names, self._allow_code = study, names, allow_code
+        self._generator: Generator | None = None
+        self._waiting: asyncio.Queue[Job] = asyncio.Queue()
+        self._made: list[TransformedText] = []
+        self._problem: Exception | None = None
+        self._news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def prepare(self, prompts: dict[str, str]) -> tuple[int, str, dict[str, str]]:
+        """Load the generator; how many texts it works on at once, on what kind of GPU, and `versions_of` this node.
+
+        `prompts` are the hashes of the command's (`made_of`): raises StudyError where this node has others.
+        """
+        plan = Plan(self._study)  # made here: the command's plan holds hashes in the making, which do not travel
+        if made_of(plan) != prompts:
+            raise StudyError("prompts, functions or files of outputs are not those of the command; install the same")
+        self._generator = make_generator(plan, self._names, allow_code=self._allow_code)
+        at_once = self._generator.concurrency
+        self._tasks = [asyncio.create_task(self._work(plan, self._generator)) for _ in range(at_once)]
+        return at_once, gpus_of(self._study.generator)[1], versions_of(self._study.generator)
+
+    async def exchange(self, jobs: Sequence[Job]) -> list[TransformedText]:
+        """Take more texts, and give what has been made since the last time; waits until there is something to give.
+
+        Raises what the generator raised, where no text can succeed: once all that was made has been given.
+        """
+        for job in jobs:
+            self._waiting.put_nowait(job)
+        await self._news.wait()
+        await asyncio.sleep(GATHER_SECONDS)
+        outputs = self._given()
+        if self._problem is None:
+            self._news.clear()
+        elif not outputs:
+            raise self._problem
+        return outputs
+
+    async def stop(self) -> list[TransformedText]:
+        """Make no more, give up what is in flight, and give what has been made; so does a pending `exchange`."""
+        for task in self._tasks:
+            task.cancel()
+        self._news.set()
+        return self._given()
+
+    def _given(self) -> list[TransformedText]:
+        outputs, self._made = self._made, []
+        return outputs
+
+    async def close(self) -> None:
+        """Let go of the generator's connections and memory."""
+        await self.stop()
+        if self._generator is not None:
+            await self._generator.close()
+
+    async def _work(self, plan: Plan, generator: Generator) -> None:
+        """Make one text after the other."""
+        while self._problem is None:
+            job = await self._waiting.get()
+            try:
+                output = await make_output(plan, generator, job)
+                self._made.append(output)
+            except Exception as error:  # the command tells those that a person can mend from bugs
+                self._problem = error
+            self._news.set()
+
+
+def made_of(plan: Plan) -> dict[str, str]:
+    """What tells each transformation's texts from others: its prompts, or its function's or file's identity."""
+    return {name: plan.prompt_hashes[name] or plan.makers[name].hash for name in plan.kinds}
+
+
+def versions_of(spec: EngineSpec) -> dict[str, str]:
+    """Versions here of what makes outputs; what a package is built for (`+cpu`, `+cu128`) is none of them."""
+    versions = {}
+    for package in (*_MAKE, *(_RUN if spec.kind == "vllm" else ())):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package).partition("+")[0]
+    return versions
+
+
+def other_version(of_node: dict[str, str], due: dict[str, str]) -> str:
+    """The first package of which a node has another version than is `due`; what `due` lacks is due from then on."""
+    for package, version in of_node.items():
+        if due.setdefault(package, version) != version:
+            return f"{package} {version} there, and {due[package]} elsewhere"
+    return ""
+
+
 DEATHS = 3  # of workers in a slot without an output in between: it gets no other
 TEXTS_A_WORKER = 16  # no worker more is started for fewer
-LOOK_SECONDS = 5.0  # so often the command looks for nodes that have joined
 DRAIN_SECONDS = 1.0  # so long an interrupted run waits for what workers have made
 CLOSE_SECONDS = 20.0
 
@@ -86,14 +190,10 @@ def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, allow_code: b
     scheduler = _TextScheduler(ray, plan, todo, allow_code=allow_code)
     with without(contextlib.redirect_stdout):  # Ray's pages on what has died
         try:
-            return asyncio.run(scheduler.work())
+            return scheduler.work()
         finally:
             scheduler.end()
             ray.shutdown()
-
-
-class _OtherVersionError(StudyError):
-    """A node has another version of a package than the others."""
 
 
 @dataclass(eq=False)
@@ -105,151 +205,154 @@ class _WorkerHandle:
     in_flight: dict[str, Job] = field(default_factory=dict)
     call: Any = None
     prepared: bool = False
+    at_once: int = 0  #: texts that it works on at once
+    more: int = 1  #: texts that it may have made before it is handed others
     received: int = 0
 
 
-class _TextScheduler:
-    """Starts the workers of a run, hands texts to them, and takes back what they make."""
+class _TextScheduler(Scheduler):
+    """Workers in the slots, the texts that each has, and the journals that outputs go to."""
 
     def __init__(self, ray: Any, plan: Plan, todo: Sequence[Unit], *, allow_code: bool) -> None:
-        self._ray, self._plan, self._allow_code = ray, plan, allow_code
+        self._plan, self._allow_code = plan, allow_code
         self._units = {(unit.transformation, unit.seed): unit for unit in todo}
         self._queue = JobQueue(job for unit in todo for job in unit.jobs())
         self._total: int = sum(unit.todo for unit in todo)
         self._counts: Counter[str] = Counter()
         self._taken: set[Slot] = set()  # that have a worker, or had one that cannot work
-        self._tasks: set[asyncio.Task[None]] = set()  # one for each slot that is used
+        self._deaths: Counter[Slot] = Counter()
         self._workers: list[_WorkerHandle] = []
         self._watch = Stopwatch()
         self._versions = versions_of(plan.study.generator)  # and of what only nodes have, the first one's
         self._problem: Exception | None = None
-        self._put_back = asyncio.Event()  # texts are in the queue again
-        self._done = asyncio.Event()
+        self._disk = ThreadPoolExecutor(1)  # beside the workers' work: a large table takes seconds
+        self._writes: list[Future[None]] = []
+        self._synced = time.monotonic()
+        super().__init__(ray)
 
     @property
     def _left(self) -> int:
         return self._total - self._counts.total() - len(self._queue.lost)
 
-    async def work(self) -> Counter[str]:
+    def work(self) -> Counter[str]:
         """Have all units worked on."""
-        if not _slots(self._ray, self._plan):
+        if not self._slots:
             raise _no_room(self._plan)
-        journals = [unit.journal for unit in self._units.values()]
-        try:
-            with tqdm(total=self._total, unit="text", desc="generating") as self._bar:
-                async with asyncio.TaskGroup() as self._group:
-                    beside = [self._group.create_task(coroutine) for coroutine in (sync_always(journals), self._look())]
-                    await self._done.wait()
-                    for task in (*beside, *self._tasks):
-                        task.cancel()
-        except* (PlumblineError, OSError) as errors:
-            raise first_error(errors) from None
+        with tqdm(total=self._total, unit="text", desc="generating") as self._bar:
+            while self._left and self._problem is None:
+                self._turn(SYNC_SECONDS)
+                self._write()
+        for write in self._writes:
+            write.result()
         if self._left and self._problem:
             raise self._problem
         if self._queue.lost:
             raise ServiceError(f"not done after {TRIES} tries: {_names(self._queue.lost)}; run again to go on")
         return self._counts
 
-    async def _look(self) -> None:
-        """Start workers where there is room, also on nodes that join later."""
-        while True:
-            self._start_workers()
-            await asyncio.sleep(LOOK_SECONDS)
+    def _all_slots(self) -> list[Slot]:
+        """One a node, for engines as many as the node's GPUs allow."""
+        gpus = _gpus(self._plan)
+        return slots(self._ray, 1, gpus, one_a_node=not gpus)
 
-    def _start_workers(self) -> None:
-        wanted = math.ceil(self._left / TEXTS_A_WORKER) - len(self._tasks)
-        free = [slot for slot in _slots(self._ray, self._plan) if slot not in self._taken]
-        for slot in free[: max(0, wanted)]:
-            self._taken.add(slot)
-            self._tasks.add(self._group.create_task(self._use(slot)))
+    def _hand_out(self) -> None:
+        wanted = math.ceil(self._left / TEXTS_A_WORKER) - len(self._workers)
+        for slot in [slot for slot in self._slots if slot not in self._taken][: max(0, wanted)]:
+            self._start(slot)
+        for worker in self._workers:
+            if worker.prepared and worker.call is None:
+                self._feed(worker)
 
-    async def _use(self, slot: Slot) -> None:
-        """Have texts made in a slot: by a worker, or by another after one that died there."""
-        deaths, again = 0, True
-        problem: Exception
-        while again:
-            worker = self._start_worker(slot)
-            try:
-                await self._serve(worker)
-            except _OtherVersionError as error:
-                problem, died = error, False
-            except self._ray.exceptions.RayTaskError as error:
-                problem, died = _mendable(error, slot), False
-            except self._ray.exceptions.RayError as error:
-                problem, died = _death(error, worker), True
-            deaths = 1 if worker.received else deaths + 1
-            alive = any(node["Alive"] and node["NodeID"] == slot.node for node in self._ray.nodes())
-            again = died and worker.prepared and alive and deaths < DEATHS
-            self._stop(worker, died=died)
-            if not again:
-                self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-                self._start_workers()
-            if self._tasks and self._left:
-                tqdm.write(f"{problem}; the others go on", file=sys.stderr)
-        if not self._tasks:
-            self._problem = problem
-            self._done.set()
-
-    def _start_worker(self, slot: Slot) -> _WorkerHandle:
+    def _start(self, slot: Slot) -> None:
+        """Start a worker in a slot: the first, or another after one that died there."""
+        self._taken.add(slot)
         names = list(dict.fromkeys(name for name, _ in self._units))
         remote = self._ray.remote(Worker).options(**slot.options)
         worker = _WorkerHandle(slot, remote.remote(self._plan.study, names, allow_code=self._allow_code))
         self._workers.append(worker)
-        return worker
+        self._after(worker.actor.prepare.remote(made_of(self._plan)), partial(self._prepared, worker))
 
-    async def _serve(self, worker: _WorkerHandle) -> NoReturn:
-        """Hand texts to a worker as fast as it gives them back; raises what Ray says when it works no more."""
-        at_once, gpu, versions = await worker.actor.prepare.remote(made_of(self._plan))
+    def _prepared(self, worker: _WorkerHandle, call: Any) -> None:
+        """A worker has its generator."""
+        if (answer := self._from(worker, call)) is None:
+            return
+        worker.at_once, gpu, versions = answer
         if difference := other_version(versions, self._versions):
-            raise _OtherVersionError(f"node {worker.slot.address}: {difference}; install the same everywhere")
-        worker.prepared, more, self._watch.gpu = True, 1, gpu
-        if not any(handle.prepared for handle in self._workers if handle is not worker):
+            problem = StudyError(f"node {worker.slot.address}: {difference}; install the same everywhere")
+            self._lose(worker, problem, died=False)
+            return
+        if not any(handle.prepared for handle in self._workers):
             self._watch.start()
+        worker.prepared, self._watch.gpu = True, gpu
         self._watch.gpus += worker.slot.gpus
-        while True:
-            jobs = self._queue.take(worker.in_flight, at_once + more - len(worker.in_flight))
-            if not worker.in_flight:  # others have the last ones, and may die over them
-                self._put_back.clear()
-                await self._put_back.wait()
-                continue
-            worker.call = worker.actor.exchange.remote(jobs)
-            outputs = await worker.call
-            self._receive(worker, outputs)
-            more = min(at_once, max(more, 2 * len(outputs)))  # what it may have made before it is handed others
 
-    def _receive(self, worker: _WorkerHandle, outputs: Sequence[TransformedText]) -> None:
-        """Keep outputs; a unit's last one settles it."""
+    def _feed(self, worker: _WorkerHandle) -> None:
+        """Hand texts to a worker; none where others have the last ones, and may die over them."""
+        jobs = self._queue.take(worker.in_flight, worker.at_once + worker.more - len(worker.in_flight))
+        if worker.in_flight:
+            worker.call = worker.actor.exchange.remote(jobs)
+            self._after(worker.call, partial(self._exchanged, worker))
+
+    def _exchanged(self, worker: _WorkerHandle, call: Any) -> None:
+        """A worker gives back what it has made; a unit's last output settles it."""
+        if (outputs := self._from(worker, call)) is None:
+            return
         worker.call = None
         worker.received += len(outputs)
+        worker.more = min(worker.at_once, max(worker.more, 2 * len(outputs)))
         for output in outputs:
             del worker.in_flight[output.key]
             unit = self._units[output.transformation, output.seed]
             last = unit.add(output)
             show(self._bar, self._counts, output.status)
             self._watch.note(output.transformation, 1, len(output.text))
-            if last:  # beside the others' work: a large table takes seconds
-                self._group.create_task(asyncio.to_thread(unit.settle))
-        if not self._left:
-            self._done.set()
+            if last:
+                self._writes.append(self._disk.submit(unit.settle))
 
-    def _stop(self, worker: _WorkerHandle, *, died: bool) -> None:
-        """Do without a worker; what it had in flight is for others."""
+    def _write(self) -> None:
+        """Hand the journals to the disk every half second. Raises what writing raised."""
+        for write in [write for write in self._writes if write.done()]:
+            self._writes.remove(write)
+            write.result()
+        if not self._writes and time.monotonic() - self._synced > SYNC_SECONDS:
+            self._synced = time.monotonic()
+            self._writes += [self._disk.submit(unit.journal.sync) for unit in self._units.values()]
+
+    def _from(self, worker: _WorkerHandle, call: Any) -> Any:
+        """What a worker answered; None where it failed, or is no more."""
+
+        def failed(error: Any) -> None:
+            self._lose(worker, _mendable(error, worker.slot), died=False)
+
+        def died(error: Exception) -> None:
+            self._lose(worker, _death(error, worker), died=True)
+
+        return self._answer(call, failed, died)
+
+    def _lose(self, worker: _WorkerHandle, problem: Exception, *, died: bool) -> None:
+        """Do without a worker: what it had in flight is for others, or for the next one in its slot."""
+        slot = worker.slot
         self._workers.remove(worker)
-        self._watch.gpus -= worker.slot.gpus * worker.prepared
+        self._watch.gpus -= slot.gpus * worker.prepared
         self._ray.kill(worker.actor)
         self._queue.put_back(worker.in_flight, died=died)
-        self._put_back.set()
-        if not self._left:
-            self._done.set()
+        self._deaths[slot] = 1 if worker.received else self._deaths[slot] + 1
+        alive = any(node["Alive"] and node["NodeID"] == slot.node for node in self._ray.nodes())
+        if died and worker.prepared and alive and self._deaths[slot] < DEATHS:
+            self._start(slot)
+        self._look()
+        self._hand_out()
+        if self._workers and self._left:
+            tqdm.write(f"{problem}; the others go on", file=sys.stderr)
+        if not self._workers:
+            self._problem = problem
 
     def end(self) -> None:
         """Take what the workers have made, close those that are free, and end all."""
+        self._disk.shutdown(cancel_futures=True)
         self._drain()
-        closing = [worker.actor.close.remote() for worker in self._workers if worker.prepared and not worker.in_flight]
-        if closing:
-            self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)
-        for worker in self._workers:
-            self._ray.kill(worker.actor)
+        free = [worker.actor for worker in self._workers if worker.prepared and not worker.in_flight]
+        self._end(free, [worker.actor for worker in self._workers], CLOSE_SECONDS)
         keep_rates(self._plan.study, measured(self._plan, self._watch))
 
     def _drain(self) -> None:
@@ -261,12 +364,6 @@ class _TextScheduler:
             with contextlib.suppress(self._ray.exceptions.RayError, PlumblineError):
                 for output in self._ray.get(answer):
                     self._units[output.transformation, output.seed].add(output)
-
-
-def _slots(ray: Any, plan: Plan) -> list[Slot]:
-    """One a node, for engines as many as the node's GPUs allow."""
-    gpus = _gpus(plan)
-    return slots(ray, 1, gpus, one_a_node=not gpus)
 
 
 def _gpus(plan: Plan) -> int:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from generation.jobs import Plan
-from generation.unit import Unit
-from generation.work import planned
+from generation.unit import Unit, planned
 from plumbline import cli
 from plumbline.identity import identity
 from plumbline.rates import Rate, Stopwatch, in_words, read_rates

@@ -1,15 +1,25 @@
-"""What a study wants from the generator: one job for each distinct output, whatever data sets it serves."""
+"""What a study wants from the generator: one job for each distinct output, whatever data sets it serves.
+
+A transformation may be a function, `module:function` of an installed package, which is found without running anything
+of it. It is called as `function(text, language=..., seed=...)` and returns the transformed text: `text` is in NFC,
+`language` the code of the language that the output is to be in, `seed` the transformation seed. Equal arguments must
+give equal texts, whatever was asked before. The source of its module is a part of every output's identity.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from generation.functions import source_hash
-from generation.recordings.own import outputs_path, recorded_languages
+from generation.recordings import outputs_path, recorded_languages
 from plumbline.errors import StudyError
 from plumbline.file_hashes import FactCache, cached_file_hash
 from plumbline.identity import identity, identity_from, prefix
@@ -126,10 +136,10 @@ class Plan:
 
 def makers_of(study: Study) -> dict[str, Maker]:
     """What makes the texts of each transformation of a study. Raises as `Plan` for a function or file of outputs."""
-    return {name: _maker(study, kind) for name, kind in study.transforming.items()}
+    return {name: _maker(study.generator, kind) for name, kind in study.transforming.items()}
 
 
-def _maker(study: Study, kind: Transformation) -> Maker:
+def _maker(generator: EngineSpec, kind: Transformation) -> Maker:
     """What makes a transformation's texts."""
     if kind.function:
         return Maker("function", kind.function, identity("function-v1", kind.function, source_hash(kind.function)))
@@ -137,9 +147,67 @@ def _maker(study: Study, kind: Transformation) -> Maker:
         columns = kind.outputs.text, kind.outputs.output
         path = outputs_path(kind)
         return Maker("outputs", Path(path).name, identity("outputs-v1", *columns, cached_file_hash(path)))
-    return Maker(study.generator.kind, study.generator.model, generator_hash(study.generator))
+    return Maker(generator.kind, generator.model, generator_hash(generator))
 
 
 def generator_hash(spec: EngineSpec) -> str:
     """Identity of what generates: model, revision and sampling; not its address, retries or concurrency."""
     return identity("generator-v1", *spec.identity())
+
+
+Function = Callable[..., object]
+
+
+def source_hash(function: str) -> str:
+    """SHA-256 of the source of a function's module. Raises StudyError where the module, or its source, is not there."""
+    return hashlib.sha256(_source(function).read_bytes()).hexdigest()
+
+
+def load_function(function: str) -> Function:
+    """The function itself: its module is imported, which runs code. Raises StudyError where there is none."""
+    module, name = function.split(":")
+    _source(function)
+    try:
+        attribute = getattr(importlib.import_module(module), name, None)
+    except (Exception, SystemExit) as error:  # whatever its code raises
+        raise StudyError(f"function {function!r}: its module cannot be imported ({_said(error)})") from None
+    if not callable(attribute):
+        raise StudyError(f"function {function!r}: {module} has no function {name!r}; correct it in the study")
+    loaded: Function = attribute
+    return loaded
+
+
+def _source(function: str) -> Path:
+    """The file that a function's module stands in, found as Python finds it, but for running the packages above it."""
+    module = function.split(":", maxsplit=1)[0]
+    spec: ModuleSpec | None = None
+    places: list[str] | None = None
+    parts = module.split(".")
+    for number in range(1, len(parts) + 1):
+        spec = _spec(".".join(parts[:number]), places)
+        if spec is None:
+            what = ".".join(parts[:number])
+            raise StudyError(
+                f"function {function!r}: there is no module {what!r} here; install its package, or correct it"
+            )
+        places = list(spec.submodule_search_locations or [])
+    path = Path(spec.origin or "") if spec else Path()
+    if path.suffix != ".py" or not path.is_file():
+        raise StudyError(f"function {function!r}: {module} has no Python source, which tells its outputs from others'")
+    return path
+
+
+def _spec(name: str, places: list[str] | None) -> ModuleSpec | None:
+    """Where a module is, below `places`."""
+    for finder in sys.meta_path:
+        try:
+            spec = finder.find_spec(name, places, None)
+        except (AttributeError, ImportError, ValueError):
+            continue
+        if spec is not None:
+            return spec
+    return None
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")

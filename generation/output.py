@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from generation.cleaning import clean
 from generation.flags import find_flags
-from generation.generators import Attempt, GenerationOutcome, Generator
+from generation.generators import GenerationOutcome, Generator
 from generation.jobs import Job, Plan
 from plumbline.error_types import Flag
-from plumbline.errors import TextFailedError, TextUnansweredError
+from plumbline.models.chat import Attempt, ask_until
 from plumbline.records import TransformedText
 from plumbline.study.engines import RetrySpec
 from plumbline.study.transformations import Transformation
@@ -23,28 +24,24 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
     Raises ServiceError where no text can succeed.
     """
     retry = plan.study.retry
-    attempt = Attempt.first(job, plan.study.generator.sampling)
-    first: tuple[Flag, ...] | None = None
-    while True:
-        try:
-            outcome = await generator.transform(job, attempt)
-        except TextFailedError as error:
-            status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
-            fields = {
-                "status": status,
-                "reason": str(error),
-                "first_flags": first or (),
-                "attempts": attempt.number - 1,
-            }
-            return _record(plan, job, **fields)
+    seen: list[tuple[GenerationOutcome, tuple[Flag, ...], list[Flag]]] = []
+
+    def is_bad(outcome: GenerationOutcome) -> bool:
         # Telling a language takes longer than all else: it is told here only if the answer's fate hangs on it.
         flags = _flags(plan, job, outcome, by_language="wrong_language" in retry.flags)
-        wrong = _wrong(plan, job, flags, retry)
-        if not (wrong or outcome.cut_off) or attempt.number >= retry.attempts or not outcome.repeatable:
-            break
-        first = _flags(plan, job, outcome, by_language=True) if first is None else first
-        attempt = attempt.next(job.seed, retry, cut_off=outcome.cut_off)
-    reason = _reason(wrong, outcome, attempt)
+        seen.append((outcome, flags, _wrong(plan, job, flags, retry)))
+        return bool(seen[-1][2]) or outcome.cut_off
+
+    first = Attempt(1, job.seed, plan.study.generator.sampling)
+    ended = await ask_until(functools.partial(generator.transform, job), is_bad, first, retry)
+    again = ended.status or len(seen) > 1
+    first_flags = _flags(plan, job, seen[0][0], by_language=True) if seen and again else ()
+    if ended.status:
+        return _record(
+            plan, job, status=ended.status, reason=ended.reason, first_flags=first_flags, attempts=ended.attempts
+        )
+    outcome, flags, wrong = seen[-1]
+    reason = _reason(wrong, outcome, ended.last)
     return _record(
         plan,
         job,
@@ -54,8 +51,8 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
         status="failed" if reason else "ok",
         reason=reason,
         flags=flags,
-        first_flags=flags if first is None else first,
-        attempts=attempt.number,
+        first_flags=first_flags if again else flags,
+        attempts=ended.attempts,
     )
 
 

@@ -11,18 +11,21 @@ import argparse
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from tqdm import tqdm
 
 from generation.jobs import Plan
-from generation.shards import journal_files
-from generation.unit import COMMAND, refuse_other_outputs
+from generation.unit import COMMAND, journal_files, refuse_other_outputs
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import FactCache, cached_file_hash
@@ -37,6 +40,9 @@ UNDEFINED = "–"
 COUNTED = "counted.json"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
 _STATUSES = ("ok", "failed", "unanswered")
+NAMED = 0.02  # a larger share is said
+DOUBTFUL = 0.1  # a larger one is warned of
+_COLUMNS = ("source_language", "status", "flags", "generator_hash", "prompt_hash")
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
     """
     names = labels(studies)
     units = [(study, name, t, seed) for study, name in zip(studies, names, strict=True) for t, seed in _units(study)]
-    counts = {study.name: _count(study) for study in studies}
+    counts = {study.name: _count(study.folder / "texts.parquet", study.command(COMMAND)) for study in studies}
     caches = {study.folder: FactCache(study, COUNTED) for study in studies}
     frames = []
     total = sum(counts[study.name] for study, *_ in units)
@@ -123,7 +129,9 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
 def incomparable(studies: Sequence[Study]) -> str:
     """A line that says that the studies do not hold the same texts, transformations and seeds; empty where they do."""
     bases = list({study.folder: study for study in studies}.values())
-    if len(bases) == 1 or len({(_texts_hash(s), frozenset(s.transformations), frozenset(s.seeds)) for s in bases}) == 1:
+    hashes = [_texts_hash(study.folder / "texts.parquet", study.command(COMMAND)) for study in bases[len(bases) == 1 :]]
+    parts = [(frozenset(study.transformations), frozenset(study.seeds)) for study in bases]
+    if len(bases) == 1 or len(set(zip(hashes, parts, strict=True))) == 1:
         return ""
     names = ", ".join(study.name for study in bases)
     return f"Not comparable: the studies {names} do not hold the same texts, transformations and seeds."
@@ -159,15 +167,13 @@ def _units(study: Study) -> list[tuple[str, int]]:
     return [(transformation, seed) for transformation in names for seed in study.seeds]
 
 
-def _count(study: Study) -> int:
-    batches = read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), ["split"])
-    return sum(batch.num_rows for batch in batches)
+def _count(path: Path, command: str) -> int:
+    return sum(batch.num_rows for batch in read_batches(path, Text, command, ["split"]))
 
 
-def _texts_hash(study: Study) -> str:
-    """Equal for studies with the same texts, in whatever order and data sets they stand."""
-    path = study.folder / "texts.parquet"
-    batches = read_batches(path, Text, study.command(COMMAND), ["text_id"])
+def _texts_hash(path: Path, command: str) -> str:
+    """Equal for files of the same texts, in whatever order and data sets they stand."""
+    batches = read_batches(path, Text, command, ["text_id"])
     ids = np.concatenate([np.empty(0, "S16"), *(packed(batch["text_id"].to_pylist(), str(path)) for batch in batches)])
     return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
 
@@ -242,7 +248,7 @@ def _tally_unit(
 ) -> pd.DataFrame:
     """The sums of one unit: a row for each data set and language."""
     places, groups, names = _places(plan, transformation, seed, bar)
-    keys, numbers = _outputs(plan.study, transformation, seed, measure, np.unique(places))
+    keys, numbers = _outputs(plan, transformation, seed, measure, np.unique(places))
     at = np.searchsorted(keys, places, side="right") - 1  # the last of equal keys
     present = at >= 0
     present[present] = keys[at[present]] == places[present]
@@ -271,15 +277,15 @@ def _places(
 
 
 def _outputs(
-    study: Study, transformation: str, seed: int, measure: OutputMeasure, wanted: Packed
+    plan: Plan, transformation: str, seed: int, measure: OutputMeasure, wanted: Packed
 ) -> tuple[Packed, npt.NDArray[np.float32]]:
     """Keys of a unit's outputs that are wanted, sorted, and their numbers; of equal keys the one that counts is last.
 
     That is as in `generation.unit`: what is ok, else the newest.
     """
-    columns = len(_STATUSES) + len(measure.names)
+    study, columns = plan.study, len(_STATUSES) + len(measure.names)
     keys, numbers = [np.empty(0, "S16")], [np.empty((0, columns), np.float32)]
-    for rows in _rows(study, transformation, seed, ["key", "status", *measure.columns]):
+    for rows in _rows(plan, transformation, seed, ["key", "status", *measure.columns]):
         batch_keys = packed([row["key"] for row in rows], str(study.transformation_file(transformation, seed)))
         at = np.minimum(np.searchsorted(wanted, batch_keys), max(len(wanted) - 1, 0))
         usable = np.flatnonzero(wanted[at] == batch_keys) if len(wanted) else np.empty(0, int)
@@ -291,8 +297,9 @@ def _outputs(
     return every[order], found_of[order]
 
 
-def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+def _rows(plan: Plan, transformation: str, seed: int, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
     """A unit's outputs in pieces: those of its table, then those of its journals, which are newer."""
+    study = plan.study
     path = study.transformation_file(transformation, seed)
     if path.exists():
         refuse_other_outputs(study, transformation, seed)
@@ -302,3 +309,68 @@ def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) 
     lines = (row for path in journals for _, row in Journal(path).lines(TransformedText))
     while rows := list(itertools.islice(lines, BATCH)):
         yield rows
+
+
+@dataclass(frozen=True)
+class FlagCount:
+    """How many of a transformation's usable outputs of originals in one language have an error type."""
+
+    transformation: str
+    language: str
+    flag: str
+    n: int
+    outputs: int  #: usable ones, with the error type or without
+    kept_out: bool = False  #: whether the sample was drawn without them
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return self.n / self.outputs
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether so many of the outputs that raters see are flagged that somebody should look at them first."""
+        return self.share > DOUBTFUL and not self.kept_out
+
+    def __str__(self) -> str:
+        """In words, for one line."""
+        advice = f"; look at them, or keep them from raters with `sample.without: [{self.flag}]`"
+        line = f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are flagged {self.flag}"
+        return f"{line} (docs/flags.md){advice if self.doubtful else ''}"
+
+
+def flagged_outputs(study: Study) -> list[FlagCount]:
+    """What is flagged among the usable outputs on disk of the study's generator and prompts, over all seeds."""
+    plan, flagged, outputs = Plan(study), Counter[tuple[str, str, str]](), Counter[tuple[str, str]]()
+    for name in study.transformations:
+        made_by = plan.makers[name].hash, plan.prompt_hashes[name]
+        for seed in study.seeds:
+            path = study.transformation_file(name, seed)
+            refuse_other_outputs(study, name, seed)
+            for table in read_batches(path, TransformedText, study.command(COMMAND), _COLUMNS) if path.exists() else ():
+                languages, flags = _usable(table, made_by)
+                outputs.update((name, language) for language in languages)
+                flagged.update((name, *row) for row in flags)
+    return [FlagCount(*group, n, outputs[group[:2]]) for group, n in flagged.items()]
+
+
+def _usable(table: pa.Table, made_by: tuple[str, str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """(the languages of the usable originals, (language, error type) of each flag) of a piece of a table."""
+    as_made = [pc.equal(table[name], value) for name, value in zip(_COLUMNS[3:], made_by, strict=True)]
+    usable = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.and_(*as_made))).combine_chunks()
+    places = pc.list_parent_indices(usable["flags"])
+    languages, flags = usable["source_language"], pc.list_flatten(usable["flags"])
+    return languages.to_pylist(), list(zip(languages.take(places).to_pylist(), flags.to_pylist(), strict=True))
+
+
+def flagged_lines(counts: Iterable[FlagCount]) -> list[str]:
+    """A warning for each share above `DOUBTFUL`, and one line for all others above `NAMED`; the largest first."""
+    named = sorted((count for count in counts if count.share > NAMED), key=lambda count: -count.share)
+    others = [
+        f"{count.share:.1%} of {count.transformation}, {count.language}, {count.flag}"
+        f"{' (kept out)' if count.kept_out else ''}"
+        for count in named
+        if not count.doubtful
+    ]
+    line = f"outputs flagged with an error type (docs/flags.md): {'; '.join(others)}"
+    return [*(f"WARNING: {count}" for count in named if count.doubtful), *([line] if others else [])]

@@ -16,19 +16,18 @@ from pathlib import Path
 
 from generation.compare import lengths_measure
 from generation.errors import errors_measure
-from generation.flag_counts import flagged_lines, flagged_outputs
 from generation.forecast import forecast, gpus_of, measured
-from generation.generators import make_generator, refuse_code
-from generation.jobs import Plan
-from generation.output_statistics import count_ahead
-from generation.shards import Shard, as_shard, take_over
-from generation.unit import COMMAND, Unit, refuse_other_outputs
-from generation.work import generate_units, planned
+from generation.generators import Generator, make_generator, refuse_code
+from generation.jobs import Job, Plan
+from generation.output import make_output
+from generation.output_statistics import count_ahead, flagged_lines, flagged_outputs
+from generation.unit import COMMAND, Shard, Unit, as_shard, planned, refuse_other_outputs, take_over
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.memory import return_large_blocks
+from plumbline.models.asking import ask_all
 from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
@@ -108,6 +107,20 @@ def read_transformed(study: Study, transformation: str, seed: int) -> list[Trans
     """The outputs of one unit: those that the study wants, by key, and any kept from before (see `Unit`)."""
     refuse_other_outputs(study, transformation, seed)
     return read_records(study.transformation_file(transformation, seed), TransformedText, study.command(COMMAND))
+
+
+async def generate_units(
+    plan: Plan, generator: Generator, units: Sequence[Unit], watch: Stopwatch | None = None
+) -> Counter[str]:
+    """Hand all jobs of all units to a generator, as many at once as it wants; what is made is noted on the `watch`."""
+
+    async def make(_: Unit, job: Job) -> TransformedText:
+        output = await make_output(plan, generator, job)
+        if watch is not None:
+            watch.note(output.transformation, 1, len(output.text))
+        return output
+
+    return await ask_all(units, make, generator.concurrency, "text", "generating")
 
 
 def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Counter[str]:

@@ -1,35 +1,79 @@
-"""A unit of generation: one transformation with one seed. What it wants, what is there, and what is left to do.
+"""A unit of generation: one transformation with one seed, with what it wants, what is there, and what is left to do.
 
-Resume is a set difference: wanted keys minus keys that stand in the unit's table and journal. A unit may have
-millions of texts, so none of this is held in memory: texts are read in pieces from `texts.parquet`, keys stand in a
-temporary SQLite database, outputs in the journal until the unit's last one has come; then they become its table, in
-the texts' order, whatever order they came in.
+`python -m generation.run --shard 3/16` makes a part of a study's texts, for schedulers that start one command many
+times. Processes on many machines share nothing but the study's folder: what a shard makes stands in journals of its own
+beside the units' tables. The next run without `--shard` takes these over, makes what is left, and writes the tables.
 """
 
 from __future__ import annotations
 
-import sqlite3
+import argparse
+import contextlib
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from tqdm import tqdm
+
+from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from generation.output import with_language
-from generation.shards import Shard, journal_files
 from plumbline.file_hashes import FactCache, cached_file_hash
 from plumbline.journal import Journal
-from plumbline.manifest import refuse_replaced_table, write_kept_table
+from plumbline.manifest import refuse_replaced_table
+from plumbline.memory import return_unused
+from plumbline.models.asking import AnswerTable
 from plumbline.records import Text, TransformedText
-from plumbline.store import BATCH, as_record, is_remote, read_batches
+from plumbline.store import as_record, is_remote, read_batches, write_table
 from plumbline.study import Study
 
 COMMAND = "generation.run"
 WORTH = 20_000  # outputs of a unit; whether there are fewer is found out in half a second
-IN_TABLE, ELSEWHERE = -1, -2
-# place: number of the text's row; for outputs that the study does not want now, a number after those.
-# line: place in the journal, IN_TABLE, or ELSEWHERE (another process's journal); NULL: there is none yet.
-# todo: 1 if it is asked for in this run, 0 if it is there, NULL if the study does not want it.
-# ok: 1 if what is there is ok.
-_SCHEMA = "CREATE TABLE outputs (place INTEGER PRIMARY KEY, key TEXT UNIQUE, line INTEGER, todo INTEGER, ok INTEGER)"
+MOST = 9999  # shards
+
+
+class Shard(NamedTuple):
+    """One of so many parts of a study's texts, counted from 1."""
+
+    number: int
+    of: int
+
+    def has(self, text: str) -> bool:
+        """Whether a text (in NFC) is of this shard: by its hash, so that equal texts are of one."""
+        return zlib.crc32(text.encode()) % self.of == self.number - 1
+
+    @property
+    def name(self) -> str:
+        """As its files are called."""
+        return f"shard-{self.number}-of-{self.of}"
+
+
+def as_shard(value: str) -> Shard:
+    """`3/16`, for an option."""
+    number, _, of = value.partition("/")
+    if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= MOST:
+        return Shard(int(number), int(of))
+    raise argparse.ArgumentTypeError(f"{value!r} is not a shard of so many, such as 3/16")
+
+
+def journal_files(study: Study, transformation: str, seed: int) -> list[Path]:
+    """The journals that a unit has: its shards' by name, then its own.
+
+    Shards of other sizes may have the same text: which line of it came last cannot be told, and need not be, for what
+    is `ok` is asked for no more. So that one counts, wherever it stands.
+    """
+    journal = study.journal_file(transformation, seed)
+    return [*sorted(journal.parent.glob(f"{seed}.shard-*.journal")), *([journal] if journal.exists() else [])]
+
+
+def take_over(study: Study, units: Iterable[tuple[str, int]]) -> None:
+    """Put what shards have made of these units into the units' journals. No shard may be at work."""
+    for transformation, seed in units:
+        journal = Journal(study.journal_file(transformation, seed))
+        for path in journal_files(study, transformation, seed):
+            if path != journal.path:
+                journal.take_over(path)
 
 
 def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
@@ -42,13 +86,11 @@ def _name(study: Study, transformation: str, seed: int) -> str:
     return str(study.transformation_file(transformation, seed).relative_to(study.folder))
 
 
-class Unit:
+class Unit(AnswerTable[Job, TransformedText]):
     """One transformation with one seed of a study; `texts` is the table of all texts.
 
-    `wanted` and `todo` are numbers of distinct outputs, `characters` those of the texts that are left to do. With
-    `again` failed outputs are asked for again; unanswered ones always are. Outputs that the study does not want now
-    (of another prompt, say, or a data set that was taken out) cost GPU time, so they are kept. A `shard`'s unit has a
-    journal of its own and no table.
+    `characters` are those of the texts that are left to do. Whether a large unit is complete is found out once, until
+    anything changes. A `shard`'s unit has a journal of its own and no table.
     """
 
     def __init__(
@@ -62,65 +104,36 @@ class Unit:
         shard: Shard | None = None,
     ) -> None:
         self.plan, self.transformation, self.seed, self.texts = plan, transformation, seed, texts
-        self.path = plan.study.transformation_file(transformation, seed)
-        self._name = _name(plan.study, transformation, seed)
         self._shard = shard
-        self.journal = Journal(plan.study.journal_file(transformation, seed, shard.name if shard else ""))
-        self._keys = sqlite3.connect("", check_same_thread=False)  # a temporary file, gone with the process
-        self._keys.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
-        self._again = {"failed", "unanswered"} if again else {"unanswered"}
-        self.wanted, self.todo = self._counted()
-        self.left: int = self.todo
-
-    def jobs(self) -> Iterator[Job]:
-        """What is left to do, in the texts' order."""
-        places = (row for row, _ in self._column("todo", "todo"))
-        next_row = next(places, None)
-        for row, job in self._all_jobs():
-            if row == next_row:
-                yield job
-                next_row = next(places, None)
+        name = _name(plan.study, transformation, seed)
+        super().__init__(plan.study, name, TransformedText, self._all_jobs, COMMAND, again=again)
 
     def characters(self) -> int:
         """Characters of all texts that are left to do."""
         return sum(len(job.text) for job in self.jobs())
 
-    def add(self, output: TransformedText) -> bool:
-        """Keep an output; true if it was the unit's last one."""
-        line = self.journal.append(output)
-        self._keys.execute("UPDATE outputs SET line = ? WHERE key = ?", (line, output.key))
-        self.left -= 1
-        return not self.left
-
     def settle(self) -> None:
-        """Turn the journal into the table: outputs in the texts' order, kept ones last. Without a journal, nothing."""
-        if self._shard or (self.path.exists() and not self.journal.path.exists()):
-            return
-        self._move_table()
-        if self.journal.path.exists():
-            lines = (line for _, line in self._column("line", "line IS NOT NULL"))
-            kind = self.plan.kinds[self.transformation]
-            outputs = (with_language(output, kind) for output in self.journal.records(lines, TransformedText))
-            write_kept_table(self.plan.study, self._name, outputs, TransformedText)
-        else:
-            write_kept_table(self.plan.study, self._name, [], TransformedText)
-        self.journal.remove()
+        """Turn the journal into the table, but for a shard's."""
+        if not self._shard:
+            super().settle()
 
-    def close(self) -> None:
-        """Let go of files; what was received stays in the journal."""
-        self.journal.close()
-        self._keys.close()
+    def _journal_file(self) -> Path:
+        return self._study.journal_file(self.transformation, self.seed, self._shard.name if self._shard else "")
+
+    def _finished(self, answer: TransformedText) -> TransformedText:
+        return with_language(answer, self.plan.kinds[self.transformation])
+
+    def _journals(self) -> list[Path]:
+        paths = journal_files(self.plan.study, self.transformation, self.seed)
+        same = f"-of-{self._shard.of}" if self._shard else None
+        return [path for path in paths if path != self.journal.path and not (same and path.stem.endswith(same))]
 
     def _counted(self) -> tuple[int, int]:
-        """How many outputs are wanted and to do; of a unit that was found complete once, until anything changes."""
         state, cache = self._state(), self.plan.complete
         if cache.has(state):
             refuse_other_outputs(self.plan.study, self.transformation, self.seed)
             return cache.found(state, dict)["wanted"], 0
-        self._want()
-        self._find()
-        (wanted,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo IS NOT NULL").fetchone()
-        (todo,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo").fetchone()
+        wanted, todo = super()._counted()
         if not todo and wanted >= WORTH:
             cache.found(state, lambda: {"wanted": wanted})
         return wanted, todo
@@ -135,55 +148,35 @@ class Unit:
         made_by = plan.makers[name].hash, plan.prompt_hashes[name] or "none"
         return FactCache.key("complete-v1", *files, *made_by, name, self.seed, sorted(self._again))
 
-    def _all_jobs(self) -> Iterator[tuple[int, Job]]:
-        """The job of every text with the text's row; equal texts have equal jobs."""
-        row = 0
-        for table in read_batches(self.texts, Text, self.plan.study.command(COMMAND)):
+    def _all_jobs(self) -> Iterator[tuple[str, Job]]:
+        """The job of every text with its key; equal texts have equal jobs."""
+        for table in read_batches(self.texts, Text, self._command):
             for text in table.to_pylist():
-                yield row, self.plan.job(as_record(text, Text), self.transformation, self.seed)
-                row += 1
+                job = self.plan.job(as_record(text, Text), self.transformation, self.seed)
+                yield job.key, job
 
-    def _want(self) -> None:
-        """Note the key of every text; the first of equal texts has the place."""
-        rows = ((row, job.key) for row, job in self._all_jobs())
-        self._keys.executemany("INSERT OR IGNORE INTO outputs VALUES (?, ?, NULL, 1, 0)", rows)
 
-    def _find(self) -> None:
-        """Note what is there: what is ok, else the last line of a journal, else the table's."""
-        if self.path.exists():
-            for table in read_batches(self.path, TransformedText, self.plan.study.command(COMMAND), ["key", "status"]):
-                self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
-            refuse_other_outputs(self.plan.study, self.transformation, self.seed)
-        for path in journal_files(self.plan.study, self.transformation, self.seed):
-            if path != self.journal.path and not (self._shard and path.stem.endswith(f"-of-{self._shard.of}")):
-                lines = Journal(path).lines(TransformedText)
-                self._note((row["key"], ELSEWHERE, row["status"]) for _, row in lines)
-        self._note((row["key"], line, row["status"]) for line, row in self.journal.lines(TransformedText))
+@contextlib.contextmanager
+def planned(
+    plan: Plan, *, again: bool = False, texts: Path | None = None, shard: Shard | None = None
+) -> Iterator[list[Unit]]:
+    """The units of a study, with what each has and lacks; of a `shard`, where there is one, its texts alone.
 
-    def _note(self, rows_there: Iterable[tuple[str, int, str]]) -> None:
-        query = (
-            "INSERT INTO outputs VALUES ((SELECT coalesce(max(place), 0) + 1 FROM outputs), ?, ?, NULL, ?)"
-            " ON CONFLICT (key) DO UPDATE SET line = excluded.line, todo = iif(todo IS NULL, NULL, ?), ok = excluded.ok"
-            " WHERE excluded.ok >= ok"
-        )
-        rows = ((key, line, status == "ok", status in self._again) for key, line, status in rows_there)
-        self._keys.executemany(query, rows)
-
-    def _move_table(self) -> None:
-        """Put outputs that stand in the table alone into the journal, so that all can be read in any order."""
-        if not self.path.exists():
-            return
-        for table in read_batches(self.path, TransformedText, self.plan.study.command(COMMAND)):
-            for row in table.to_pylist():
-                (line,) = self._keys.execute("SELECT line FROM outputs WHERE key = ?", (row["key"],)).fetchone()
-                if line == IN_TABLE:
-                    line = self.journal.append(as_record(row, TransformedText))
-                    self._keys.execute("UPDATE outputs SET line = ? WHERE key = ?", (line, row["key"]))
-
-    def _column(self, name: str, condition: str) -> Iterator[tuple[int, int]]:
-        """Place and a column of outputs in order; in pieces, because the rows change while they are worked on."""
-        last = -1
-        query = f"SELECT place, {name} FROM outputs WHERE {condition} AND place > ? ORDER BY place LIMIT {BATCH}"  # noqa: S608
-        while rows := self._keys.execute(query, (last,)).fetchall():
-            yield from rows
-            last = rows[-1][0]
+    The texts are read and written to `texts` first (by default the study's `texts.parquet`).
+    """
+    study = plan.study
+    file = texts or study.folder / "texts.parquet"
+    all_texts = (text for dataset in iter_datasets(study) for text in dataset.texts())
+    write_table(file, (text for text in all_texts if shard is None or shard.has(text.text)), Text)
+    return_unused()  # what the data sets took, which a long run has no more use for
+    places = [(name, seed) for name in study.transformations for seed in study.seeds]
+    units: list[Unit] = []
+    try:
+        for name, seed in tqdm(places, unit="unit", desc="planning", leave=False, delay=1):
+            units.append(Unit(plan, name, seed, file, again=again, shard=shard))
+        if texts is None:  # a dry run leaves nothing
+            plan.complete.keep()
+        yield units
+    finally:
+        for unit in units:
+            unit.close()

@@ -28,8 +28,8 @@ from annotation.rubric import CHECKS, Rubric
 from annotation.sampling.sample import read_shown
 from annotation.training import POOL, TrainingItem, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
-from generation.generators.files import RecordedOutputs
-from generation.recordings.own import Recording
+from generation.generators import RecordedOutputs
+from generation.recordings import Recording
 from generation.run import read_transformed
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.fields import expected_of

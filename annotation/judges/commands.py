@@ -113,12 +113,12 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     if study.judging.does_tasks:
-        from annotation.judges.annotators.run import annotate_command  # noqa: PLC0415
+        from annotation.judges.annotators import annotate_command  # noqa: PLC0415
 
         return annotate_command(study, options)
     from annotation.judges.pool import draw_judged, judged_file  # noqa: PLC0415
-    from annotation.judges.progress import JudgeProgress  # noqa: PLC0415
     from annotation.judges.run import (  # noqa: PLC0415
+        JudgeProgress,
         forecast,
         judge,
         questionnaires,
@@ -153,7 +153,6 @@ def _gold(options: argparse.Namespace) -> int:
         FOLDER,
         PAIRS,
         gold_asked,
-        gold_frame,
         gold_text,
         judge_gold,
     )
@@ -167,11 +166,11 @@ def _gold(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in (PAIRS, FOLDER, FILE)]
     with stage(study, "judge gold", study.data_files(), outputs):
         done = judge_gold(study, options.judge, again=options.again)
-        rows = agreement(study, options.judge)
+        rows, judgements = agreement(study, options.judge)
     print(f"{study.name}: pairs with gold scores -> {study.folder / PAIRS}")
     for run in done:
         print(f"  {run.line('judgements')}")
-    _say_failures(gold_frame(study, options.judge))
+    _say_failures(judgements)
     recorded_too = any(run.kind == "recorded" for run in done)
     print(f"\n{gold_text(rows, recorded=recorded_too)}")
     return 0
@@ -211,7 +210,7 @@ def _select(options: argparse.Namespace) -> int:
     inputs = [study.folder / name for name in ("texts.parquet", "transformations", "candidates", "judgements")]
     with stage(study, "judge select", inputs, [study.folder / FOLDER]):
         material = read_material(study, options.best)
-        selected = choose(study, material, options.question)
+        selected = choose(material, options.question)
         record = selection_record(study, options.best, material, selected)
         write_files(study.folder / FOLDER, select_files(study.name, selected, record))
     print(f"{select_text(study.name, selected)}\n\nall tables -> {study.folder / FOLDER}")

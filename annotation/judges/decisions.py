@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -261,9 +262,9 @@ def different(outcome: JudgedOutcome | None) -> list[str]:
     return [f"with judges it would be another verdict: {line}" for line in outcome.warnings]
 
 
-def write_beside(study: Study, verdicts: Sequence[Verdict], outcome: JudgedOutcome | None) -> None:
+def write_beside(folder: Path, verdicts: Sequence[Verdict], outcome: JudgedOutcome | None) -> None:
     """Write `verdicts_with_judges.json`; without judges there is none, and an old one goes."""
-    path = study.folder / FILE
+    path = folder / FILE
     if outcome is None:
         path.unlink(missing_ok=True)
     else:

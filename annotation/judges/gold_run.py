@@ -14,10 +14,9 @@ import pandas as pd
 from pydantic import Field
 
 from annotation.judges.gold import AVERAGE, beside_gold, error_by_gold, spearman_by_dataset, spearman_by_words
-from annotation.judges.progress import JudgeProgress
 from annotation.judges.prompts import Questionnaire
 from annotation.judges.records import JudgedPair
-from annotation.judges.run import JudgeRun, judge_pairs, named
+from annotation.judges.run import JudgeProgress, JudgeRun, judge_pairs, named
 from annotation.rubric import load_rubric
 from generation.datasets.dataset import Dataset, items_of
 from generation.datasets.loading import iter_datasets
@@ -84,15 +83,16 @@ def gold_pairs(study: Study) -> list[GoldPair]:
     return pairs
 
 
-def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> list[GoldRow]:
-    """PTEB's Tables 2 and 3, Figures 3 and 4, of what judges have said; writes `gold.json`."""
+def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> tuple[list[GoldRow], pd.DataFrame]:
+    """(PTEB's Tables 2 and 3, Figures 3 and 4, of what judges have said, rows of `Judgement`); writes `gold.json`."""
     questionnaires, pairs = _questionnaires(study, names), gold_pairs(study)
     scales = {(questionnaire.prompt.lowest, questionnaire.prompt.highest) for questionnaire in questionnaires}
     if len(scales) > 1:
         raise StudyError(f"{study.file}: gold scores are of one scale for all judges; name one gold_prompt")
-    rows = _rows(gold_frame(study, names), pairs, [float(end or 0) for end in scales.pop()])
+    judgements = pd.concat([progress.frame() for progress in gold_asked(study, names)], ignore_index=True)
+    rows = _rows(judgements, pairs, [float(end or 0) for end in scales.pop()])
     write_json(study.folder / FILE, rows)
-    return rows
+    return rows, judgements
 
 
 def _rows(judgements: pd.DataFrame, pairs: Sequence[GoldPair], scale: Sequence[float]) -> list[GoldRow]:
@@ -116,11 +116,6 @@ def _rows(judgements: pd.DataFrame, pairs: Sequence[GoldPair], scale: Sequence[f
     ]
 
 
-def gold_frame(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
-    """What judges have said about pairs with gold scores: rows of `Judgement`."""
-    return pd.concat([progress.frame() for progress in gold_asked(study, names)], ignore_index=True)
-
-
 def gold_asked(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeProgress]:
     """What there is of each judge, and what is left to ask."""
     pairs = gold_pairs(study)
@@ -133,7 +128,7 @@ def gold_asked(study: Study, names: Sequence[str] = (), *, again: bool = False) 
 def _questionnaires(study: Study, names: Sequence[str]) -> list[Questionnaire]:
     """What each judge is asked about two texts."""
     rubric, questionnaires = load_rubric(study), []
-    for spec in named(study, names):
+    for spec in named(study.judges, names, study.file):
         of_gold = {"prompt": spec.gold_prompt, "questions": (), "orders": ("up",), "score": None}
         questionnaire = Questionnaire(study, spec.model_copy(update=of_gold), rubric)
         if not questionnaire.prompt.question:

@@ -9,8 +9,9 @@ that are judged. Judges see no controls and no repeats.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from annotation.judges.records import UNDRAWN, JudgedPair
@@ -41,9 +42,14 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
     rubric = load_rubric(study)
     larger = _larger(study, _ALL if study.judge_pool == "all" else study.judge_pool)
     source: SampleSource = Groups(larger, rubric) if study.subject else Candidates(Plan(larger))
-    sample = _sample(study)
+    # What was drawn for raters, the controls among it; nothing before that, nor of a candidate's outputs.
+    sample = known_pairs(study) if study.outputs == study.folder / "transformations" else []
+    sample = [*sample, *(read_controls(study) if sample else [])]
     by_name: dict[str, list[JudgedPair]] = {}
-    for members in _pools(study):
+    pools: dict[str, list[str]] = {}
+    for name, kind in study.kinds.items():
+        pools.setdefault(kind.pool, []).append(name)
+    for members in pools.values():
         for name, drawn in _drawn(source, members, sample).items():
             by_name[name] = [
                 JudgedPair(**pair.model_dump(), stratum=stratum, place=number)
@@ -81,17 +87,6 @@ def judged_file(study: Study) -> Path:
     return study.judgements / FILE
 
 
-def _pools(study: Study) -> list[list[str]]:
-    pools = dict.fromkeys(kind.pool for kind in study.kinds.values())
-    return [[name for name, kind in study.kinds.items() if kind.pool == pool] for pool in pools]
-
-
-def _sample(study: Study) -> list[Pair]:
-    """What was drawn for raters, the controls among it; nothing before that, nor of a candidate's outputs."""
-    pairs = known_pairs(study) if study.outputs == study.folder / "transformations" else []
-    return [*pairs, *(read_controls(study) if pairs else [])]
-
-
 def _larger(study: Study, pairs: int) -> Study:
     """The study with a sample of so many pairs."""
     return study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": pairs})})
@@ -107,21 +102,23 @@ def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair])
     drawn = [*(pair for pair in before if pair.drawn), *PoolDrawing(cache, members, before).sample()]
     keys = {pair.key for pair in drawn}
     more = sorted((candidate for candidate in every if candidate.key not in keys), key=lambda candidate: candidate.rank)
-    near = _near_duplicates(source.study, drawn, more)
+    near = Counter[str]()
+    if not in_full(source.study):
+        near = _near_duplicates(partial(compared, source.study), drawn, more)
     strata = {candidate.key: _stratum(candidate) + _class(near[candidate.key]) for candidate in every}
     pairs = [(pair, strata.get(pair.key, "")) for pair in drawn]
     pairs += [(candidate.pair, UNDRAWN) for candidate in more if everything]
     return {name: [drawn_pair for drawn_pair in pairs if drawn_pair[0].transformation == name] for name in members}
 
 
-def _near_duplicates(study: Study, drawn: Sequence[Pair], more: Sequence[Candidate]) -> Counter[str]:
+def _near_duplicates(
+    text_of: Callable[[Pair], tuple[list[Hashable], frozenset[str]]], drawn: Sequence[Pair], more: Sequence[Candidate]
+) -> Counter[str]:
     """How many of the other candidates are near-duplicates of each drawn pair, by its key."""
-    if in_full(study):
-        return Counter()
     seen = DuplicateIndex()
     for pair in drawn:
-        seen.add(*compared(study, pair))
-    places = (seen.first(*compared(study, candidate.pair)) for candidate in more)
+        seen.add(*text_of(pair))
+    places = (seen.first(*text_of(candidate.pair)) for candidate in more)
     return Counter(drawn[index].key for index in places if index is not None)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import Field, model_validator
 
@@ -88,15 +89,13 @@ class JudgeMessage:
         return self.render()
 
 
-def load_judge_prompt(study: Study, spec: JudgeSpec) -> JudgePrompt:
+def load_judge_prompt(path: Path, spec: JudgeSpec, where: str) -> JudgePrompt:
     """A judge's prompt. Raises StudyError where there is none, or it does not go with what the study says of it."""
-    prompt = read_prompt(prompt_file(study, spec), JudgePrompt)
+    prompt = read_prompt(path, JudgePrompt)
     if "down" in spec.orders and "points" not in prompt.variables:
-        raise StudyError(f"{_where(study, spec)}: the scale of {prompt.name!r} has one order; write orders: [up]")
+        raise StudyError(f"{where}: the scale of {prompt.name!r} has one order; write orders: [up]")
     if prompt.decimals and spec.score == "expected":
-        raise StudyError(
-            f"{_where(study, spec)}: {prompt.name!r} wants decimals, which are several tokens; write score: text"
-        )
+        raise StudyError(f"{where}: {prompt.name!r} wants decimals, which are several tokens; write score: text")
     return prompt
 
 
@@ -104,13 +103,15 @@ class Questionnaire:
     """What one judge is asked about the pairs of a study. Raises StudyError where it cannot be asked that."""
 
     def __init__(self, study: Study, spec: JudgeSpec, rubric: Rubric) -> None:
-        self.spec, self.prompt, self._rubric = spec, load_judge_prompt(study, spec), rubric
+        where = f"{study.file}: judge {spec.name!r}"
+        self.spec, self._rubric = spec, rubric
+        self.prompt = load_judge_prompt(prompt_file(study, spec), spec, where)
         self.reading: Reading = spec.score or ("text" if self.prompt.decimals else "expected")
         ratings = [self.prompt.question] if self.prompt.question else rubric.rating_names()
         if not ratings:
-            raise StudyError(f"{_where(study, spec)}: rubric {rubric.name!r} has no rating, and judges give no others")
+            raise StudyError(f"{where}: rubric {rubric.name!r} has no rating, and judges give no others")
         if unknown := [name for name in spec.questions if name not in ratings]:
-            raise StudyError(f"{_where(study, spec)}: no question {unknown[0]!r}; {nearest(unknown[0], ratings)}")
+            raise StudyError(f"{where}: no question {unknown[0]!r}; {nearest(unknown[0], ratings)}")
         self.questions = [name for name in ratings if not spec.questions or name in spec.questions]
         self._said: dict[tuple[str, ...], dict[str, str]] = {}
         self._hashes: dict[tuple[str, ...], str] = {}
@@ -184,7 +185,3 @@ class Questionnaire:
         titles = self._rubric.field_titles(pair.pool, language, pair.language, pair.output_language)
         shown = "\n\n".join(f"{titles.get(name, name)}:\n{value}" for name, value in values.items())
         return {ALL: shown, **{name: values[field] for name, field in ALIKE.items() if field in values}}
-
-
-def _where(study: Study, spec: JudgeSpec) -> str:
-    return f"{study.file}: judge {spec.name!r}"

@@ -12,10 +12,10 @@ from typing import Annotated
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from annotation.judges.prompts import JudgeMessage, Scale
-from generation.generators import Attempt, Completion
 from plumbline.errors import DataError, TextUnansweredError
 from plumbline.fields import kept
 from plumbline.journal import record_lines
+from plumbline.models.chat import Attempt, Completion
 from plumbline.records import Record, nfc
 from plumbline.study.engines import Order
 
@@ -167,7 +167,6 @@ class RecordedJudgements:
     recorded: Mapping[Place, Answer]
     concurrency: int = 1
     tells_labels: bool = True
-    repeatable: bool = False
 
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
         """What was recorded. Raises TextUnansweredError where nothing was."""
@@ -176,7 +175,8 @@ class RecordedJudgements:
         answer = self.recorded.get(key)
         if answer is None:
             raise TextUnansweredError(f"nothing recorded on {asking.question}, scale {asking.order}")
-        return Completion(answer) if isinstance(answer, str) else Completion("", labels=answer)
+        text, shares = (answer, None) if isinstance(answer, str) else ("", answer)
+        return Completion(text, labels=shares, repeatable=False)
 
     async def close(self) -> None:
         """Nothing to let go of."""

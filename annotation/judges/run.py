@@ -1,45 +1,234 @@
-"""Judges at work: every question that is left goes to its judge, and what comes back is in the journal at once."""
+"""Judges at work: every question that is left goes to its judge, and what comes back is in the journal at once.
+
+A judge is vLLM in this process, a chat server, or a file; what each cannot do is said aloud. Reasoning models are told
+not to think (`enable_thinking: false` in their chat templates). Where a server does not take that, what is thought
+aloud is cut off from the answer. Judgements by other prompts or settings, or of pairs that are judged no more, stay.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pandas as pd
-from tqdm import tqdm
 
-from annotation.judges.askers import JudgeChatClient, JudgeClient, start
-from annotation.judges.pool import draw_judged, read_judged
-from annotation.judges.progress import A, JudgeProgress, R, ResumableAnswers, judgement
+from annotation.judges.pool import COMMAND, draw_judged, read_judged
 from annotation.judges.prompts import JudgeMessage, Questionnaire
-from annotation.judges.records import JudgedPair, Judgement
-from annotation.judges.replies import Read, read_expected, read_text
+from annotation.judges.records import JudgedPair, Judgement, ModelAnswer
+from annotation.judges.replies import (
+    Read,
+    RecordedJudgements,
+    load_recorded,
+    read_expected,
+    read_text,
+    refuse_no_recording,
+)
 from annotation.rubric import load_rubric
 from generation.forecast import CHARACTERS_A_TOKEN, duration
-from generation.generators import Attempt
-from generation.work import all_through, show
 from plumbline import cli
-from plumbline.errors import StudyError, TextFailedError, TextUnansweredError, nearest
+from plumbline.errors import (
+    ServiceError,
+    StudyError,
+    TextFailedError,
+    TextRefusedError,
+    TextUnansweredError,
+    nearest,
+)
+from plumbline.file_hashes import cached_file_hash
+from plumbline.identity import identity
+from plumbline.models.asking import AnswerTable, ask_all
+from plumbline.models.chat import Attempt, Chat, Completion, ask_until
 from plumbline.store import joined, only_one
 from plumbline.study import Study
-from plumbline.study.engines import AnnotatorSpec, JudgeSpec
+from plumbline.study.engines import AnnotatorSpec, EngineSpec, JudgeSpec, Reading
+
+if TYPE_CHECKING:
+    from plumbline.models.openai import ChatServer
+
+OF_PAIR = (
+    "pair_id",
+    "transformation",
+    "pool",
+    "dataset",
+    "task_type",
+    "language",
+    "output_language",
+    "seed",
+    "stratum",
+)
+_QUIET = {"enable_thinking": False}
+_WAITING = 8  # batches in flight: one whose answers are a token long ends all at once, and the next must be there
 
 
-class _Source(Protocol):
-    """Who answers."""
+class _Prompted(Protocol):
+    """What is asked: `prompt_hash` is of all that is said but the texts."""
 
     @property
-    def concurrency(self) -> int: ...
-
-    async def close(self) -> None: ...
+    def prompt_hash(self) -> str: ...
 
 
-Source = TypeVar("Source", bound=_Source)
+Q = TypeVar("Q", bound=_Prompted)
+R = TypeVar("R", Judgement, ModelAnswer)
+
+
+class PromptedAnswers(AnswerTable[Q, R]):
+    """What a model has answered and has yet to answer."""
+
+    def jobs(self) -> Iterator[Q]:
+        """What is left to ask: prompts that begin alike one after another, so that the beginning is read once."""
+        return iter(sorted(super().jobs(), key=lambda question: question.prompt_hash))
+
+
+class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
+    """What one judge has said and has yet to say about pairs, in a table of a folder of the study's records."""
+
+    def __init__(
+        self, study: Study, questionnaire: Questionnaire, pairs: Iterable[JudgedPair], folder: Path, *,
+        again: bool = False,
+    ) -> None:  # fmt: skip
+        self.questionnaire = questionnaire
+        self.hash = judge_hash(questionnaire.spec, questionnaire.reading, study.resolve)
+        name = str((folder / f"{questionnaire.spec.name}.parquet").relative_to(study.folder))
+        questions = {self.key(asking): asking for pair in pairs for asking in questionnaire.askings(pair)}
+        super().__init__(study, name, Judgement, questions.items, COMMAND, again=again)
+
+    def key(self, asking: JudgeMessage) -> str:
+        """Identity of a judgement: of all that changes it."""
+        position = asking.question, asking.order, asking.pair.pair_id
+        return identity("judgement-v1", self.hash, asking.prompt_hash, *position)
+
+
+def judge_hash(spec: JudgeSpec, reading: Reading, resolve: Callable[[str], Path]) -> str:
+    """Identity of a judge: model, revision, sampling, seed and way of reading; of a recorded one its file's content."""
+    of_file = []
+    if spec.kind == "recorded":
+        refuse_no_recording(path := resolve(spec.recording))
+        of_file = [cached_file_hash(path)]
+    return identity("judge-v1", *spec.identity(), reading, spec.seed, spec.least_mass, *of_file)
+
+
+@dataclass
+class JudgeChatClient:
+    """A chat model; `sent` and `cached` count tokens of prompts, as far as it tells them."""
+
+    chat: Chat
+    tells_labels: bool
+    sent: int = 0
+    cached: int = 0
+
+    @property
+    def concurrency(self) -> int:
+        """The model's."""
+        return self.chat.concurrency
+
+    async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
+        """What the model says to a question about a pair."""
+        return await self.chat_answer(asking.message, attempt, asking.scale.labels if labels else ())
+
+    async def chat_answer(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+        """What the model says to a message."""
+        answer = await self.chat.ask(message, attempt, labels)
+        if answer.cached is not None:
+            self.sent, self.cached = self.sent + answer.sent, self.cached + answer.cached
+        return answer
+
+    async def close(self) -> None:
+        """Close the model's."""
+        await self.chat.close()
+
+
+JudgeClient = RecordedJudgements | JudgeChatClient
+
+
+async def start(study: Study, questionnaire: Questionnaire, labels: Sequence[str]) -> JudgeClient:
+    """Who answers for a judge, ready. `labels` are the points whose probabilities will be asked for; none are for text.
+
+    Says on the terminal what it cannot do. Raises StudyError for a label that is several tokens, ServiceError where
+    there is nobody to ask.
+    """
+    spec = questionnaire.spec
+    if spec.kind == "recorded":
+        return RecordedJudgements(load_recorded(study.resolve(spec.recording)))
+    return await start_chat(study, spec, labels)
+
+
+async def start_chat(study: Study, spec: JudgeSpec | AnnotatorSpec, labels: Sequence[str] = ()) -> JudgeChatClient:
+    """A model that is asked by messages, ready; says and raises as `start`."""
+    if spec.kind == "openai":
+        from plumbline.models.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
+
+        where = "subject.models" if isinstance(spec, AnnotatorSpec) else "judges"
+        return await _probed(ChatServer.at(spec.engine, study, f"{where} ({spec.name})"), spec, labels)
+    from plumbline.models.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
+
+    model = spec.engine
+    if labels and model.vllm.concurrency is None:
+        waiting = _WAITING * model.vllm.max_num_seqs * model.vllm.data_parallel_size
+        settings = {**model.settings, "concurrency": waiting}
+        model = EngineSpec(kind="vllm", model=model.model, revision=model.revision, settings=settings)
+    engine = VllmEngine.load(model, study, _QUIET)
+    try:
+        for label in labels:
+            engine.label_token(label)
+    except BaseException:
+        await engine.close()
+        raise
+    return JudgeChatClient(engine, bool(labels))
+
+
+async def _probed(server: ChatServer, spec: JudgeSpec | AnnotatorSpec, labels: Sequence[str]) -> JudgeChatClient:
+    """A chat server, asked once what it takes: silence about thinking, and probabilities."""
+    extras: tuple[dict[str, Any], ...] = ({"chat_template_kwargs": _QUIET}, {})
+    attempt = Attempt(1, spec.seed, spec.sampling)
+    refused = ""
+    try:
+        for wanted_labels, server.extra in itertools.product((labels, ()) if labels else ((),), extras):
+            try:
+                answer = await _probe(server, attempt, wanted_labels)
+            except TextRefusedError as error:
+                refused = str(error)
+                continue
+            if wanted_labels and answer.labels is None:
+                continue
+            _say(spec.name, labels and not wanted_labels, not server.extra)
+            return JudgeChatClient(server, bool(wanted_labels))
+        raise ServiceError(f"{spec.engine.base_url}: {refused}; correct {spec.name!r} in the study")
+    except BaseException:
+        await server.close()
+        raise
+
+
+async def _probe(server: ChatServer, attempt: Attempt, labels: Sequence[str]) -> Completion:
+    """The server's answer to a first question; replies that are no chat answers end nothing, unless they all are.
+
+    Raises TextRefusedError for what the server does not take, ServiceError where it does not answer.
+    """
+    from plumbline.models.openai import STRANGE, StrangeAnswerError  # noqa: PLC0415 (extra `generation`)
+
+    for number in range(1, STRANGE + 1):
+        try:
+            return await server.ask("Answer with the digit 1 and nothing else.", attempt, labels)
+        except TextRefusedError:
+            raise
+        except TextFailedError as error:
+            passing = isinstance(error, TextUnansweredError) and not isinstance(error, StrangeAnswerError)
+            if passing or number == STRANGE:
+                raise ServiceError(f"{server.spec.base_url}: {error}; run again when it answers") from None
+    raise AssertionError("the last try returns or raises")
+
+
+def _say(name: str, as_text: object, thinking: bool) -> None:
+    if as_text:
+        print(f"{name}: its server tells no probabilities, so scores are the numbers that it writes (mode text)")
+    if thinking:
+        print(f"{name}: its server cannot be told not to think; what it thinks aloud is cut off from its answers")
 
 
 @dataclass(frozen=True)
@@ -62,19 +251,19 @@ class JudgeRun:
         return f"{line}; recorded, nobody was asked" if self.kind == "recorded" else line
 
 
-def named(study: Study, names: Sequence[str] = ()) -> list[JudgeSpec]:
-    """A study's judges, or those of these names. Raises StudyError where there is none."""
-    if not study.judges:
-        raise StudyError(f"{study.file}: names no judges; add them under `judges` (docs/judges.md)")
-    judges = [spec.name for spec in study.judges]
+def named(specs: Sequence[JudgeSpec], names: Sequence[str], file: Path) -> list[JudgeSpec]:
+    """The judges of a study's file, or those of these names. Raises StudyError where there is none."""
+    if not specs:
+        raise StudyError(f"{file}: names no judges; add them under `judges` (docs/judges.md)")
+    judges = [spec.name for spec in specs]
     if unknown := [name for name in names if name not in judges]:
-        raise StudyError(f"{study.file}: no judge {unknown[0]!r}; {nearest(unknown[0], judges)}")
-    return [spec for spec in study.judges if not names or spec.name in names]
+        raise StudyError(f"{file}: no judge {unknown[0]!r}; {nearest(unknown[0], judges)}")
+    return [spec for spec in specs if not names or spec.name in names]
 
 
 def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnaire]:
     """What each judge of a study (or each of these) is asked. Raises StudyError where it cannot be asked that."""
-    chosen, rubric = named(study, names), load_rubric(study)
+    chosen, rubric = named(study.judges, names, study.file), load_rubric(study)
     return [Questionnaire(study, spec, rubric) for spec in chosen]
 
 
@@ -99,9 +288,9 @@ def judge_pairs(
     for questionnaire in asked_judges:  # each model has the machine for itself
         progress = JudgeProgress(study, questionnaire, pairs, folder, again=again)
         try:
-            done.append(uvloop.run(_ask_all(study, progress)))
+            done.append(uvloop.run(_ask_judge(progress, functools.partial(start, study, progress.questionnaire))))
         finally:
-            progress.journal.close()
+            progress.close()
     return done
 
 
@@ -120,65 +309,95 @@ def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if len(frame)], ignore_index=True) if any(map(len, frames)) else empty
 
 
-async def _ask_all(study: Study, progress: JudgeProgress) -> JudgeRun:
-    async def begin() -> JudgeClient:
-        labels = dict.fromkeys(label for _, asking in progress.todo() for label in asking.scale.labels)
-        return await start(study, progress.asked, list(labels) if progress.asked.reading == "expected" else [])
+async def _ask_judge(progress: JudgeProgress, begin: Callable[[Sequence[str]], Awaitable[JudgeClient]]) -> JudgeRun:
+    labels = dict.fromkeys(label for asking in progress.jobs() for label in asking.scale.labels)
+    wanted = list(labels) if progress.questionnaire.reading == "expected" else []
+    ask, spec = functools.partial(ask_one, progress), progress.questionnaire.spec
+    return await ask_model(progress, spec, functools.partial(begin, wanted), ask, "judgement")
 
-    return await all_asked(progress, progress.asked.spec, begin, functools.partial(ask_one, progress), "judgement")
+
+class _Client(Protocol):
+    """Who answers."""
+
+    @property
+    def concurrency(self) -> int: ...
+
+    async def close(self) -> None: ...
 
 
-async def all_asked(
-    progress: ResumableAnswers[A, R],
+C = TypeVar("C", bound=_Client)
+
+
+async def ask_model(
+    table: PromptedAnswers[Q, R],
     spec: JudgeSpec | AnnotatorSpec,
-    begin: Callable[[], Awaitable[Source]],
-    ask: Callable[[Source, str, A], Awaitable[R]],
+    begin: Callable[[], Awaitable[C]],
+    ask: Callable[[C, Q], Awaitable[R]],
     unit: str,
 ) -> JudgeRun:
     """Ask for all that is left of one model, whom `begin` brings; what comes is in its journal at once."""
-    todo = progress.todo()
-    counts: Counter[str] = Counter(reused=progress.wanted - len(todo))
-    if not todo:
-        progress.settle()
+    counts: Counter[str] = Counter(reused=table.wanted - table.todo)
+    if not table.todo:
+        table.settle()
         return JudgeRun(spec.name, spec.model, spec.kind, counts, math.nan)
-    asker = await begin()
+    client = await begin()
     try:
-        with tqdm(total=len(todo), unit=unit, desc=f"asking ({spec.name})") as bar:
-
-            async def one(question: tuple[str, A]) -> None:
-                record = await ask(asker, *question)
-                progress.journal.append(record)
-                show(bar, counts, record.status)
-
-            await all_through(iter(todo), one, min(asker.concurrency, len(todo)), [progress.journal])
+        doing = f"asking ({spec.name})"
+        counts.update(
+            await ask_all([table], lambda _, question: ask(client, question), client.concurrency, unit, doing)
+        )
     finally:
-        await asker.close()
-    progress.settle()
-    sent, cached = (asker.sent, asker.cached) if isinstance(asker, JudgeChatClient) else (0, 0)
+        await client.close()
+    sent, cached = (client.sent, client.cached) if isinstance(client, JudgeChatClient) else (0, 0)
     return JudgeRun(spec.name, spec.model, spec.kind, counts, cached / sent if sent else math.nan)
 
 
-async def ask_one(progress: JudgeProgress, asker: JudgeClient, key: str, asking: JudgeMessage) -> Judgement:
+async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMessage) -> Judgement:
     """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
-    spec = progress.asked.spec
-    expected = progress.asked.reading == "expected" and asker.tells_labels
-    attempt = Attempt(1, spec.seed, spec.sampling)
-    while True:
-        try:
-            answer = await asker.answer(asking, attempt, labels=expected)
-        except TextFailedError as error:
-            status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
-            mode = "expected" if expected else "text"
-            fields = {"mode": mode, "text": "", "status": status, "attempts": attempt.number - 1}
-            return judgement(progress, key, asking, Read(reason=str(error)), **fields)
-        by_shares = expected and (answer.labels is not None or asker.repeatable)
-        read = read_expected(answer, asking.scale, spec.least_mass) if by_shares else read_text(answer, asking.scale)
-        # Probabilities are the same at every attempt.
-        if not read.reason or by_shares or attempt.number >= spec.retry.attempts or not asker.repeatable:
-            break
-        attempt = attempt.next(spec.seed, spec.retry, cut_off=answer.cut_off)
-    fields = {"mode": "expected" if by_shares else "text", "text": answer.text, "attempts": attempt.number}
-    return judgement(progress, key, asking, read, **fields, status="failed" if read.reason else "ok")
+    spec = progress.questionnaire.spec
+    expected = progress.questionnaire.reading == "expected" and client.tells_labels
+
+    def by_shares(answer: Completion) -> bool:
+        return expected and (answer.labels is not None or answer.repeatable)
+
+    def read(answer: Completion) -> Read:
+        if by_shares(answer):
+            return read_expected(answer, asking.scale, spec.least_mass)
+        return read_text(answer, asking.scale)
+
+    outcome = await ask_until(
+        functools.partial(client.answer, asking, labels=expected),
+        lambda answer: not by_shares(answer) and bool(read(answer).reason),  # probabilities are always the same
+        Attempt(1, spec.seed, spec.sampling),
+        spec.retry,
+    )
+    answer, score, mode, status, text = outcome.answer, Read(reason=outcome.reason), expected, outcome.status, ""
+    if answer is not None and not status:
+        score, mode, text = read(answer), by_shares(answer), answer.text
+        status = "failed" if score.reason else "ok"
+    return Judgement.model_validate(
+        {
+            "key": progress.key(asking),
+            "judge": spec.name,
+            "question": asking.question,
+            "order": asking.order,
+            **{name: getattr(asking.pair, name) for name in OF_PAIR},
+            "generator": asking.pair.model,
+            "score": score.score,
+            "mode": "expected" if mode else "text",
+            "label_mass": score.label_mass,
+            "entropy": score.entropy,
+            "text": text,
+            "status": status,
+            "reason": score.reason,
+            "attempts": outcome.attempts,
+            "model": spec.model,
+            "kind": spec.kind,
+            "judge_hash": progress.hash,
+            "prompt_hash": asking.prompt_hash,
+            "finished_at": datetime.now(UTC),
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -201,11 +420,11 @@ def forecast(progresses: Sequence[JudgeProgress], rate: float | None) -> str:
     """
     rows = []
     for progress in progresses:
-        todo, spec = progress.todo(), progress.asked.spec
-        out = len(todo) * (1 if progress.asked.reading == "expected" else 3)
-        characters = sum(len(asking.message) for _, asking in todo)
+        todo, spec = progress.todo, progress.questionnaire.spec
+        out = todo * (1 if progress.questionnaire.reading == "expected" else 3)
+        characters = sum(len(asking.message) for asking in progress.jobs())
         recorded = spec.kind == "recorded"
-        rows.append(JudgeForecast(spec.name, progress.wanted - len(todo), len(todo), characters, out, recorded))
+        rows.append(JudgeForecast(spec.name, progress.wanted - todo, todo, characters, out, recorded))
     return table_of(rows, rate, "judge", "judgements")
 
 

@@ -62,9 +62,8 @@ def _by_rule(rule: AcceptanceSpec) -> list[str]:
     return []
 
 
-def savings_text(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) -> str:
-    """The same as a table, with what it rests on."""
-    table = savings(study, correlation, sizes)
+def savings_text(table: pd.DataFrame, correlation: float, rule: AcceptanceSpec) -> str:
+    """`savings` in words, with what they rest on."""
     rows = [
         [
             str(row["pairs"]),
@@ -90,6 +89,6 @@ def savings_text(study: Study, correlation: float, sizes: Sequence[tuple[int, in
             f"column without a judge, at least {FEWEST_RATED} and half of them. By formula, for intervals over pairs",
             "with the raters as they are; the judge's own cost is not in it. Judges of today reach 0.5 to 0.65; what",
             "yours reaches, ratings alone tell.",
-            *_by_rule(study.acceptance),
+            *_by_rule(rule),
         ]
     )

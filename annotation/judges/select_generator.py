@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,9 @@ from tqdm import tqdm
 
 from annotation.judges.effects import additive_fit, between_judges, length_slope, order_effects
 from annotation.judges.pool import judged_file, read_judged
-from annotation.judges.progress import JudgeProgress
 from annotation.judges.prompts import Questionnaire
 from annotation.judges.records import over_orders
-from annotation.judges.run import questionnaires
+from annotation.judges.run import JudgeProgress, questionnaires
 from annotation.judges.selection import (
     CrossJudgements,
     by_language,
@@ -57,6 +57,9 @@ class Missing:
     command: str  #: what makes it
 
 
+_Frames = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]  # judgements, places, outputs
+
+
 @dataclass(frozen=True)
 class SelectionMaterial:
     """Error rates of all candidates; of those that err least what judges said, by a name of the generator's own."""
@@ -70,6 +73,8 @@ class SelectionMaterial:
     same: Mapping[str, str]  #: a judge's name: the generator that is the same model
     recorded: tuple[str, ...]  #: judges and generators that are recordings
     missing: tuple[Missing, ...]
+    file: Path  #: the study's
+    seed: int  #: of all resamples
 
 
 def read_material(study: Study, best: int) -> SelectionMaterial:
@@ -77,12 +82,13 @@ def read_material(study: Study, best: int) -> SelectionMaterial:
     of_judges = questionnaires(study)
     candidates = output_statistics.by_generator([study])
     names = dict(zip(output_statistics.labels(candidates), candidates, strict=True))
-    errors, missing = _errors(study, names, best)
+    wanted = [study.by(spec) for spec in (study.generator, *study.candidates)]
+    errors, missing = _errors(wanted, names, best)
     chosen = {name: names[name] for name in errors.loc[errors["chosen"], "generator"]}
-    parts: list[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]] = []
+    parts: list[_Frames] = []
     with tqdm(chosen.items(), unit="generator", desc="reading judgements", leave=False) as bar:
         for name, by in bar:
-            judged, lacks = _said(name, by)
+            judged, lacks = _judgements_of(name, by)
             missing += lacks
             parts += [judged] if judged else []
     judgements, places, outputs = (
@@ -95,14 +101,24 @@ def read_material(study: Study, best: int) -> SelectionMaterial:
         questionnaire.spec.name: name
         for questionnaire in of_judges
         for name, by in chosen.items()
-        if _is(questionnaire, by)
+        if _is_generator(questionnaire, by)
     }
     return SelectionMaterial(
-        names, errors, judgements, places, outputs, tuple(of_judges), same, tuple(recorded), tuple(missing)
+        names,
+        errors,
+        judgements,
+        places,
+        outputs,
+        tuple(of_judges),
+        same,
+        tuple(recorded),
+        tuple(missing),
+        study.file,
+        study.sample.seed,
     )
 
 
-def _errors(study: Study, names: Mapping[str, Study], best: int) -> tuple[pd.DataFrame, list[Missing]]:
+def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> tuple[pd.DataFrame, list[Missing]]:
     """HTEB's Table 5 with the candidates that are chosen, the lowest rate first; and which have no or few outputs."""
     studies = list(names.values())
     measure = errors_measure(output_statistics.kinds_of(studies), after_retries=False)
@@ -111,11 +127,10 @@ def _errors(study: Study, names: Mapping[str, Study], best: int) -> tuple[pd.Dat
     rated = sum(not np.isnan(rate) for rate in totals.values())
     chosen = lowest_error_rates(totals, min(best, max(rated, 1)))
     table = chosen.merge(rates.rename(columns={"total": "total_percent"}), left_on="generator", right_index=True)
-    wanted = {study.by(spec).outputs: study.by(spec) for spec in (study.generator, *study.candidates)}
     folders = {by.outputs for by in studies}
     missing = [
         Missing(f"{by.generator.model}: no outputs", by.command(GENERATE))
-        for folder, by in wanted.items()
+        for folder, by in {by.outputs: by for by in wanted}.items()
         if folder not in folders
     ]
     for name, by in names.items():
@@ -125,7 +140,9 @@ def _errors(study: Study, names: Mapping[str, Study], best: int) -> tuple[pd.Dat
     return table[columns].reset_index(drop=True), missing
 
 
-def _said(name: str, by: Study) -> tuple[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame] | None, list[Missing]]:
+def _judgements_of(
+    name: str, by: Study
+) -> tuple[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame] | None, list[Missing]]:
     """Judgements, places and texts of a generator's outputs, if there are any; and what judges have yet to say."""
     command = by.command(JUDGE)
     if not judged_file(by).exists():
@@ -189,7 +206,7 @@ def _seconds(by: Study) -> float:
     return float(every.mean()) if len(every) else float("nan")
 
 
-def _is(questionnaire: Questionnaire, by: Study) -> bool:
+def _is_generator(questionnaire: Questionnaire, by: Study) -> bool:
     """Whether a judge is the model that generated: of the same revision, where both say theirs."""
     spec, generator = questionnaire.spec, by.generator
     revisions: Sequence[str] = [revision for revision in (spec.revision, generator.revision) if revision]
@@ -235,12 +252,12 @@ def select(study: Study, best: int = FIRST, question: str = "") -> GeneratorSele
     `question` is one of those that judges answered; the first of them unless named. Raises as `read_material`, and
     StudyError for a question that no judge answered, or that judges answer on different scales.
     """
-    return choose(study, read_material(study, best), question)
+    return choose(read_material(study, best), question)
 
 
-def choose(study: Study, material: SelectionMaterial, question: str = "") -> GeneratorSelection:
+def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelection:
     """The same of what was read (`read_material`)."""
-    chosen_question = _question(study, material, question)
+    chosen_question = _question(material, question)
     tables = {"error_rates": material.errors}
     judgements = (
         material.judgements[material.judgements["question"] == chosen_question]
@@ -254,12 +271,12 @@ def choose(study: Study, material: SelectionMaterial, question: str = "") -> Gen
         why = f"judges have rated the outputs of {len(generators) or 'none'} {of}"
         return GeneratorSelection(chosen_question, tables, (), material.missing, material.recorded, why)
     try:
-        common = crossed(_everywhere(judgements, material.places), chosen_question)
+        common = crossed(_at_each_place(judgements, material.places), chosen_question)
     except ValueError as error:
         why = f"{error}; with `judge_pool: all` judges rate the same texts of each"
         return GeneratorSelection(chosen_question, tables, (), material.missing, material.recorded, why)
     tables |= tables_of(
-        replace(material, judgements=judgements), common, _scale(study, material, chosen_question), study.sample.seed
+        replace(material, judgements=judgements), common, _scale(material, chosen_question), material.seed
     )
     doubts = tuple(_doubts(material, common, tables))
     return GeneratorSelection(
@@ -273,7 +290,7 @@ def tables_of(
     """All tables on one question, of judgements that two generators or more have in common."""
     judgements = material.judgements
     question = str(judgements["question"].iloc[0])
-    everywhere = _everywhere(judgements, material.places)
+    everywhere = _at_each_place(judgements, material.places)
     differences = comparisons(common.observations, seed)
     ranked = ranking(common.observations, differences, seed)
     tables = {
@@ -294,28 +311,30 @@ def tables_of(
     return tables
 
 
-def _question(study: Study, material: SelectionMaterial, wanted: str) -> str:
+def _question(material: SelectionMaterial, wanted: str) -> str:
     questions = list(
         dict.fromkeys(name for questionnaire in material.questionnaires for name in questionnaire.questions)
     )
     if wanted and wanted not in questions:
-        raise StudyError(f"{study.file}: no judge is asked {wanted!r}; {nearest(wanted, questions)}")
+        raise StudyError(f"{material.file}: no judge is asked {wanted!r}; {nearest(wanted, questions)}")
     return wanted or questions[0]
 
 
-def _scale(study: Study, material: SelectionMaterial, question: str) -> list[int]:
+def _scale(material: SelectionMaterial, question: str) -> list[int]:
     ends = {
         (questionnaire.scale(question).lowest, questionnaire.scale(question).highest)
         for questionnaire in material.questionnaires
         if question in questionnaire.questions
     }
     if len(ends) > 1:
-        raise StudyError(f"{study.file}: judges answer {question!r} on different scales; let one prompt ask it of all")
+        raise StudyError(
+            f"{material.file}: judges answer {question!r} on different scales; let one prompt ask it of all"
+        )
     ((low, high),) = ends
     return list(range(math.ceil(low), math.floor(high) + 1))
 
 
-def _everywhere(judgements: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
+def _at_each_place(judgements: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     """The judgements, once for each place where the output's text stands, as error rates count them."""
     frame = judgements.merge(places, on="pair_id")
     return frame.assign(pair_id=frame["pair_id"] + "/" + frame["sample"] + "/" + frame["text_id"])

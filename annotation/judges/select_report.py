@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.judges.progress import judge_hash
 from annotation.judges.records import SelectedBy, SelectedFrom, SelectedPair, Selection
+from annotation.judges.run import judge_hash
 from annotation.judges.select_generator import FOLDER, GeneratorSelection, SelectionMaterial
 from annotation.judges.selection import not_told_apart
 from annotation.verdicts.preregistration import prompt_file
@@ -108,7 +108,7 @@ def _judges(study: Study, material: SelectionMaterial, question: str) -> list[Se
                 seed=spec.seed,
                 orders=spec.orders,
                 reading=questionnaire.reading,
-                judge_hash=judge_hash(study, spec, questionnaire.reading),
+                judge_hash=judge_hash(spec, questionnaire.reading, study.resolve),
                 prompt=questionnaire.prompt.name,
                 prompt_sha256=file_hash(prompt_file(study, spec)),
                 n=len(content),

@@ -24,8 +24,8 @@ from pydantic import Field
 
 from annotation.rubric import Rubric
 from annotation.subjects import SubjectItem, read_items
-from generation.flag_counts import FlagCount
 from generation.jobs import Plan
+from generation.output_statistics import FlagCount
 from generation.unit import COMMAND, refuse_other_outputs
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import plain

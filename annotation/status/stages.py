@@ -19,7 +19,7 @@ from annotation.offering import LEDGER, is_complete, ledgers, read_waves
 from annotation.sampling.origin import refuse_other_makers
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes
-from generation.shards import journal_files
+from generation.unit import journal_files
 from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
 from plumbline.records import ARGILLA

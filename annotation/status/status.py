@@ -35,7 +35,7 @@ from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale, verdicts
 from annotation.verdicts.verification import refuse_other_file
 from annotation.wordings import addressed_lines
-from generation.flag_counts import flagged_lines, flagged_outputs
+from generation.output_statistics import flagged_lines, flagged_outputs
 from plumbline.errors import DataError
 from plumbline.records import ARGILLA
 from plumbline.store import read_models

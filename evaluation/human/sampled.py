@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from annotation.human.records import HumanItem, HumanTask
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
+from generation.datasets.mteb_loading import passage_names
 from generation.datasets.mteb_registry import text_columns
 from generation.datasets.mteb_tasks import MtebTask
-from generation.datasets.rows import passage_names
 from plumbline.errors import DataError
 from plumbline.study.datasets import SEARCHES
 

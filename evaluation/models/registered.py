@@ -18,7 +18,7 @@ import numpy as np
 
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import code_not_allowed, first_line, in_template, routed, similarities
-from generation.datasets.rows import in_memory
+from generation.datasets.mteb_loading import in_memory
 from plumbline.errors import ServiceError, StudyError, nearest
 from plumbline.study.evaluation import ModelSpec
 

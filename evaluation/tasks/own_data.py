@@ -11,8 +11,8 @@ import pandas as pd
 
 from evaluation.tasks.protocols import METRICS, RANKED, Protocol, changed_ranks, classifier, multilabel_classifier
 from generation.datasets.local import TableDataset
+from generation.datasets.mteb_loading import in_memory, instruction_data, search_data
 from generation.datasets.mteb_tasks import MtebTask
-from generation.datasets.rows import in_memory, instruction_data, search_data
 from plumbline.languages import with_script
 from plumbline.study.datasets import TaskType
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from generation.datasets.dataset import Dataset, drawn_others
 from generation.datasets.local import TableDataset
+from generation.datasets.mteb_loading import passage_names
 from generation.datasets.mteb_registry import BITEXT, text_columns
 from generation.datasets.mteb_tasks import MtebTask, passage_texts
-from generation.datasets.rows import passage_names
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
 from plumbline.records import nfc

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
+from collections.abc import Sequence
 
-from generation.instructions.calls import calls_of
+from generation.instructions.calls import Call, asked_of, calls_of
 from generation.instructions.records import REMOVED, REPLIES
 from generation.instructions.run import Replies, WordingRun, word_instructions
-from generation.instructions.tasks import asked_of
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.manifest import stage
-from plumbline.study import Study
 from plumbline.study.subject import INSTRUCTIONS
 
 
@@ -30,38 +28,33 @@ def main() -> int:
     options = parser.parse_args()
     study = cli.study_of(options)
     if options.dry_run:
-        print(_left(study, again=options.again))
+        calls = calls_of(study)
+        print(f"{study.name}: {_left(calls, list(Replies(study, calls, again=options.again).jobs()))}", end="")
+        print(f" characters are sent to {study.generator.model}")
         return 0
     outputs = [study.folder / name for name in (INSTRUCTIONS, REMOVED, REPLIES)]
-    asked_of(study)
-    with stage(study, "instructions", _inputs(study), outputs):
+    subject = asked_of(study)
+    inputs = [study.resolve(path) for path in (subject.prompts, subject.known) if path]
+    with stage(study, "instructions", inputs, outputs):
         run = word_instructions(study, again=options.again)
-    for line in _said(study, run):
+    print(f"{study.name}: {_counted(run.counts)}; {len(run.wordings)} wordings -> {study.folder / INSTRUCTIONS}")
+    for line in _lines(run):
         print(line)
     return 0
 
 
-def _inputs(study: Study) -> list[Path]:
-    subject = asked_of(study)
-    return [study.resolve(path) for path in (subject.prompts, subject.known) if path]
+def _left(calls: Sequence[Call], todo: Sequence[Call]) -> str:
+    wanted, characters = sum(call.number for call in todo), sum(len(call.message) for call in todo)
+    return f"{len(calls)} calls, {len(todo)} left, for {wanted} wordings; {characters:,}"
 
 
-def _left(study: Study, *, again: bool) -> str:
-    calls = calls_of(study)
-    todo = Replies(study, calls, again=again).todo()
-    wanted = sum(call.number for call in todo)
-    return (
-        f"{study.name}: {len(calls)} calls, {len(todo)} left, for {wanted} wordings;"
-        f" {sum(len(call.message) for call in todo):,} characters are sent to {study.generator.model}"
-    )
+def _counted(counts: Counter[str]) -> str:
+    calls = f"{counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered"
+    return f"{calls}, {counts['reused']} were there"
 
 
-def _said(study: Study, run: WordingRun) -> list[str]:
-    counts = run.counts
-    lines = [
-        f"{study.name}: {counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered,"
-        f" {counts['reused']} were there; {len(run.wordings)} wordings -> {study.folder / INSTRUCTIONS}"
-    ]
+def _lines(run: WordingRun) -> list[str]:
+    lines = []
     for group, number in Counter(wording.group for wording in run.wordings).items():
         lines.append(f"  {group}: {number}")
     if run.removed:

@@ -1,25 +1,88 @@
-"""What the generator is asked: one call for each task type, and one or two for each data set."""
+"""What the generator is asked of a study's data sets: one call for each task type, one or two for each data set."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
-from generation.instructions.tasks import FOLDER, DatasetDescription, asked_of, listed, tasks_of
+from generation.datasets.mteb_registry import task_of
 from generation.jobs import generator_hash
+from plumbline.errors import StudyError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
-from plumbline.languages import language_name
-from plumbline.prompts import Prompt, load_prompt, prompt_hash
-from plumbline.reading import MalformedError, parse_json
+from plumbline.languages import language_name, language_pair
+from plumbline.prompts import PROMPTS, Prompt, load_prompt, prompt_hash
+from plumbline.reading import MalformedError, parse_json, read_yaml
 from plumbline.records import nfc
 from plumbline.study import Study
 from plumbline.study.base import LONGEST
-from plumbline.study.datasets import TaskType
-from plumbline.study.subject import Context
+from plumbline.study.datasets import MtebDataset, TaskType
+from plumbline.study.engines import EngineSpec
+from plumbline.study.subject import Context, InstructionsSubject
 from plumbline.words import shows
+
+FOLDER: Path = PROMPTS / "instructions"
+
+
+@dataclass(frozen=True)
+class DatasetDescription:
+    """A data set of the study: its name, what is done with it, what it holds, and its texts' languages in English."""
+
+    name: str
+    task_type: TaskType
+    type_words: str
+    description: str  #: empty where nobody says
+    languages: tuple[str, ...]
+
+
+def asked_of(study: Study) -> InstructionsSubject:
+    """The subject of a study of instructions. Raises StudyError where it is another one."""
+    if not isinstance(study.subject, InstructionsSubject):
+        raise StudyError(
+            f"{study.file}: it words no instructions; write `subject: {{kind: instructions}}` (docs/instructions.md)"
+        )
+    return study.subject
+
+
+def tasks_of(study: Study) -> list[DatasetDescription]:
+    """The study's data sets, in its order; no data are loaded.
+
+    Raises StudyError for what mteb does not have, and for a data set without a description that a context needs.
+    """
+    subject, types = asked_of(study), type_words()
+    descriptions = []
+    for spec in study.datasets:
+        if isinstance(spec, MtebDataset):
+            task, kind, _, languages = task_of(spec)
+            codes = [code for pair in languages.values() for code in pair]
+            description = str(task.metadata.description or "")
+        else:
+            kind, codes, description = spec.task, list(language_pair(spec.language)), ""
+        description = " ".join((subject.descriptions.get(spec.name) or description).split())
+        if not description and set(subject.contexts) - {"task_type"}:
+            raise StudyError(
+                f"{study.file}: nobody says what data set {spec.name!r} holds; write it as `subject.descriptions:"
+                f" {{{spec.name}: ...}}`, or leave `contexts: [task_type]`"
+            )
+        names = tuple(dict.fromkeys(language_name(code) for code in codes))
+        descriptions.append(DatasetDescription(spec.name, kind, types[kind], description, names))
+    return descriptions
+
+
+def type_words() -> Mapping[TaskType, str]:
+    """What a task of each type does, in a sentence."""
+    words: dict[TaskType, str] = read_yaml(FOLDER / "task_types.yaml")
+    if lost := set(get_args(TaskType)) - set(words):
+        raise StudyError(f"{FOLDER / 'task_types.yaml'}: says nothing of {min(lost)!r}; add it")
+    return words
+
+
+def listed(names: Sequence[str]) -> str:
+    """`German`, `German and English`, `German, English and French`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 @dataclass(frozen=True)
@@ -38,20 +101,22 @@ class Call:
 def calls_of(study: Study) -> list[Call]:
     """The calls that a study wants, in the order of its contexts and data sets. Raises as `tasks_of`."""
     subject, tasks = asked_of(study), tasks_of(study)
-    return [call for context in subject.contexts for call in _of_context(study, context, tasks)]
+    maker = maker_hash(study.generator, study.resolve)
+    return [call for context in subject.contexts for call in _of_context(subject, context, maker, tasks)]
 
 
-def maker_hash(study: Study) -> str:
+def maker_hash(spec: EngineSpec, resolve: Callable[[str], Path]) -> str:
     """Identity of the generator; of a recorded one its file's content too."""
-    spec, of_spec = study.generator, generator_hash(study.generator)
+    of_spec = generator_hash(spec)
     if spec.kind == "recorded":
-        return identity("recorded-v1", of_spec, cached_file_hash(study.resolve(spec.path)))
+        return identity("recorded-v1", of_spec, cached_file_hash(resolve(spec.path)))
     return of_spec
 
 
-def _of_context(study: Study, context: Context, tasks: list[DatasetDescription]) -> Iterator[Call]:
-    template, subject, maker = load_prompt(context, FOLDER), asked_of(study), maker_hash(study)
-    types = set[TaskType]()
+def _of_context(
+    subject: InstructionsSubject, context: Context, maker: str, tasks: list[DatasetDescription]
+) -> Iterator[Call]:
+    template, types = load_prompt(context, FOLDER), set[TaskType]()
     for dataset in tasks:
         if context == "task_type" and dataset.task_type in types:
             continue

@@ -6,93 +6,56 @@ Each reply is in a journal when it was received, so `kill -9` loses only what wa
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import Field
-from tqdm import tqdm
 
-from generation.generators import Attempt, Completion
-from generation.generators.chat import Chat
-from generation.instructions.calls import KEY, Call, InvalidReplyError, calls_of, maker_hash, read_reply, schema
+from generation.instructions.calls import (
+    KEY,
+    Call,
+    DatasetDescription,
+    InvalidReplyError,
+    asked_of,
+    calls_of,
+    maker_hash,
+    read_reply,
+    schema,
+    tasks_of,
+)
 from generation.instructions.records import REMOVED, REPLIES, Instruction, RemovedWording, Reply
-from generation.instructions.tasks import DatasetDescription, asked_of, tasks_of
 from generation.instructions.wordings import by_people, human_wording, machine_wording, one_of_each
-from generation.work import all_through, show
-from plumbline.errors import DataError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
+from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
 from plumbline.file_hashes import cached_file_hash
-from plumbline.journal import Journal, record_lines
-from plumbline.manifest import refuse_replaced_table, write_kept_table
+from plumbline.journal import record_lines
+from plumbline.manifest import write_kept_table
+from plumbline.models.asking import AnswerTable, ask_all
+from plumbline.models.chat import Attempt, Chat, Completion, ask_until
+from plumbline.models.engines import open_chat
 from plumbline.records import Record
 from plumbline.store import only_one, read_records, write_json
 from plumbline.study import Study
-from plumbline.study.engines import Sampling
-from plumbline.study.subject import INSTRUCTIONS
+from plumbline.study.engines import EngineSpec, RetrySpec, Sampling
+from plumbline.study.subject import INSTRUCTIONS, InstructionsSubject
 
 COMMAND = "generation.instructions"
 
 
-class Replies:
-    """A study's replies; with `again` failed calls are asked again, unanswered ones always are."""
+class Replies(AnswerTable[Call, Reply]):
+    """A study's replies to its calls."""
 
     def __init__(self, study: Study, calls: Sequence[Call], *, again: bool = False) -> None:
-        self.calls, self._study = calls, study
-        self.journal = Journal((study.scratch / REPLIES).with_suffix(".journal"))
-        self._again = {"failed", "unanswered"} if again else {"unanswered"}
-        self._rows = {row.key: row for row in self._read()}
+        self.calls = calls
+        super().__init__(study, REPLIES, Reply, lambda: ((call.key, call) for call in calls), COMMAND, again=again)
 
-    def todo(self) -> list[Call]:
-        """The calls that are left."""
-        return [call for call in self.calls if call.key not in self._rows or self._rows[call.key].status in self._again]
-
-    def add(self, reply: Reply) -> None:
-        """Note a reply; it is in the journal when this returns."""
-        self.journal.append(reply)
-        self._rows[reply.key] = reply
-
-    def settle(self) -> None:
-        """Turn the journal into the table: wanted replies first, in the calls' order."""
-        if (self._study.folder / REPLIES).exists() and not self.journal.path.exists():
-            return
-        wanted = [call.key for call in self.calls if call.key in self._rows]
-        order = [*wanted, *(key for key in self._rows if key not in set(wanted))]
-        write_kept_table(self._study, REPLIES, [self._rows[key] for key in order], Reply)
-        self.journal.remove()
-
-    def of(self, call: Call) -> Reply | None:
-        """The reply to a call."""
-        return self._rows.get(call.key)
-
-    def _read(self) -> Iterator[Reply]:
-        """What is there; later ones go before earlier ones."""
-        command = self._study.command(COMMAND)
-        if (self._study.folder / REPLIES).exists():
-            refuse_replaced_table(self._study, REPLIES, command)
-            yield from read_records(self._study.folder / REPLIES, Reply, command)
-        yield from (Reply.model_validate(row) for _, row in self.journal.lines(Reply))
-
-
-class WordingClient(Protocol):
-    """Who answers calls."""
-
-    @property
-    def concurrency(self) -> int:
-        """How many calls it wants in flight at once."""
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether another attempt can get another answer."""
-
-    async def answer(self, call: Call, attempt: Attempt) -> Completion:
-        """One attempt at an answer; raises as `Generator.transform`."""
-
-    async def close(self) -> None:
-        """Let go of connections and memory."""
+    def by_key(self) -> dict[str, Reply]:
+        """The replies that stand in the table."""
+        return {reply.key: reply for reply in read_records(self.path, Reply, self._command)}
 
 
 @dataclass
@@ -101,7 +64,6 @@ class WordingChatClient:
 
     chat: Chat
     name: str
-    repeatable: bool = True
     warned: bool = False  #: whether it was said that it takes no schema
 
     @property
@@ -147,7 +109,6 @@ class RecordedReplies:
     """Replies of a file, by context and task; a call that has none stays without an answer."""
 
     replies: Mapping[tuple[str, str], RecordedReply]
-    repeatable: bool = False
     concurrency: int = 1
 
     @classmethod
@@ -165,28 +126,23 @@ class RecordedReplies:
         reply = self.replies.get((call.context, call.task or call.task_type))
         if reply is None:
             raise TextUnansweredError(f"nothing recorded for {call.context} of {call.task or call.task_type}")
-        return Completion(json.dumps({KEY: list(reply.prompts)}, ensure_ascii=False))
+        return Completion(json.dumps({KEY: list(reply.prompts)}, ensure_ascii=False), repeatable=False)
 
     async def close(self) -> None:
         """Nothing to let go of."""
 
 
+WordingClient = WordingChatClient | RecordedReplies
+
+
 def start(study: Study, number: int) -> WordingClient:
     """Who answers for the study's generator, ready; must be called in the event loop that will ask."""
     spec = study.generator
-    chat: Chat
     if spec.kind == "recorded":
         return RecordedReplies.read(study.resolve(spec.path))
-    if spec.kind == "vllm":
-        from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
-
-        chat = VllmEngine.load(spec, study, {})
-    elif spec.kind == "openai":
-        from generation.generators.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
-
-        chat = ChatServer.at(spec, study, {})
-    else:
+    if spec.kind == "none":
         raise StudyError(f"{study.file}: no generator words instructions; add `generator`, or write `contexts: []`")
+    chat = open_chat(spec, study)
     chat.schema = schema(number)
     return WordingChatClient(chat, spec.model)
 
@@ -212,110 +168,118 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     subject = asked_of(study)
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
         tasks, calls = tasks_of(study), calls_of(study)
-        people = list(_by_people(study, "prompts", tasks))  # a wrong row is told before anything is asked
-        items = list(_by_people(study, "known", tasks))
-        replies = Replies(study, calls, again=again)
-        todo = replies.todo()
-        counts: Counter[str] = Counter(reused=len(calls) - len(todo))
+        writer = _Writer(subject, study.generator, maker_hash(study.generator, study.resolve), study.retry)
+        people = list(
+            _by_people(subject, "prompts", study.resolve, tasks)
+        )  # a wrong row is told before anything is asked
+        items = list(_by_people(subject, "known", study.resolve, tasks))
+        table = Replies(study, calls, again=again)
+        counts: Counter[str] = Counter(reused=table.wanted - table.todo)
         try:
-            if todo:
-                asyncio.run(_ask_all(study, replies, todo, counts))
+            if table.todo:
+                counts.update(asyncio.run(_ask_all(functools.partial(start, study, calls[0].number), table, writer)))
+            else:
+                table.settle()
+            replies = table.by_key()
         finally:
-            replies.journal.close()
-        replies.settle()
-        chosen = one_of_each([*_by_machine(study, replies, tasks), *people], subject.near)
-        _refuse_known(study, items, chosen.wordings)
+            table.close()
+        chosen = one_of_each([*_by_machine(writer, calls, replies, tasks), *people], subject.near)
+        _refuse_known(study.resolve(subject.known), items, chosen.wordings)
         write_json(study.folder / REMOVED, chosen.removed)
         write_kept_table(study, INSTRUCTIONS, [*chosen.wordings, *items], Instruction)
-    trouble = [reply for call in calls if (reply := replies.of(call)) is not None and reply.status != "ok"]
+    trouble = [reply for call in calls if (reply := replies.get(call.key)) is not None and reply.status != "ok"]
     return WordingRun(chosen.wordings, chosen.removed, counts, trouble)
 
 
-async def _ask_all(study: Study, replies: Replies, todo: Sequence[Call], counts: Counter[str]) -> None:
-    asker = start(study, todo[0].number)
+@dataclass(frozen=True)
+class _Writer:
+    """Who words instructions, and how."""
+
+    subject: InstructionsSubject
+    spec: EngineSpec
+    hash: str
+    retry: RetrySpec
+
+
+async def _ask_all(begin: Callable[[], WordingClient], table: Replies, writer: _Writer) -> Counter[str]:
+    client = begin()
     try:
-        with tqdm(total=len(todo), unit="call", desc="wording instructions") as bar:
-
-            async def ask(call: Call) -> None:
-                reply = await ask_one(study, asker, call)
-                replies.add(reply)
-                show(bar, counts, reply.status)
-
-            await all_through(iter(todo), ask, min(asker.concurrency, len(todo)), [replies.journal])
+        return await ask_all(
+            [table], lambda _, call: _ask_one(writer, client, call), client.concurrency, "call", "wording instructions"
+        )
     finally:
-        await asker.close()
+        await client.close()
 
 
-async def ask_one(study: Study, asker: WordingClient, call: Call) -> Reply:
+async def _ask_one(writer: _Writer, client: WordingClient, call: Call) -> Reply:
     """Ask until a reply is valid or the attempts of `retry` are used up; the record says which, and why."""
-    subject, spec = asked_of(study), study.generator
+    subject, spec = writer.subject, writer.spec
     sampling = spec.sampling if isinstance(spec.sampling, Sampling) else Sampling()
-    attempt, raw, reason, prompts, status = Attempt(1, subject.seed, sampling), "", "", tuple[str, ...](), "failed"
-    while True:
+
+    def read(answer: Completion) -> tuple[tuple[str, ...], str]:
         try:
-            answer = await asker.answer(call, attempt)
-        except TextFailedError as error:
-            status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
-            received, reason = attempt.number - 1, str(error)
-            break
-        raw, received = answer.text, attempt.number
-        try:
-            prompts, status, reason = read_reply(raw, call.number), "ok", ""
-            break
+            return read_reply(answer.text, call.number), ""
         except InvalidReplyError as error:
-            reason = f"{error}{' (it was cut off)' if answer.cut_off else ''}"
-        if attempt.number >= study.retry.attempts or not asker.repeatable:
-            break
-        attempt = attempt.next(subject.seed, study.retry, cut_off=answer.cut_off)
+            return (), f"{error}{' (it was cut off)' if answer.cut_off else ''}"
+
+    first = Attempt(1, subject.seed, sampling)
+    ask = functools.partial(client.answer, call)
+    outcome = await ask_until(ask, lambda answer: bool(read(answer)[1]), first, writer.retry)
+    prompts, reason, status, answer = tuple[str, ...](), outcome.reason, outcome.status, outcome.answer
+    if answer is not None and not status:
+        prompts, reason = read(answer)
+        status = "failed" if reason else "ok"
     return Reply.model_validate(
         {
             "key": call.key, "context": call.context, "task": call.task, "task_type": call.task_type,
-            "prompts": prompts, "raw": raw, "status": status, "reason": reason, "attempts": received,
-            "model": spec.model, "generator_kind": spec.kind, "generator_hash": maker_hash(study),
-            "prompt_hash": call.prompt_hash, "finished_at": datetime.now(UTC),
+            "prompts": prompts, "raw": answer.text if answer else "", "status": status, "reason": reason,
+            "attempts": outcome.attempts, "model": spec.model, "generator_kind": spec.kind,
+            "generator_hash": writer.hash, "prompt_hash": call.prompt_hash, "finished_at": datetime.now(UTC),
         }
     )  # fmt: skip
 
 
-def _by_machine(study: Study, replies: Replies, tasks: Sequence[DatasetDescription]) -> Iterator[Instruction]:
+def _by_machine(
+    writer: _Writer, calls: Sequence[Call], replies: Mapping[str, Reply], tasks: Sequence[DatasetDescription]
+) -> Iterator[Instruction]:
     words = {task.name: task.type_words for task in tasks} | {task.task_type: task.type_words for task in tasks}
-    described = {task.name: _said_of(task) for task in tasks}
-    for call in replies.calls:
-        reply = replies.of(call)
+    described = {task.name: _words_of(task) for task in tasks}
+    for call in calls:
+        reply = replies.get(call.key)
         for text in reply.prompts if reply else ():
             yield machine_wording(
                 text, f"from_{call.context}", context=call.context, task=call.task, task_type=call.task_type,
-                task_words=described.get(call.task, words[call.task_type]), language=asked_of(study).language,
-                generator=study.generator.model, generator_kind=study.generator.kind,
-                generator_hash=maker_hash(study), prompt_hash=call.prompt_hash, seed=asked_of(study).seed,
+                task_words=described.get(call.task, words[call.task_type]), language=writer.subject.language,
+                generator=writer.spec.model, generator_kind=writer.spec.kind, generator_hash=writer.hash,
+                prompt_hash=call.prompt_hash, seed=writer.subject.seed,
             )  # fmt: skip
 
 
-def _by_people(study: Study, key: str, tasks: Sequence[DatasetDescription]) -> Iterator[Instruction]:
-    subject = asked_of(study)
-    path = getattr(subject, key)
-    if not path:
+def _by_people(
+    subject: InstructionsSubject, key: str, resolve: Callable[[str], Path], tasks: Sequence[DatasetDescription]
+) -> Iterator[Instruction]:
+    if not getattr(subject, key):
         return
-    described = {task.name: _said_of(task) for task in tasks}
+    path = resolve(getattr(subject, key))
+    described = {task.name: _words_of(task) for task in tasks}
     types: dict[str, str] = {task.task_type: task.type_words for task in tasks}
     group = subject.groups[0] if key == "known" else "from_people"  # raters are told no group, and this one has no part
-    for row in by_people(study, key, tasks):
+    for row in by_people(path, key, tasks):
         yield human_wording(
             row.text, group, task=row.task, task_type=row.task_type, language=subject.language, right=row.right,
             task_words=described[row.task] if row.task else types[row.task_type],
-            generator_hash=cached_file_hash(study.resolve(path)),
+            generator_hash=cached_file_hash(path),
         )  # fmt: skip
 
 
-def _refuse_known(study: Study, items: Sequence[Instruction], machine: Sequence[Instruction]) -> None:
+def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[Instruction]) -> None:
     """Raise DataError for a known item that raters would read as a wording, too: nobody would label that then."""
     wordings = {(wording.text.casefold(), wording.task_words) for wording in machine}
     for item in items:
         if (item.text.casefold(), item.task_words) in wordings:
-            file = study.resolve(asked_of(study).known)
             raise DataError(f"{file}: {item.text[:60]!r} is a wording of that task, too; take it out")
 
 
-def _said_of(task: DatasetDescription) -> str:
+def _words_of(task: DatasetDescription) -> str:
     """What raters read of a data set."""
     return f"{task.type_words} {task.description}".strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,9 +12,8 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from generation.datasets.tables import read_frame, row_number
-from generation.instructions.calls import InvalidReplyError, wording
+from generation.instructions.calls import DatasetDescription, InvalidReplyError, wording
 from generation.instructions.records import Instruction, RemovedWording, prompt_id
-from generation.instructions.tasks import DatasetDescription
 from plumbline.errors import DataError, nearest
 from plumbline.manifest import refuse_replaced_table
 from plumbline.store import read_records
@@ -195,12 +195,12 @@ class PeopleWording:
     right: str = ""  #: the label that is certain, of a known item
 
 
-def by_people(study: Study, key: str, tasks: Sequence[DatasetDescription]) -> Iterator[PeopleWording]:
-    """The rows of the file that a key of the subject names, in its order; those of `known` have their right label.
+def by_people(file: Path, key: str, tasks: Sequence[DatasetDescription]) -> Iterator[PeopleWording]:
+    """The rows of a file that a key of the subject names, in its order; those of `known` have their right label.
 
     Raises DataError with file and row for what cannot be used.
     """
-    file, columns = study.resolve(getattr(study.subject, key)), (*COLUMNS, *(["label"] if key == "known" else []))
+    columns = (*COLUMNS, *(["label"] if key == "known" else []))
     if not file.is_file():
         raise DataError(f"no file {file}; correct `subject.{key}` in the study")
     frame = read_frame(file)

@@ -26,7 +26,7 @@ from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_t
 from annotation.verdicts.verdicts import read_looks, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.planner import plan_units
-from generation.flag_counts import flagged_outputs
+from generation.output_statistics import flagged_outputs
 from generation.run import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage, write_kept_table

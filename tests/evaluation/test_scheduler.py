@@ -19,8 +19,8 @@ from evaluation.models.embeddings import Embeddings, EmbeddingStore
 from evaluation.models.encoder import Encoder
 from evaluation.models.workers import Facts, GivenUp, ScoringWorker
 from evaluation.work import ModelEnd, ModelJob
-from generation import ray_session
 from plumbline.errors import ServiceError
+from plumbline.models import cluster as scheduling
 
 SEEDS = (*range(20), 320, 869, 110, 194, 772)  # the latter once hung, or ended a model with another reason
 PIECES, TEXTS, STEP = 4, 15, 5  # each piece asks for 15 texts, of which 10 are the next one's too
@@ -202,7 +202,7 @@ def nothing(*_: Any) -> Iterator[None]:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cluster, ray_session):
+    for module in (cluster, scheduling):
         monkeypatch.setattr(module, "on_node", lambda node: {"node": node})
     for module in (cluster, model_runs):
         monkeypatch.setattr(module, "quiet", nothing)
@@ -213,7 +213,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found_by(ray: ToldRay, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
-    monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: ray.seconds))
+    monkeypatch.setattr(scheduling, "time", SimpleNamespace(monotonic=lambda: ray.seconds))
     monkeypatch.setattr(Encodes, "asked", Counter(), raising=False)
     study = SimpleNamespace(evaluation=SimpleNamespace(batch_size=4, device="cpu"), file=Path("study.yaml"))
     jobs = []

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generation.generators import Attempt
-from generation.generators.files import RecordedOutputs
+from generation.generators import RecordedOutputs
+from generation.hteb import PublishedFile, PublishedText, recorded_language
 from generation.jobs import Job, Plan
-from generation.recordings.hteb import PublishedFile, PublishedText, recorded_language
+from plumbline.models.chat import Attempt
 from plumbline.study import Study
 from plumbline.study.engines import Sampling
 from tests.generation.helpers import small_study
@@ -78,7 +78,7 @@ def served(study: Study, text: str, transformation: str = "paraphrasing", seed: 
     job = {"key": "", "text_id": "", "source_language": "en", "language": None, "languages": (), **changes}
     wanted = Job(text=text, transformation=transformation, seed=seed, **job)
     generator = RecordedOutputs.of(study)
-    return asyncio.run(generator.transform(wanted, Attempt.first(wanted, Sampling()))).output
+    return asyncio.run(generator.transform(wanted, Attempt(1, wanted.seed, Sampling()))).output
 
 
 def a_file(**changes: Any) -> PublishedFile:

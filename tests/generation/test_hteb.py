@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generation.generators.files import RecordedOutputs
-from generation.recordings.hteb import read_texts
+from generation.generators import RecordedOutputs
+from generation.hteb import read_texts
 from generation.run import generate, read_transformed
 from plumbline.errors import DataError
 from tests.generation.helpers import small_study

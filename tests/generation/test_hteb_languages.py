@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from annotation.sampling.sample import draw_sample
+from generation.hteb import PublishedText, follows_rule, read_texts
 from generation.jobs import Plan
-from generation.recordings.hteb import PublishedText, follows_rule, read_texts
 from generation.run import generate, read_transformed
 from plumbline.errors import DataError, TextUnansweredError
 from plumbline.transformations import TRANSFORMATIONS

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from generation.generators import openai
 from generation.run import generate, read_transformed
 from plumbline.errors import ServiceError
+from plumbline.models import openai
 from plumbline.records import TransformedText
 from plumbline.study import Study
 from tests.generation.helpers import LETTERS, server, small_study

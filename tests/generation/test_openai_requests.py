@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from generation.generators import Attempt, Completion
-from generation.generators.openai import ChatServer
-from generation.jobs import Plan
 from generation.run import generate, read_transformed
 from plumbline.errors import StudyError, TextUnansweredError
 from plumbline.languages import language_name
+from plumbline.models.chat import Attempt, Completion
+from plumbline.models.openai import ChatServer
 from plumbline.records import TransformedText
 from plumbline.study import Study
 from plumbline.study.engines import Sampling
@@ -138,7 +137,9 @@ def ask(
         waits.append(seconds)
 
     async def asked(url: str) -> Completion | Exception:
-        made = ChatServer.of(Plan(small_study(tmp_path, generator=server(url, **generator))))
+        study = small_study(tmp_path, generator=server(url, **generator))
+        assert study.generator.kind == "openai"
+        made = ChatServer.at(study.generator, study)
         made.sleep = sleep
         try:
             return await made.ask(message, Attempt(1, 5, Sampling(max_tokens=9)))

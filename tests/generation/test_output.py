@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from generation.cleaning import clean
-from generation.generators import Attempt, GenerationOutcome
+from generation.generators import GenerationOutcome
 from generation.jobs import Job, Plan
 from generation.output import make_output, with_language
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
+from plumbline.models.chat import Attempt
 from plumbline.records import TransformedText
 from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import server, small_study, text

@@ -13,8 +13,7 @@ import yaml
 
 from annotation.rubric import load_rubric
 from generation.forecast import forecast
-from generation.functions import load_function, source_hash
-from generation.jobs import Plan
+from generation.jobs import Plan, load_function, source_hash
 from generation.run import generate, read_transformed
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from generation.datasets.loading import load_datasets
-from generation.generators.files import RecordedOutputs
+from generation.generators import RecordedOutputs
 from generation.jobs import Plan
-from generation.recordings.own import load_recordings
+from generation.recordings import load_recordings
 from generation.run import generate, read_transformed
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study

@@ -31,7 +31,7 @@ CONCURRENCY = 4
 
 # A process for each run, forked from one that has imported everything: a start takes milliseconds.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.generation.helpers", "generation.generators.openai", "uvloop"])
+FORKS.set_forkserver_preload(["tests.generation.helpers", "plumbline.models.openai", "uvloop"])
 
 
 def slow(asked: Asked) -> Reply:

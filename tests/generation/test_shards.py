@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from generation.run import generate, generate_shard, main, read_transformed
-from generation.shards import Shard
+from generation.unit import Shard
 from plumbline.errors import StudyError
 from plumbline.rates import read_rates
 from plumbline.store import only_one

@@ -8,8 +8,7 @@ import pytest
 
 from generation.jobs import Job, Plan
 from generation.run import read_transformed
-from generation.unit import Unit
-from generation.work import planned
+from generation.unit import Unit, planned
 from plumbline.errors import DataError
 from plumbline.records import TransformedText
 from plumbline.store import BATCH, write_table
@@ -126,7 +125,7 @@ def test_a_stop_while_the_table_moves_loses_nothing(tmp_path: Path, monkeypatch:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("generation.unit.write_kept_table", stop)
+    monkeypatch.setattr("plumbline.models.asking.write_kept_table", stop)
     with pytest.raises(KeyboardInterrupt):
         work(study, upper)  # the table's rows are in the journal now, and the table is still there
     monkeypatch.undo()

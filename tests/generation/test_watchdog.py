@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from generation.generators import watchdog
+from plumbline.models import watchdog
 
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
 

@@ -9,9 +9,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from generation import work
+from generation import run as running
 from generation.jobs import Plan
+from generation.unit import planned
 from plumbline.journal import Journal
+from plumbline.models import asking
 from tests.generation.helpers import small_study
 
 
@@ -25,12 +27,12 @@ def test_a_disk_that_takes_no_more_ends_the_run_at_once(tmp_path: Path, monkeypa
         await asyncio.sleep(60)
 
     async def run() -> None:
-        with work.planned(Plan(small_study(tmp_path))) as units:
-            await asyncio.wait_for(work.generate_units(Plan(small_study(tmp_path)), generator, units), 20)
+        with planned(Plan(small_study(tmp_path))) as units:
+            await asyncio.wait_for(running.generate_units(Plan(small_study(tmp_path)), generator, units), 20)
 
     generator: Any = SimpleNamespace(concurrency=2)
-    monkeypatch.setattr(work, "SYNC_SECONDS", 0.01)
-    monkeypatch.setattr(work, "make_output", slow)
+    monkeypatch.setattr(asking, "SYNC_SECONDS", 0.01)
+    monkeypatch.setattr(running, "make_output", slow)
     monkeypatch.setattr(Journal, "sync", full)
     began = time.monotonic()
     with pytest.raises(OSError, match="No space left") as error:

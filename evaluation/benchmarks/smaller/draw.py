@@ -16,9 +16,9 @@ import numpy as np
 from evaluation.benchmarks.quality.contents import contents_of
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
+from generation.datasets.mteb_loading import in_memory
 from generation.datasets.mteb_registry import gold_column, text_columns
 from generation.datasets.mteb_tasks import MtebTask
-from generation.datasets.rows import in_memory
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Text
 from plumbline.statistics.seeding import stream

@@ -17,7 +17,7 @@ from annotation.questions import QuestionScale
 from annotation.ratings.ratings import read_ratings
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.results import read_scores
-from generation.recordings.own import Recording
+from generation.recordings import Recording
 from plumbline.errors import DataError
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.transformations import EIGHT, Transformation

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from annotation.human.asking import apart, questions_of
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
-from annotation.judges.annotators.asking import AnnotatorMessage, Instructions
+from annotation.judges.annotator_messages import AnnotatorMessage, Instructions
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import read_pairs
 from plumbline.study import Study

@@ -12,12 +12,12 @@ import pytest
 
 from annotation.human.records import MODEL_ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
-from annotation.judges.annotators.asking import AnnotatorMessage, AnswerForm, read_answer, spellings
-from annotation.judges.annotators.run import annotate, annotators, lines_of
+from annotation.judges.annotator_messages import AnnotatorMessage, AnswerForm, read_answer, spellings
+from annotation.judges.annotators import annotate, annotators, lines_of
 from annotation.sampling.sample import draw_sample, read_pairs
-from generation.generators import Completion
 from plumbline.errors import StudyError
 from plumbline.manifest import read_kept_frame
+from plumbline.models.chat import Completion
 from plumbline.records import Pair
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.human import recorded_rule
@@ -165,14 +165,14 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     orders = answers[answers["task"] == "search"].sort_values(["item", "place"])
     assert orders["value"].tolist() == [4.0, 3.0, 2.0, 1.0] * 3  # the first is worth most
     one, short = annotators(study)
-    assert list(lines_of(one, study)) == []
-    assert list(lines_of(short, study)) == ["classes (label): 4: not among the answers: 'I would say tea.'"]
+    assert list(lines_of(one, read_items(study))) == []
+    assert list(lines_of(short, read_items(study))) == ["classes (label): 4: not among the answers: 'I would say tea.'"]
 
 
 def test_a_model_reads_what_people_read_and_never_what_is_right(tmp_path: Path) -> None:
     study = asked_study(tmp_path, model("http://127.0.0.1:9/v1"))
     (one,) = annotators(study)
-    asked = [asking for _, asking in one.todo()]
+    asked = list(one.jobs())
     assert len(asked) == one.wanted == 4 + 1 + 3
     for each in asked:
         assert each.message.startswith("You do a task as the people of a study do it.")

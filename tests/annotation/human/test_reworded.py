@@ -11,7 +11,7 @@ import pytest
 
 from annotation.human.records import TASKS, TaskInstructions
 from annotation.human.tasks import read_tasks, reworded_lines
-from annotation.judges.annotators.run import annotators
+from annotation.judges.annotators import annotators
 from annotation.offering import ARGILLA, begin_offering
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
@@ -51,7 +51,7 @@ def newer_version(folder: Path) -> None:
 
 def asked_of_model(study: Study) -> list[tuple[str, str]]:
     (model,) = annotators(study)
-    return [(key, asking.message) for key, asking in model.todo()]
+    return [(model.key(asking), asking.message) for asking in model.jobs()]
 
 
 def test_a_newer_versions_instructions_change_nothing_for_people_or_models(tmp_path: Path, prompts: Path) -> None:

@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import Any
 
 from annotation.judges.gold_run import GoldPair
-from generation.recordings.own import load_recordings
+from generation.recordings import load_recordings
 from plumbline.records import Pair
 
 JUDGES = {"shares": (0.36, 0.8), "numbers": (0.1, 1.1)}  # bias and standard deviation of the noise, in points

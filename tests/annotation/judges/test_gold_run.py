@@ -33,7 +33,7 @@ def test_the_sample_studys_judges_are_held_against_its_gold_scores(demo: Study) 
     done = judge_gold(demo)
     assert [one.counts["ok"] for one in done] == [24, 24]
     assert [one.counts["reused"] for one in judge_gold(demo)] == [24, 24]
-    text = gold_text(agreement_with_gold(demo), recorded=True)
+    text = gold_text(agreement_with_gold(demo)[0], recorded=True)
     assert re.search(r"^sample_sts +24 +88\.61 +88\.39$", text, re.MULTILINE) and RECORDED in text
     with pytest.raises(StudyError, match="no judge 'share'; did you mean 'shares'"):
         judge_gold(demo, ["share"])
@@ -50,7 +50,7 @@ def test_a_study_without_gold_scores_says_so(variant: Callable[..., Study]) -> N
 
 def test_ptebs_study_has_its_judges_and_the_scales_of_its_data() -> None:
     study = load_study(ROOT / "studies" / "pteb_judges.yaml")
-    assert {"gemma3-27b", "gpt-oss-20b", "qwen3-32b"} <= {spec.name for spec in named(study)}
+    assert {"gemma3-27b", "gpt-oss-20b", "qwen3-32b"} <= {spec.name for spec in named(study.judges, (), study.file)}
     assert {spec.prompt for spec in study.judges} == {"pteb_paraphrase"}
     scales = {spec.name: spec.gold_scale for spec in study.datasets if spec.gold_scale != (0, 5)}
     assert scales == {"BIOSSES": (0, 4), "SICK-R": (1, 5), "STS22": (1, 4)}

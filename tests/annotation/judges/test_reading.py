@@ -8,7 +8,7 @@ import pytest
 
 from annotation.judges.prompts import Scale
 from annotation.judges.replies import read_expected, read_text
-from generation.generators import Completion
+from plumbline.models.chat import Completion
 
 FIVE = Scale(1, 5, points=(1, 2, 3, 4, 5))
 TENTHS = Scale(0, 5, decimals=1)

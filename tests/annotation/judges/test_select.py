@@ -15,7 +15,7 @@ from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
 from annotation.judges.select_generator import FOLDER, GeneratorSelection, family, select
 from annotation.judges.select_report import headline
-from generation.recordings.own import load_recordings
+from generation.recordings import load_recordings
 from generation.run import generate
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study

@@ -18,8 +18,8 @@ from annotation.planning import plan
 from annotation.sampling.candidates import Candidate, Lengths, Supply, Turns, flagged_supply
 from annotation.sampling.near_duplicates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply
-from generation.flag_counts import flagged_lines
 from generation.jobs import Plan
+from generation.output_statistics import flagged_lines
 from generation.run import generate, read_transformed
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import stage, write_kept_table

@@ -8,7 +8,7 @@ from annotation.human.asking import RaterAnswers, answers_of
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
-from annotation.judges.annotators.run import annotate
+from annotation.judges.annotators import annotate
 from annotation.sampling.sample import draw_sample
 from evaluation.human.run import evaluate_human
 from plumbline.manifest import write_kept_table

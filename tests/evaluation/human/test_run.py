@@ -28,7 +28,7 @@ from evaluation.human.sampled import sampled
 from evaluation.models.encoder import Encoder
 from evaluation.models.server import CharacterNgrams
 from generation.datasets.local import TableDataset
-from generation.datasets.rows import passage_names
+from generation.datasets.mteb_loading import passage_names
 from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import read_kept_frame, write_kept_table
 from plumbline.store import read_frame

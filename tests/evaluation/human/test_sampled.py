@@ -18,7 +18,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
-from generation.datasets.rows import passage_names
+from generation.datasets.mteb_loading import passage_names
 from generation.datasets.scored import scored_items
 from plumbline.errors import DataError
 from plumbline.study.datasets import TaskType

@@ -13,7 +13,7 @@ import pytest
 from evaluation.models.encoder import Embeddings, Encoder
 from evaluation.tasks import scoring, ties
 from generation.datasets.local import TableDataset
-from generation.datasets.rows import search_data
+from generation.datasets.mteb_loading import search_data
 from tests.evaluation.conftest import WORDS, FakeModel
 
 

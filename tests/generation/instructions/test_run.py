@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from annotation.sampling.sample import draw_sample
-from generation.generators import openai
 from generation.instructions.calls import InvalidReplyError, calls_of, read_reply, schema, wording
 from generation.instructions.records import REMOVED, REPLIES, Instruction, Reply
 from generation.instructions.run import Replies, word_instructions
@@ -19,6 +18,7 @@ from generation.instructions.wordings import read_wordings
 from generation.jobs import Plan
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.journal import Journal
+from plumbline.models import openai
 from plumbline.store import read_records, write_table
 from plumbline.study import ROOT, load_study
 from plumbline.study.subject import INSTRUCTIONS
@@ -150,7 +150,7 @@ def test_replies_in_the_journal_of_a_killed_run_are_not_asked_for_again(tmp_path
     with journal.path.open("ab") as file:  # what a kill cut off
         file.write(b'{"key": "half')
     study = made(tmp_path, name="instructions")
-    assert [call.context for call in Replies(study, calls_of(study)).todo()] == ["language", "language"]
+    assert [call.context for call in Replies(study, calls_of(study)).jobs()] == ["language", "language"]
     (study.folder / "manifest.json").unlink()
     assert word_instructions(study).counts == {"reused": 4, "ok": 2}
 

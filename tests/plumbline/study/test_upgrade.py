@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from annotation.human.tasks import settings_of
-from annotation.judges.annotators.run import annotator_hash
-from annotation.judges.progress import judge_hash
+from annotation.judges.annotators import annotator_hash
+from annotation.judges.run import judge_hash
 from annotation.verdicts.preregistration import fixed_judges
 from evaluation.bundle.export import _settings as portable_settings
 from evaluation.units import label
@@ -47,8 +47,8 @@ def identities(study: Study) -> dict[str, Any]:
     return {
         "generators": [generator_hash(spec) for spec in generators],
         "outputs": [study.by(spec).outputs.relative_to(study.folder).as_posix() for spec in generators],
-        "judges": [judge_hash(study, spec, "text") for spec in study.judges],
-        "annotators": [annotator_hash(study, spec) for spec in annotators],
+        "judges": [judge_hash(spec, "text", study.resolve) for spec in study.judges],
+        "annotators": [annotator_hash(spec, study.resolve) for spec in annotators],
         "rule_id": identity("rule-v1", study.acceptance.model_dump(), study.raters.per_pair),
         "models": [label(study, spec) for spec in study.evaluation.models],
         **{part: identity(part, whole) for part, whole in wholes.items()},

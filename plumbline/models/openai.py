@@ -1,4 +1,4 @@
-"""The generator `openai`: any OpenAI-compatible chat server (vLLM's, Ollama's, llama.cpp's), through aiohttp.
+"""A model over HTTP: any OpenAI-compatible chat server (vLLM's, Ollama's, llama.cpp's), through aiohttp.
 
 A passing fault (429, 5xx, a time-out, a broken connection) is tried again with backoff and jitter, or when the server
 says so (Retry-After). A text that the server refuses fails alone; one that got no answer is asked for by the next run.
@@ -22,12 +22,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from generation.generators import Attempt, Completion
-from generation.generators.chat import Chat
-from generation.jobs import Plan
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
-from plumbline.prompts import Prompt
+from plumbline.models.chat import Attempt, Chat, Completion
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
 
@@ -138,7 +135,6 @@ class ChatServer(Chat):
     """A chat server; `key` is sent to it and shown nowhere."""
 
     spec: EngineSpec
-    prompts: Mapping[str, tuple[Prompt, ...]]
     key: str = field(repr=False)
     url: str
     proxy: str = field(default="", repr=False)
@@ -151,17 +147,7 @@ class ChatServer(Chat):
     _refusals: Counter[str] = field(default_factory=Counter)  # by the server's words, until there is a good answer
 
     @classmethod
-    def of(cls, plan: Plan) -> ChatServer:
-        """The server that the study names for a generator."""
-        spec = plan.study.generator
-        if spec.kind != "openai":
-            raise StudyError(f"{plan.study.file}: generator.kind is not 'openai'")
-        return cls.at(spec, plan.study, plan.prompts)
-
-    @classmethod
-    def at(
-        cls, spec: EngineSpec, study: Study, prompts: Mapping[str, tuple[Prompt, ...]], where: str = "generator"
-    ) -> ChatServer:
+    def at(cls, spec: EngineSpec, study: Study, where: str = "generator") -> ChatServer:
         """A server that a study names in `where`; its key comes from the environment, `EMPTY` where none is set."""
         try:
             address = urlsplit(spec.base_url)
@@ -173,7 +159,7 @@ class ChatServer(Chat):
             raise StudyError(
                 f"the environment's {address.scheme}_proxy is not http://HOST:PORT; set another, or no_proxy"
             )
-        return cls(spec, prompts, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, where)
+        return cls(spec, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, where)
 
     @property
     def concurrency(self) -> int:
@@ -183,7 +169,7 @@ class ChatServer(Chat):
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """The server's answer to one message of a user, with the probabilities of `labels` where it tells them.
 
-        Raises TextFailedError, TextUnansweredError and ServiceError as `Generator.transform` says.
+        Raises TextFailedError, TextUnansweredError and ServiceError as `Chat.ask` says.
         """
         body = self._body(message, attempt, labels)
         answered_before = self._good

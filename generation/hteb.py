@@ -2,7 +2,7 @@
 
 The study's `generator.path` names the folder of one generator. An output is served for the text that it was made of,
 the transformation and the seed; where a language is drawn, only for the language that was drawn for it
-(`generation.recordings.hteb`): HTEB's program draws others than we do, and its translation into Arabic
+(`generation.hteb`): HTEB's program draws others than we do, and its translation into Arabic
 must not pass for one into Turkish. What is not there is a text without an answer, with that reason.
 
 With `settings: {languages: recorded}` of its engine a study takes their languages in place of our draws, so that all

@@ -1,6 +1,6 @@
 """Ends what a run has started when the run is killed: vLLM's processes would live on and hold the GPU's memory.
 
-A program of its own, which `generation.generators.vllm` starts and kills. It looks whether the run is still its parent:
+A program of its own, which `plumbline.models.vllm` starts and kills. It looks whether the run is still its parent:
 a pipe from the run would stay open in the engine's processes, which vLLM forks from the run on a GPU host.
 """
 

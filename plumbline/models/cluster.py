@@ -1,11 +1,13 @@
-"""A running Ray cluster, joined, and the slots of its nodes: what `--ray` of generation and evaluation begin with."""
+"""A running Ray cluster: its slots, and the scheduler by which `--ray` of generation and evaluation works on them."""
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -13,6 +15,7 @@ from plumbline.errors import ServiceError, StudyError
 from plumbline.resources import installing
 
 REACH_SECONDS = 5.0
+LOOK_SECONDS = 5.0  # nodes come and go
 
 
 def join(address: str) -> Any:
@@ -81,3 +84,57 @@ def on_node(node: str) -> dict[str, Any]:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 (extra `ray`)
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node, soft=False)}
+
+
+class Scheduler(abc.ABC):
+    """Starts actors in the slots of a cluster, hands work to them and takes what they make, a step at a time.
+
+    What follows when a call ends is said where the call is made (`_after`).
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._calls: dict[Any, Callable[[Any], None]] = {}
+        self._look()
+
+    @abc.abstractmethod
+    def _all_slots(self) -> list[Slot]:
+        """The slots that there are now."""
+
+    @abc.abstractmethod
+    def _hand_out(self) -> None:
+        """Start actors where there is work for them, and have all busy."""
+
+    def _look(self) -> None:
+        """See which slots there are."""
+        self._slots, self._looked = self._all_slots(), time.monotonic()
+
+    def _turn(self, seconds: float = LOOK_SECONDS) -> None:
+        """Have all actors busy, wait for something to come, so long at most, and take it."""
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self._look()
+        self._hand_out()
+        ready, _ = self._ray.wait(list(self._calls), timeout=seconds) if self._calls else ([], [])
+        for call in ready:
+            self._calls.pop(call)(call)
+
+    def _after(self, call: Any, follow: Callable[[Any], None]) -> None:
+        """Have `follow` called with a call that has ended."""
+        self._calls[call] = follow
+
+    def _answer(self, call: Any, failed: Callable[[Any], None], died: Callable[[Exception], None]) -> Any:
+        """What an actor answered; None where it raised something, or is no more, and `failed` or `died` was told."""
+        try:
+            return self._ray.get(call)
+        except self._ray.exceptions.RayTaskError as error:
+            failed(error)
+        except self._ray.exceptions.RayError as error:
+            died(error)
+        return None
+
+    def _end(self, free: Iterable[Any], actors: Iterable[Any], seconds: float) -> None:
+        """Let the actors that are free close, so long at most, then end all of them."""
+        if closing := [actor.close.remote() for actor in free]:
+            self._ray.wait(closing, num_returns=len(closing), timeout=seconds)
+        for actor in actors:
+            self._ray.kill(actor)

@@ -6,7 +6,7 @@ import argparse
 import functools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,20 +16,27 @@ from annotation.human.asking import RaterAnswers, answers_of, apart
 from annotation.human.records import ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
-from annotation.judges.annotators.asking import AnnotatorMessage, Instructions, as_asked, does, read_answer
-from annotation.judges.askers import JudgeChatClient, start_chat
-from annotation.judges.progress import Place, ResumableAnswers
+from annotation.judges.annotator_messages import AnnotatorMessage, Instructions, as_asked, does, read_answer
+from annotation.judges.pool import COMMAND
 from annotation.judges.records import ModelAnswer
 from annotation.judges.replies import refuse_no_recording
-from annotation.judges.run import JudgeForecast, JudgeRun, all_asked, table_of
+from annotation.judges.run import (
+    JudgeChatClient,
+    JudgeForecast,
+    JudgeRun,
+    PromptedAnswers,
+    ask_model,
+    start_chat,
+    table_of,
+)
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import read_pairs
-from generation.generators import Attempt, Completion
-from plumbline.errors import DataError, StudyError, TextFailedError, TextUnansweredError, nearest
+from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.journal import record_lines
 from plumbline.manifest import stage, write_kept_table
+from plumbline.models.chat import Attempt, Completion, ask_until
 from plumbline.records import Record
 from plumbline.store import only_one
 from plumbline.study import Study
@@ -75,29 +82,30 @@ class RecordedAnswers:
             raise TextUnansweredError(f"nothing recorded on item {lacking[0]} of {task.task}")
         each = list(answers.values())
         answer = each if task.asked == "cluster" else each[0]
-        return Completion(answer if isinstance(answer, str) else json.dumps({"answer": answer}, ensure_ascii=False))
+        text = answer if isinstance(answer, str) else json.dumps({"answer": answer}, ensure_ascii=False)
+        return Completion(text, repeatable=False)
 
     async def close(self) -> None:
         """Nothing to let go of."""
 
 
 FOLDER = "human/models"  # a table for each model
-_Asker = RecordedAnswers | JudgeChatClient
+_Client = RecordedAnswers | JudgeChatClient
 
 
-class Annotating(ResumableAnswers[AnnotatorMessage, ModelAnswer]):
+class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
     """What one model has answered of the study's tasks, and has yet to answer. Raises StudyError or DataError."""
 
     def __init__(self, study: Study, spec: AnnotatorSpec, items: Sequence[HumanItem], *, again: bool = False) -> None:
         every = [as_asked(task, spec) for task in read_tasks(study)]
         self.spec, self.tasks = spec, [task for task in every if does(spec, task)]
-        self.hash = annotator_hash(study, spec)
+        self.hash = annotator_hash(spec, study.resolve)
         instructions = Instructions(load_rubric(study, tasks=every))
         pairs = {pair.pair_id: pair for pair in read_pairs(study)}
         wanted = {
             self.key(message): message for task in self.tasks for message in instructions.askings(task, items, pairs)
         }
-        super().__init__(Place(study, f"{FOLDER}/{spec.name}.parquet"), ModelAnswer, wanted, again=again)
+        super().__init__(study, f"{FOLDER}/{spec.name}.parquet", ModelAnswer, wanted.items, COMMAND, again=again)
 
     def key(self, asking: AnnotatorMessage) -> str:
         """Identity of an answer: of all that changes it."""
@@ -117,11 +125,11 @@ class Annotating(ResumableAnswers[AnnotatorMessage, ModelAnswer]):
                     )
 
 
-def annotator_hash(study: Study, spec: AnnotatorSpec) -> str:
+def annotator_hash(spec: AnnotatorSpec, resolve: Callable[[str], Path]) -> str:
     """Identity of a model: its name, revision, sampling and seed; of a recorded one its file's content."""
     of_file = []
     if spec.kind == "recorded":
-        refuse_no_recording(path := study.resolve(spec.recording))
+        refuse_no_recording(path := resolve(spec.recording))
         of_file = [cached_file_hash(path)]
     return identity("annotator-v1", *spec.identity(), spec.seed, *of_file)
 
@@ -149,69 +157,55 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
     with only_one(study.scratch / ".judging.lock", f"models are at work for {study.name!r}"):
         for model in annotators(study, names, again=again):  # each model has the machine for itself
             try:
-                begin = functools.partial(_begin, study, model.spec)
-                done.append(uvloop.run(all_asked(model, model.spec, begin, functools.partial(_ask, model), "answer")))
+                begin = functools.partial(_begin, model.spec, study)
+                done.append(uvloop.run(ask_model(model, model.spec, begin, functools.partial(_ask, model), "answer")))
             finally:
-                model.journal.close()
-        write_answers(study)
+                model.close()
+        items = read_items(study)
+        started = [model for model in annotators(study) if model.path.exists()]
+        rows = [row for model in started for row in model.answers(items)]
+        write_kept_table(study, MODEL_ANSWERS, rows, HumanAnswer)
     return done
 
 
-def write_answers(study: Study) -> None:
-    """Write what all models of the study answered to `human/model_answers.parquet`."""
-    items = read_items(study)
-    started = [model for model in annotators(study) if model.path.exists()]
-    rows = [row for model in started for row in model.answers(items)]
-    write_kept_table(study, MODEL_ANSWERS, rows, HumanAnswer)
-
-
-async def _begin(study: Study, spec: AnnotatorSpec) -> _Asker:
+async def _begin(spec: AnnotatorSpec, study: Study) -> _Client:
     if spec.kind == "recorded":
         return RecordedAnswers(load_recorded(study.resolve(spec.recording)))
     return await start_chat(study, spec)
 
 
-async def _ask(model: Annotating, asker: _Asker, key: str, asking: AnnotatorMessage) -> ModelAnswer:
+async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> ModelAnswer:
     """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
     spec = model.spec
-    attempt = Attempt(1, spec.seed, spec.sampling)
-    while True:
-        try:
-            if isinstance(asker, JudgeChatClient):
-                answer = await asker.chat_answer(asking.message, attempt)
-            else:
-                answer = await asker.answer(asking, attempt)
-        except TextFailedError as error:
-            status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
-            return _record(model, key, asking, status=status, reason=str(error), attempts=attempt.number - 1)
-        answers, reason = read_answer(answer, asking)
-        if not reason:
-            encoded = json.dumps(answers, ensure_ascii=False)
-            return _record(model, key, asking, status="ok", answers=encoded, text=answer.text, attempts=attempt.number)
-        if attempt.number >= spec.retry.attempts or isinstance(asker, RecordedAnswers):
-            text, number = answer.text, attempt.number
-            return _record(model, key, asking, status="failed", reason=reason, text=text, attempts=number)
-        attempt = attempt.next(spec.seed, spec.retry, cut_off=answer.cut_off)
 
+    async def ask(attempt: Attempt) -> Completion:
+        if isinstance(client, JudgeChatClient):
+            return await client.chat_answer(asking.message, attempt)
+        return await client.answer(asking, attempt)
 
-def _record(model: Annotating, key: str, asking: AnnotatorMessage, **fields: object) -> ModelAnswer:
-    spec = model.spec
+    first = Attempt(1, spec.seed, spec.sampling)
+    outcome = await ask_until(ask, lambda answer: bool(read_answer(answer, asking)[1]), first, spec.retry)
+    answers, reason, status, text = dict[str, dict[str, str]](), outcome.reason, outcome.status, ""
+    if outcome.answer is not None and not status:
+        (answers, reason), text = read_answer(outcome.answer, asking), outcome.answer.text
+        status = "failed" if reason else "ok"
     return ModelAnswer.model_validate(
         {
-            "key": key,
+            "key": model.key(asking),
             "annotator": spec.name,
             "task": asking.task.task,
             "asked": asking.task.asked,
             "pair_ids": tuple(pair.pair_id for pair in asking.pairs),
-            "answers": "",
-            "text": "",
-            "reason": "",
+            "answers": json.dumps(answers, ensure_ascii=False) if status == "ok" else "",
+            "text": text,
+            "status": status,
+            "reason": reason,
+            "attempts": outcome.attempts,
             "model": spec.model,
             "kind": spec.kind,
             "annotator_hash": model.hash,
             "prompt_hash": asking.prompt_hash,
             "finished_at": datetime.now(UTC),
-            **fields,
         }
     )
 
@@ -224,35 +218,33 @@ def annotate_command(study: Study, options: argparse.Namespace) -> int:
     if options.generator:
         raise StudyError(f"{study.file}: with subject human there are no generator's outputs; leave out --generator")
     if options.dry_run:
-        print(table_of([_left(model) for model in _every(study, options)], options.rate, "model", "answers"))
+        models = annotators(study, options.judge, again=options.again)
+        print(table_of([_left(model) for model in models], options.rate, "model", "answers"))
         return 0
     recorded = [study.resolve(path) for path in recordings(subject_of(study).models)]
     inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]
     with stage(study, "judge", [*inputs, *recorded], [study.folder / FOLDER, study.folder / MODEL_ANSWERS]):
         done = annotate(study, options.judge, again=options.again)
     print(f"{study.name}: models' answers -> {study.folder / MODEL_ANSWERS}")
-    for model, outcome in zip(_every(study, options), done, strict=True):
+    items = read_items(study)
+    for model, outcome in zip(annotators(study, options.judge), done, strict=True):
         print(f"  {outcome.line('answers')}")
-        for line in lines_of(model, study):
+        for line in lines_of(model, items):
             print(f"    {line}")
     return 0
 
 
-def _every(study: Study, options: argparse.Namespace) -> list[Annotating]:
-    return annotators(study, options.judge, again=options.again)
-
-
 def _left(model: Annotating) -> JudgeForecast:
-    todo = model.todo()
-    characters = sum(len(asking.message) for _, asking in todo)
-    tokens = _TOKENS * sum(max(asking.form.n, 1) for _, asking in todo)
+    todo = list(model.jobs())
+    characters = sum(len(asking.message) for asking in todo)
+    tokens = _TOKENS * sum(max(asking.form.n, 1) for asking in todo)
     recorded = model.spec.kind == "recorded"
     return JudgeForecast(model.spec.name, model.wanted - len(todo), len(todo), characters, tokens, recorded)
 
 
-def lines_of(model: Annotating, study: Study) -> Iterator[str]:
+def lines_of(model: Annotating, items: Sequence[HumanItem]) -> Iterator[str]:
     """A line for each task on which a model could not tell, or whose answers could not be read, with the reasons."""
-    frame, items = model.frame(), read_items(study)
+    frame = model.frame()
     unsure = Counter(row.task for row in model.answers(items) if row.abstained)
     for task in model.tasks:
         of_task = frame[frame["task"] == task.task]

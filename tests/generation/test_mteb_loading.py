@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from generation.datasets.rows import in_memory
+from generation.datasets.mteb_loading import in_memory
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from annotation.human.records import HumanItem, HumanTask
 from annotation.judges.replies import shown, spoken
 from annotation.questions import AND, Question, ranked, worded
 from annotation.rubric import Rubric
-from generation.generators import Completion
 from plumbline.fields import fields_of
 from plumbline.identity import identity
+from plumbline.models.chat import Completion
 from plumbline.prompts import PROMPTS, Prompt, read_prompt
 from plumbline.reading import MalformedError, parse_json
 from plumbline.records import Pair

@@ -1,4 +1,4 @@
-"""The generator `vllm`: vLLM's engine on this machine, started once and fed without pauses.
+"""A model in process: vLLM's engine on this machine, started once and fed without pauses.
 
 Each request joins the running batch as soon as there is room for it (continuous batching), so a call never waits for
 others to end, and the second call of a transformation starts when its first is done. Prompts begin alike, and what they
@@ -27,11 +27,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from generation.generators import Attempt, Completion
-from generation.generators.chat import Chat
-from generation.jobs import Plan
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError, nearest
-from plumbline.prompts import Prompt
+from plumbline.models.chat import Attempt, Chat, Completion
 from plumbline.resources import installing
 from plumbline.store import make_folder
 from plumbline.study import Study
@@ -72,13 +69,11 @@ class VllmEngine(Chat):
     def __init__(
         self,
         spec: EngineSpec,
-        prompts: Mapping[str, tuple[Prompt, ...]],
         model: str,
         log: _Log,
         template: Mapping[str, Any],
     ) -> None:
         self.spec = spec
-        self.prompts = prompts
         self._log = log
         self._watchdog = _watch()
         try:
@@ -96,21 +91,7 @@ class VllmEngine(Chat):
         self._label_tokens: dict[str, int] = {}
 
     @classmethod
-    def of(cls, plan: Plan) -> VllmEngine:
-        """The study's generator, loaded; see `load`."""
-        spec = plan.study.generator
-        if spec.kind != "vllm":
-            raise StudyError(f"{plan.study.file}: generator.kind is not 'vllm'")
-        return cls.load(spec, plan.study, plan.prompts)
-
-    @classmethod
-    def load(
-        cls,
-        spec: EngineSpec,
-        study: Study,
-        prompts: Mapping[str, tuple[Prompt, ...]],
-        template: Mapping[str, Any] = MappingProxyType({}),
-    ) -> VllmEngine:
+    def load(cls, spec: EngineSpec, study: Study, template: Mapping[str, Any] = MappingProxyType({})) -> VllmEngine:
         """A model that a study names, loaded. Must be called in the event loop that will ask it.
 
         `template` is what its chat template is told beside the message. Raises StudyError where vLLM is not installed
@@ -128,7 +109,7 @@ class VllmEngine(Chat):
             refuse_no_repository(spec.model)
         log = _Log.of(study)
         print(f"loading {spec.model} into vLLM, whose own words go to {log.path}", flush=True)
-        engine = cls(spec, prompts, str(folder) if folder.is_dir() else spec.model, log, template)
+        engine = cls(spec, str(folder) if folder.is_dir() else spec.model, log, template)
         try:
             engine._render("a message")
         except Exception as error:  # templates are programs of the model's authors, and fail as they like

@@ -2,7 +2,7 @@
 
 Keys: text, transformation, language (the drawn one, or null), intermediate (the first call's output, or null), output;
 and, for rehearsals, the author's own rating of the output: quality and fluency. The folders that HTEB's authors publish
-are read by `generation.recordings.hteb`.
+are read by `generation.hteb`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import Field
 
 from generation.datasets.tables import read_frame, row_number
-from generation.recordings.hteb import HtebOutputs, is_published
+from generation.hteb import HtebOutputs, is_published
 from plumbline.errors import DataError, StudyError
 from plumbline.journal import record_lines
 from plumbline.records import Record, Text, nfc
