@@ -218,7 +218,7 @@ def found_by(ray: ToldRay, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, A
     study = SimpleNamespace(evaluation=SimpleNamespace(batch_size=4, device="cpu"), file=Path("study.yaml"))
     jobs = []
     for name, kind in MODELS.items():
-        spec = SimpleNamespace(name=name, kind=kind, concurrency=1, location=lambda _: None)
+        spec = SimpleNamespace(name=name, kind=kind, http=SimpleNamespace(concurrency=1), location=lambda _: None)
         model = SimpleNamespace(spec=spec, name=name, model_id=name)
         jobs.append(ModelJob(cast("Any", model), [piece(name, STEP * number) for number in range(PIECES)]))
     scheduler, found = cluster._ModelScheduler(ray, cast("Any", study), jobs), []
