@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from evaluation.display import short_names
-from evaluation.human.exhibits import estimate, percent
+from evaluation.human.exhibits import Cell, best_model, estimate, groups_of, hundredfold, percent, printed, win_columns
 from evaluation.human.material import NONE
-from evaluation.human.standing import by_group, by_task, gaps, in_languages, pairs_by_scorer, rank, table_8, wins
+from evaluation.human.standing import by_task, gaps, in_languages, pairs_by_scorer, rank, table_8, wins
 from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.exhibits.page import PageWords, write_outlined
@@ -247,14 +247,13 @@ def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     without = f"models without a score on each task in a language that people did are left out: {', '.join(names)}"
     unrated = f"tasks in a language left out, on which people, or a model, have no score: {wide.attrs['left_out']}"
     missing = (*([without] if names else []), *([unrated] if wide.attrs["left_out"] else []))
-    tables = [
-        _groups(wide, missing),
-        _standing(wide, missing),
-        _gaps(wide, missing),
-        *_tasks(published),
-        _table_8(published),
-    ]
-    return {table.name: table for table in tables if len(table.frame)}
+    exhibits = [*_tasks(published), _table_8(published)]
+    if len(wide):
+        frame, columns = groups_of(wide, str)
+        caption = "As HUME's Table 1: means by type of task and language, times 100"
+        groups = Exhibit("groups", caption, frame, printed(frame, columns), missing)
+        exhibits = [groups, _standing(wide, missing), _gaps(wide, missing), *exhibits]
+    return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
 
 
 def headline(published: PublishedScores) -> tuple[str, ...]:
@@ -282,83 +281,49 @@ def write_published(folder: Path, published: PublishedScores, title: str) -> Pat
     )
 
 
-def _groups(wide: pd.DataFrame, missing: tuple[str, ...]) -> Exhibit:
-    means = by_group(wide)
-    pairs: dict[tuple[str, str], int] = means.attrs["pairs"]
-    names = [f"{kind}, {language}" if language else "all" for kind, language in pairs]
-    counts = [f"{name} ({number})" for name, number in zip(names, pairs.values(), strict=True)]
-    frame = means.set_axis(names, axis=1).rename_axis("scorer").reset_index()
-    frame = frame.sort_values("all", ascending=False, kind="stable", ignore_index=True)
-    rows = frame.set_axis(["Scorer", *counts], axis=1)
-    return Exhibit("groups", "As HUME's Table 1: means by type of task and language, times 100", frame,
-                   _hundredfold(rows), missing)  # fmt: skip
-
-
 def _tasks(published: PublishedScores) -> list[Exhibit]:
     """HUME's Tables 4 to 7: each scorer over the languages that it has."""
-    wide, tables = pairs_by_scorer(published.every, complete=False), []
+    wide, exhibits = pairs_by_scorer(published.every, complete=False), []
     for kind in dict.fromkeys(published.scores["task_type"]):
         frame = by_task(wide, kind).rename_axis("scorer").reset_index()
-        rows = frame.rename(columns={"scorer": "Scorer"})
+        columns: dict[str, Cell] = {str(name): hundredfold(str(name)) for name in frame if name != "scorer"}
         caption = f"As HUME's Tables 4 to 7: {kind}, means over the languages that a scorer has, times 100"
-        tables.append(Exhibit(f"tasks_{kind}", caption, frame, _hundredfold(rows)))
-    return tables
+        exhibits.append(Exhibit(f"tasks_{kind}", caption, frame, printed(frame, {"Scorer": "scorer", **columns})))
+    return exhibits
 
 
 def _standing(wide: pd.DataFrame, missing: tuple[str, ...]) -> Exhibit:
     split = in_languages(wide.index.get_level_values("task"), wide.index.get_level_values("language"))
     groups: dict[str, str | list[str]] = {by: by for by in ("", "task_type", "language")} | {"languages": split}
-    people = {HUMAN: RATERS_MEAN, RATERS_MEAN: HUMAN}
     parts = [
-        wins(wide, who, [without], by=by).assign(people=who, by=name)
-        for who, without in people.items()
+        wins(wide, people, [without], by=by).assign(people=people, by=name)
+        for people, without in ((HUMAN, RATERS_MEAN), (RATERS_MEAN, HUMAN))
         for name, by in groups.items()
-        if len(wide)
     ]
-    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    rows = [
-        {
-            "People": row["people"],
-            "Tasks": row["group"].replace("_", " ") or "all",
-            "Against": f"{row['against']} model",
-        }
-        | {"Wins": f"{row['wins']} of {row['n']}", "Ties": str(row["ties"]), "Share": f"{100 * row['share']:.1f}%"}
-        for row in frame.to_dict(orient="records")
-    ]
-    return Exhibit("standing", "On how many tasks in a language people are above the models", frame,
-                   pd.DataFrame(rows), missing)  # fmt: skip
+    frame = pd.concat(parts, ignore_index=True)
+    caption = "On how many tasks in a language people are above the models"
+    return Exhibit("standing", caption, frame, printed(frame, {"People": "people", **win_columns(1)}), missing)
 
 
 def _gaps(wide: pd.DataFrame, missing: tuple[str, ...]) -> Exhibit:
-    frame = gaps(wide, HUMAN, [RATERS_MEAN]) if len(wide) else pd.DataFrame()
-    rows = [
-        {"Task": row["task"], "Language": row["language"], "People": _hundred(row["people"])}
-        | {"For people": row["difficulty"], "Worst": _hundred(row["worst"]), "Median": _hundred(row["median"])}
-        | {"Best": _hundred(row["best"]), "Best model": row["best_model"], "Best / people": percent(row["relative"])}
-        for row in frame.to_dict(orient="records")
-    ]
-    return Exhibit("gaps", "How hard tasks are for people, and models beside them, scores times 100", frame,
-                   pd.DataFrame(rows), missing)  # fmt: skip
+    frame = gaps(wide, HUMAN, [RATERS_MEAN])
+    columns: dict[str, Cell] = {
+        "Task": "task", "Language": "language", "People": hundredfold("people"), "For people": "difficulty",
+        "Worst": hundredfold("worst"), "Median": hundredfold("median"), "Best": hundredfold("best"),
+        "Best model": "best_model", "Best / people": percent("relative"),
+    }  # fmt: skip
+    caption = "How hard tasks are for people, and models beside them, scores times 100"
+    return Exhibit("gaps", caption, frame, printed(frame, columns), missing)
 
 
 def _table_8(published: PublishedScores) -> Exhibit:
     frame = with_reasons(table_8(published.scores, published.agreement))
-    rows = [
-        {"Task": row["task"], "Language": row["language"], "Items": str(row["n"] or NONE), "Raters": str(row["raters"])}
-        | {"People [95%]": estimate(row["people"], row["low"], row["high"]), "Interval": row["interval"]}
-        | {"Agreement": NONE if math.isnan(row["agreement"]) else f"{row['agreement']:.2f} ({row['measure']})"}
-        | {"Best model": NONE if math.isnan(row["best"]) else f"{100 * row['best']:.1f}{'*' if row['star'] else ''}"}
-        | {"Which": row["best_model"] or NONE}
-        for row in frame.to_dict(orient="records")
-    ]
+    columns: dict[str, Cell] = {
+        "Task": "task", "Language": "language", "Items": lambda row: str(row["n"] or NONE), "Raters": "raters",
+        "People [95%]": estimate("people"), "Interval": "interval",
+        "Agreement": lambda row: NONE if math.isnan(row["agreement"]) else f"{row['agreement']:.2f} ({row['measure']})",
+        "Best model": best_model, "Which": lambda row: row["best_model"] or NONE,
+    }  # fmt: skip
     where = frame["task"] + " (" + frame["language"] + ")"
     caption = "As HUME's Table 8: people with intervals and agreement, and stars (*) where the best model lies outside"
-    return Exhibit("as_hume", caption, frame, pd.DataFrame(rows), tuple(reasons(where, frame["reason"])))
-
-
-def _hundredfold(rows: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame({name: map(_hundred, column) if name != "Scorer" else column for name, column in rows.items()})
-
-
-def _hundred(value: float) -> str:
-    return NONE if math.isnan(value) else f"{100 * value:.1f}"
+    return Exhibit("as_hume", caption, frame, printed(frame, columns), tuple(reasons(where, frame["reason"])))
