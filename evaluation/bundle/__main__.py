@@ -186,10 +186,11 @@ def _diff(options: argparse.Namespace) -> int:
 
     first = _held(options.bundle)
     if options.other.suffix in (".yaml", ".yml"):
+        from annotation.comparison import CampaignRatings  # noqa: PLC0415
         from evaluation.bundle.diff import compared  # noqa: PLC0415
         from plumbline.study import load_study  # noqa: PLC0415
 
-        print(compared(first, load_study(options.other, options.exports)))
+        print(compared(first, CampaignRatings.of(load_study(options.other, options.exports))))
     else:
         print(difference(first, _held(options.other)))
     return 0
@@ -215,14 +216,14 @@ def _study(options: argparse.Namespace) -> int:
 
 def _evaluate(options: argparse.Namespace) -> int:
     from evaluation.bundle import report  # noqa: PLC0415
-    from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, scores_in, specs  # noqa: PLC0415
+    from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, models_of, scores_in, specs  # noqa: PLC0415
     from evaluation.work import quiet  # noqa: PLC0415
 
     if not (options.model or options.study):
         raise StudyError("name the models to score: --model NAME, or --study FILE for those of a study of yours")
     bundle = _held(options.bundle)
     _signed(options)
-    models = specs(bundle, options.model, options.study)
+    models = specs(bundle, options.model, models_of(options.study) if options.study else {})
     exports = place(options.exports, "--exports") if options.exports else working("exports")
     beside = [(folder.name, scores_in(folder)) for folder in options.beside]
     wanted = EvaluationRequest(_files(options.data), beside, options.include_rejected, options.simulated)

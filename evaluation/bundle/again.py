@@ -64,14 +64,15 @@ def study_again(
         file.write(content)
     try:
         study = load_study(out, exports)
-        if study.folder.exists() and not (begun and _unasked(study)):
+        if study.folder.exists() and not (begun and _unasked(study.folder)):
             raise StudyError(f"{study.folder}: there are records of a study of that name; give --out another name")
         if load_rubric(study).identity() != bundle.rubric.identity():
             raise StudyError(
                 f"{bundle.path}: its raters were asked by another rubric {study.rubric!r} than the one here, so that"
                 " their ratings cannot be held side by side; get the maker's"
             )
-        pairs, controls, n_left_out = _pairs(bundle, sample, study)
+        maker = generator_hash(study.generator) if bundle.settings["generator"].get(FOLDER) else ""
+        pairs, controls, n_left_out = _pairs(bundle, sample, maker)
         refuse_other_prompts(study, [*pairs, *controls])
     except PlumblineError:
         if not begun:
@@ -85,9 +86,9 @@ def study_again(
     return Again(study, len(pairs), len(controls), n_left_out)
 
 
-def _unasked(study: Study) -> bool:
+def _unasked(folder: Path) -> bool:
     """Whether a study's folder has nothing but what is written here."""
-    return {path.name for path in study.folder.iterdir() if not path.name.startswith(".")} <= _WRITTEN
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")} <= _WRITTEN
 
 
 def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def _transformations(bundle: Bundle) -> Iterator[Any]:
             }
 
 
-def _pairs(bundle: Bundle, sample: list[Pair], study: Study) -> tuple[list[Pair], list[Pair], int]:
+def _pairs(bundle: Bundle, sample: list[Pair], maker: str) -> tuple[list[Pair], list[Pair], int]:
     """The sample and the controls in one wave, and how many controls lack words."""
     kind = bundle.evidence.study.generator.kind
     by_key = {pair.key: pair.original for pair in sample}
@@ -144,8 +145,7 @@ def _pairs(bundle: Bundle, sample: list[Pair], study: Study) -> tuple[list[Pair]
         original = control.original or (by_key.get(control.key, "") if control.control == "repeat" else "")
         controls.append(control.model_copy(update={"original": original}))
     whole = [control for control in controls if control.original and control.transformed]
-    named = generator_hash(study.generator) if bundle.settings["generator"].get(FOLDER) else ""
-    again = [[_first(pair, kind, named) for pair in rows] for rows in (sample, whole)]
+    again = [[_first(pair, kind, maker) for pair in rows] for rows in (sample, whole)]
     return again[0], again[1], len(controls) - len(whole)
 
 

@@ -17,7 +17,6 @@ from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.languages import language_name
 from plumbline.records import text_id
-from plumbline.study import Study
 
 _FACTS = ("study", "edition", "licence", "contact", "simulated", "comments", "rated", "made_with")
 
@@ -41,10 +40,10 @@ def difference(first: Bundle, second: Bundle) -> str:
     return "\n\n".join(parts)
 
 
-def compared(bundle: Bundle, study: Study) -> str:
-    """A bundle's ratings beside a study's on the pairs of both, for a terminal. Raises as `campaigns_text` does."""
+def compared(bundle: Bundle, second: CampaignRatings) -> str:
+    """A bundle's ratings beside another campaign's on the pairs of both. Raises as `campaigns_text` does."""
     first = CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
-    return f"Ratings of the pairs that both have\n{campaigns_text(first, CampaignRatings.of(study))}"
+    return f"Ratings of the pairs that both have\n{campaigns_text(first, second)}"
 
 
 def _facts(first: Bundle, second: Bundle) -> str:

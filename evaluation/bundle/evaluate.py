@@ -114,14 +114,13 @@ def _as_scored(scores: pd.DataFrame, others: pd.DataFrame) -> list[str]:
     return [model for model, rows in by_model.items() if rows <= here]
 
 
-def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict[str, Any]]:
+def specs(bundle: Bundle, names: Sequence[str], of_user: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """The models that a user names, with or without their owners, as a study file has them.
 
-    They are looked for in the user's own `study`, where one is given, then among those that the maker scored, of which
-    nothing is taken that reaches into a machine; then as folders; anything else is a name on the hub.
+    They are looked for among those of the user's own study (`models_of`), then among those that the maker scored, of
+    which nothing is taken that reaches into a machine; then as folders; anything else is a name on the hub.
     """
-    of_user = _of_study(study) if study else {}
-    if study and not names:
+    if of_user and not names:
         return list(of_user.values())
     of_maker = bundle.settings.get("evaluation", {}).get("models", [])
     makers = {spec["name"]: spec for spec in of_maker if isinstance(spec, dict) and "name" in spec}
@@ -155,7 +154,7 @@ def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {"name": name}
 
 
-def _of_study(file: Path) -> dict[str, dict[str, Any]]:
+def models_of(file: Path) -> dict[str, dict[str, Any]]:
     """The models of a study of the user's, by name, wherever their files are."""
     study = load_study(file)
     models = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from annotation.human.records import ITEMS
-from evaluation.human.records import AGREEMENT, ANNOTATORS, DIFFERENCES, DIFFICULTY, ITEM_SCORES, NOTES, SCORES
+from evaluation.human.records import FILES
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
@@ -76,10 +76,7 @@ def _of_study(options: argparse.Namespace) -> int:
     from evaluation.human.material import headline, read_material  # noqa: PLC0415 (after --help)
     from evaluation.human.report import write_report  # noqa: PLC0415
 
-    inputs = [
-        study.folder / name
-        for name in (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, ANNOTATORS, DIFFICULTY, NOTES, ITEMS)
-    ]
+    inputs = [study.folder / name for name in (*FILES, ITEMS)]
     with stage(study, "evaluation human report", inputs, [study.folder / FOLDER]):
         page = write_report(study)
     print("\n".join(headline(read_material(study))))

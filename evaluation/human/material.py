@@ -14,23 +14,7 @@ from annotation.human.tasks import COMMAND as SAMPLE
 from annotation.human.tasks import read_tasks
 from annotation.verdicts.tables import SIMULATED, count
 from evaluation.display import short_names
-from evaluation.human.records import (
-    AGREEMENT,
-    ANNOTATORS,
-    COMMAND,
-    DIFFERENCES,
-    DIFFICULTY,
-    ITEM_SCORES,
-    NOTES,
-    SCORES,
-    HumanAgreement,
-    HumanAnnotator,
-    HumanDifference,
-    HumanDifficulty,
-    HumanItemScore,
-    HumanNote,
-    HumanScore,
-)
+from evaluation.human.records import COMMAND, NOTES, SCORES, TABLES, HumanNote, HumanScore
 from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept, read_kept_frame
@@ -110,17 +94,16 @@ def read_material(study: Study) -> HumanMaterial:
             named_frame[column] = [models.get(name, name) for name in named_frame[column]]
         return named_frame
 
-    return HumanMaterial(
-        {task.task: task for task in read_tasks(study)},
-        named(scores),
-        named(read_kept_frame(study, AGREEMENT, HumanAgreement, command)),
-        named(read_kept_frame(study, DIFFERENCES, HumanDifference, command)),
-        named(read_kept_frame(study, ITEM_SCORES, HumanItemScore, command)),
-        named(read_kept_frame(study, ANNOTATORS, HumanAnnotator, command)),
-        read_kept_frame(study, DIFFICULTY, HumanDifficulty, command),
-        _texts(study),
-        tuple(note.text for note in read_kept(study, NOTES, HumanNote, command)),
-    )
+    tables = {field: read_kept_frame(study, name, record, command) for field, (name, record) in TABLES.items()}
+    tables |= {field: named(frame) for field, frame in tables.items() if field != "difficulty"}
+    pairs = read_kept_frame(study, "pairs.parquet", Pair, study.command(SAMPLE))
+    fields = dict(zip(pairs["pair_id"], pairs["fields"], strict=True))
+    texts = {
+        (row["task"], row["item"]): _line(fields.get(row["pair_id"] or next(iter(row["records"]), ""), "{}"))
+        for row in read_kept_frame(study, ITEMS, HumanItem, study.command(SAMPLE)).to_dict(orient="records")
+    }
+    notes = tuple(note.text for note in read_kept(study, NOTES, HumanNote, command))
+    return HumanMaterial({task.task: task for task in read_tasks(study)}, **tables, texts=texts, notes=notes)
 
 
 def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:
@@ -133,18 +116,6 @@ def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:
         else f"{key[0]} ({', '.join(filter(None, dict.fromkeys((key[2], key[1]))))})"
         for key in places
     }
-
-
-def _texts(study: Study) -> dict[tuple[str, str], str]:
-    """What raters read of each item, in one line."""
-    pairs = read_kept_frame(study, "pairs.parquet", Pair, study.command(SAMPLE))
-    read = dict(zip(pairs["pair_id"], pairs["fields"], strict=True))
-    items = read_kept_frame(study, ITEMS, HumanItem, study.command(SAMPLE))
-    texts = {}
-    for row in items.to_dict(orient="records"):
-        record = row["pair_id"] or next(iter(row["records"]), "")
-        texts[row["task"], row["item"]] = _line(read.get(record, "{}"))
-    return texts
 
 
 def _line(fields: str) -> str:

@@ -190,6 +190,76 @@ def other_data(task: HumanTask) -> DataError:
     )
 
 
+@dataclass(frozen=True)
+class ModelScores:
+    """What models made of sampled tasks by a protocol: a file for each in a folder, kept from run to run."""
+
+    folder: Path
+    protocol: Protocol
+    batch_size: int
+
+    @classmethod
+    def of(cls, study: Study) -> ModelScores:
+        """Those of a study."""
+        return cls(study.folder / MADE, study.evaluation.protocol, study.evaluation.batch_size)
+
+    def unit_id(self, model: Model, sample: SampledDataset) -> str:
+        """Identity of a score: the items and the data set they are of, model, protocol, mteb."""
+        dataset, task = sample.dataset, sample.task
+        of = [task.content_hash, dataset.name, dataset.revision, sample.subset, sample.language, list(sample.units)]
+        how = [protocol_of(sample, self.protocol), metric_of(sample), _mteb_version()]
+        return identity("human-score-v2", of, model.model_id, how)
+
+    def of_models(self, models: Sequence[Model], sample: SampledDataset) -> Iterator[ModelMade]:
+        """What models made of a sampled task, as far as they were scored."""
+        for model in models:
+            row = self.stored(model, sample)
+            if row is not None:
+                yield row.model_copy(update={"model": model.name})
+
+    def stored(self, model: Model, sample: SampledDataset) -> ModelMade | None:
+        """What a model made of a sampled task in an earlier run. Raises DataError for a file that is damaged."""
+        path = self._file(self.unit_id(model, sample))
+        if not path.exists():
+            return None
+        try:
+            data = read_json(path)
+            edited = data.pop(_SEAL) != _sealed(data)
+            row = ModelMade.model_validate(data)
+        except (DataError, ValueError, AttributeError, KeyError) as error:
+            raise DataError(f"{path} is damaged ({first_line(error)}); delete it: its score is made again") from None
+        if edited:
+            raise DataError(f"{path} is not what was written (edited by hand); delete it: its score is made again")
+        return row
+
+    def store(self, result: ModelMade) -> None:
+        """Write a score; its file appears whole."""
+        data = json.loads(result.model_dump_json())
+        write_json(self._file(result.unit_id), {**data, _SEAL: _sealed(data)})
+
+    def scored(self, model: Model, sample: SampledDataset, loaded: Encoder) -> ModelMade:
+        """What a loaded model makes of a sampled task."""
+        with naming(sample.name):
+            task_score = score(sample, loaded, self.protocol, self.batch_size)
+        items = task_score.items
+        part = items.parts[0] if items.parts else SubsetScores(np.empty(0), np.empty(0))
+        names = label_names(sample.dataset) if isinstance(sample.dataset, TableDataset) else []
+        runs = part.beside.get(LABELS, np.empty((0, 0))).tolist()
+        return ModelMade(
+            unit_id=self.unit_id(model, sample), model=model.name,
+            revision=model.revision or loaded.revision or UNKNOWN, task=sample.task.task, subset=sample.subset,
+            language=sample.language, score=task_score.score, units=sample.units,
+            made=tuple(np.asarray(part.predictions, np.float64).tolist()),
+            labels=tuple(tuple(names[label] if names else str(label) for label in run) for run in runs),
+            others={name: tuple(values.tolist()) for name, values in part.beside.items() if name != LABELS},
+            measures=task_score.measures,
+            reason=UNDEFINED if math.isnan(task_score.score) else items.reason, versions=versions(),
+        )  # fmt: skip
+
+    def _file(self, unit: str) -> Path:
+        return self.folder / f"{unit}.json"
+
+
 def score_models(
     study: Study, samples: Sequence[SampledDataset], models: Sequence[Model], load: Loader, cluster: str = ""
 ) -> ModelsOutcome:
@@ -197,15 +267,15 @@ def score_models(
 
     Raises as `evaluation.jobs.done`.
     """
-    outcome = ModelsOutcome()
-    due = [sample for sample in samples if not why_unusable(sample, study.evaluation.protocol)]
-    todo = {model.name: [sample for sample in due if _kept(study, model, sample) is None] for model in models}
-    n_due = sum(map(len, todo.values()))
-    outcome.reused = len(due) * len(models) - n_due
+    scores, outcome = ModelScores.of(study), ModelsOutcome()
+    scorable = [sample for sample in samples if not why_unusable(sample, scores.protocol)]
+    due = {model.name: [sample for sample in scorable if scores.stored(model, sample) is None] for model in models}
+    n_due = sum(map(len, due.values()))
+    outcome.reused = len(scorable) * len(models) - n_due
     jobs = [
-        ModelJob(model, [partial(_made, study, model, sample) for sample in todo[model.name]])
+        ModelJob(model, [partial(scores.scored, model, sample) for sample in due[model.name]])
         for model in models
-        if todo[model.name]
+        if due[model.name]
     ]
     with (
         tqdm(total=n_due, unit="score", desc="evaluating", disable=not n_due) as bar,
@@ -218,77 +288,15 @@ def score_models(
                     outcome.failures[job.model.name] = result.failure
                     tqdm.write(f"{job.model.name} failed: {result.failure}", file=sys.stderr)
                 continue
-            data = json.loads(result.model_dump_json())
-            write_json(_file(study, result.unit_id), {**data, _SEAL: _sealed(data)})
+            scores.store(result)
             outcome.scored += 1
             bar.update()
     return outcome
 
 
-def _made(study: Study, model: Model, sample: SampledDataset, loaded: Encoder) -> ModelMade:
-    """What a model makes of a sampled task."""
-    with naming(sample.name):
-        task_score = score(sample, loaded, study.evaluation.protocol, study.evaluation.batch_size)
-    part = task_score.items.parts[0] if task_score.items.parts else SubsetScores(np.empty(0), np.empty(0))
-    names = label_names(sample.dataset) if isinstance(sample.dataset, TableDataset) else []
-    runs = part.beside.get(LABELS, np.empty((0, 0))).tolist()
-    return ModelMade(
-        unit_id=unit_id(study, model, sample), model=model.name,
-        revision=model.revision or loaded.revision or UNKNOWN, task=sample.task.task, subset=sample.subset,
-        language=sample.language, score=task_score.score, units=sample.units,
-        made=tuple(np.asarray(part.predictions, np.float64).tolist()),
-        labels=tuple(tuple(names[label] if names else str(label) for label in run) for run in runs),
-        others={name: tuple(values.tolist()) for name, values in part.beside.items() if name != LABELS},
-        measures=task_score.measures,
-        reason=UNDEFINED if math.isnan(task_score.score) else task_score.items.reason, versions=versions(),
-    )  # fmt: skip
-
-
-def made_of(study: Study, models: Sequence[Model], sample: SampledDataset) -> Iterator[ModelMade]:
-    """What models made of a sampled task, as far as they were scored."""
-    for model in models:
-        row = _kept(study, model, sample)
-        if row is not None:
-            yield row.model_copy(update={"model": model.name})
-
-
-def unit_id(study: Study, model: Model, sample: SampledDataset) -> str:
-    """Identity of a model's score on a sampled task: the items and the data set they are of, model, protocol, mteb."""
-    of = [
-        sample.task.content_hash,
-        sample.dataset.name,
-        sample.dataset.revision,
-        sample.subset,
-        sample.language,
-        list(sample.units),
-    ]
-    how = [protocol_of(sample, study.evaluation.protocol), metric_of(sample), _mteb_version()]
-    return identity("human-score-v2", of, model.model_id, how)
-
-
 @functools.cache
 def _mteb_version() -> str:
     return importlib.metadata.version("mteb")
-
-
-def _file(study: Study, unit: str) -> Path:
-    return study.folder / MADE / f"{unit}.json"
-
-
-def _kept(study: Study, model: Model, sample: SampledDataset) -> ModelMade | None:
-    """What a model made of a sampled task in an earlier run. Raises DataError for a file that is damaged."""
-    path = _file(study, unit_id(study, model, sample))
-    if not path.exists():
-        return None
-    try:
-        data = read_json(path)
-        edited = data.pop(_SEAL) != _sealed(data)
-        row = ModelMade.model_validate(data)
-    except (DataError, ValueError, AttributeError, KeyError) as error:
-        raise DataError(f"{path} is damaged ({first_line(error)}); delete it: its score is made again") from None
-    if edited:
-        raise DataError(f"{path} is not what was written (edited by hand); delete it: its score is made again")
-    return row
 
 
 def _sealed(data: object) -> str:

