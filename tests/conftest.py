@@ -100,8 +100,8 @@ LONGEST = (
     "annotation/ratings/test_withdrawals.py",
     "test_labels_alone.py",
     "evaluation/build/test_selection.py",
-    "evaluation/bundle/test_evaluation.py",
-    "evaluation/bundle/test_mteb.py",
+    "evaluation/bundle/test_evaluate.py",
+    "evaluation/bundle/test_tasks.py",
     "evaluation/build/smaller/test_shrink.py",
     "evaluation/build/quality/test_scored.py",
 )

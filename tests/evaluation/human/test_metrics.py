@@ -2,12 +2,111 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from sklearn import metrics as theirs
+from sklearn.metrics import average_precision_score, ndcg_score
 
-from evaluation.human.metrics import accuracy, ami, ari, cohen, metrics_of
+from evaluation.human.metrics import (
+    accuracy,
+    ami,
+    ari,
+    cohen,
+    counted_ap,
+    expected_ap,
+    expected_ndcg,
+    expected_rr,
+    metrics_of,
+    sklearn_ap,
+)
 from plumbline.statistics.resampled_measures import v_measure
+
+
+def _ap(relevant: np.ndarray) -> float:
+    """Average precision of a ranking without ties: the mean precision at the relevant places."""
+    places = np.flatnonzero(relevant) + 1
+    return float(np.mean(np.arange(1, len(places) + 1) / places))
+
+
+def _ndcg(grades: np.ndarray, at: int) -> float:
+    def dcg(one: np.ndarray) -> float:
+        return sum(gain / math.log2(place + 1) for place, gain in enumerate(one[:at], 1))
+
+    return dcg(grades) / dcg(np.sort(grades)[::-1])
+
+
+def _rr(relevant: np.ndarray, at: int) -> float:
+    first = int(np.flatnonzero(relevant)[0]) + 1
+    return 1 / first if first <= at else 0.0
+
+
+def orders(given: list[float]) -> list[list[int]]:
+    """Every order of the candidates that ranks larger values first."""
+    groups = [[k for k, one in enumerate(given) if one == value] for value in sorted(set(given), reverse=True)]
+    each = itertools.product(*(itertools.permutations(group) for group in groups))
+    return [list(itertools.chain(*one)) for one in each]
+
+
+CASES = [
+    ([1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0]),
+    ([1, 0, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0]),
+    ([0, 0, 1, 1, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0]),
+    ([1, 0, 1, 0, 0], [0, 1, 1, 0, 2]),
+    ([2, 0, 1, 3, 0, 0], [3, 3, 1, 1, 1, 0]),
+    ([0, 0, 1], [3, 2, 1]),
+]
+
+
+@pytest.mark.parametrize(("gold", "given"), CASES)
+def test_expected_metrics_are_the_mean_over_all_orders_of_ties(gold: list[int], given: list[int]) -> None:
+    grades = np.array(gold, float)
+    every = [grades[order] for order in orders([float(one) for one in given])]
+    assert expected_ap(gold, given) == pytest.approx(np.mean([_ap(one > 0) for one in every]))
+    for at in (2, 10):
+        assert expected_ndcg(gold, given, at) == pytest.approx(np.mean([_ndcg(one, at) for one in every]))
+        assert expected_rr(gold, given, at) == pytest.approx(np.mean([_rr(one > 0, at) for one in every]))
+    assert sklearn_ap(gold, given) == pytest.approx(average_precision_score(grades > 0, given))
+    assert expected_ndcg(gold, given, 3) == pytest.approx(ndcg_score([gold], [given], k=3))
+
+
+def test_what_scikit_learn_makes_of_binary_marks_is_below_what_random_orders_get() -> None:
+    # All three relevant ones and a false mark in front: places 1 to 4, one of them irrelevant at any with 1/4.
+    # It stands last: 1; third: (1 + 1 + 3/4) / 3; second: (1 + 2/3 + 3/4) / 3; first: (1/2 + 2/3 + 3/4) / 3.
+    by_hand = (1 + 2.75 / 3 + (1 + 2 / 3 + 0.75) / 3 + (0.5 + 2 / 3 + 0.75) / 3) / 4
+    assert expected_ap(*CASES[0]) == pytest.approx(by_hand)
+    assert round(by_hand, 2) == 0.84
+    assert sklearn_ap(*CASES[0]) == pytest.approx(0.75)
+    assert (expected_ap(*CASES[1]), sklearn_ap(*CASES[1])) == pytest.approx((0.75, 0.5))
+
+
+def test_random_order_already_has_most_of_map() -> None:
+    assert round(expected_ap([1, 1, 1, 0, 0, 0, 0], [0] * 7), 2) == 0.58
+    assert round(expected_ap([1, 0, 0, 0, 0, 0, 0], [0] * 7), 2) == 0.37  # (1 + 1/2 + ... + 1/7) / 7
+
+
+def test_resamples_have_the_expected_precision_of_the_items_drawn() -> None:
+    rng = np.random.default_rng(7)
+    gold, made = rng.integers(0, 2, 12).astype(float), rng.integers(0, 3, 12).astype(float)
+    counts = rng.multinomial(12, np.full(12, 1 / 12), 40).astype(float)
+    found = counted_ap(gold, made)(counts)
+    for row, value in zip(counts.astype(int), found, strict=True):
+        assert value == pytest.approx(expected_ap(np.repeat(gold, row), np.repeat(made, row)))
+    nothing = counted_ap(np.zeros(3), np.ones(3))(np.ones((1, 3)))
+    assert math.isnan(nothing[0])
+
+
+def test_without_anything_relevant_there_is_no_value_and_sides_must_match() -> None:
+    assert all(math.isnan(one([0, 0], [1, 0])) for one in (expected_ap, expected_ndcg, expected_rr, sklearn_ap))
+    with pytest.raises(ValueError, match="same candidates"):
+        expected_ap([1, 0], [1])
+    with pytest.raises(ValueError, match="not finite"):
+        expected_ap([1, 0], [1, math.nan])
+    with pytest.raises(ValueError, match="grades of 0 and more"):
+        expected_ndcg([-1, 0], [1, 0])
+
 
 ONCE = np.ones((1, 30))
 
