@@ -31,41 +31,35 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _export_options(commands)
-    _inspect_options(commands)
-    _evaluate_options(commands)
-    _study_options(commands)
+    export = _command(
+        commands, "export", _export, "write a study's bundle", "--study studies/demo.yaml --out demo.plumb"
+    )
+    cli.add_study_options(export)
+    export.add_argument("--out", required=True, metavar="FILE", help="the bundle's file, such as demo.plumb, or folder")
+    formats = "a bundle, or a folder of Parquet files with its data card, for the `datasets` library (default: bundle)"
+    export.add_argument("--format", choices=("bundle", "parquet"), default="bundle", help=formats)
+    export.add_argument("--comments", action="store_true", help="let raters' free words travel too")
+    inspect = _command(commands, "inspect", _inspect, "what is in a bundle, and whether it holds", "demo.plumb")
+    _add_bundle(inspect)
+    _add_evaluate(commands)
+    text = "write a study of a bundle's pairs, to be rated again by other people"
+    study = _command(commands, "study", _study, text, "demo.plumb --out studies/again.yaml")
+    _add_bundle(study)
+    out = "the study's file; its name is the file's"
+    study.add_argument("--out", required=True, type=cli.local, metavar="FILE", help=out)
+    study.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
+    _add_copies(study)
     diff = _command(commands, "diff", _diff, "how two bundles differ", "first.plumb second.plumb")
     diff.add_argument("bundle", type=cli.local, metavar="FILE", help="the first bundle")
-    diff.add_argument(
-        "other",
-        type=cli.local,
-        metavar="OTHER",
-        help="the second one, or a study (.yaml) whose people rated its pairs again",
-    )
+    second = "the second one, or a study (.yaml) whose people rated its pairs again"
+    diff.add_argument("other", type=cli.local, metavar="OTHER", help=second)
     diff.add_argument("--exports", metavar="DIR", help="where that study's records are (default: exports/)")
     options = parser.parse_args()
     status: int = options.run(options)
     return status
 
 
-def _export_options(commands: Any) -> None:
-    export = _command(
-        commands, "export", _export, "write a study's bundle", "--study studies/demo.yaml --out demo.plumb"
-    )
-    cli.add_study_options(export)
-    export.add_argument("--out", required=True, metavar="FILE", help="the bundle's file, such as demo.plumb, or folder")
-    text = "a bundle, or a folder of Parquet files with its data card, for the `datasets` library"
-    export.add_argument("--format", choices=("bundle", "parquet"), default="bundle", help=f"{text} (default: bundle)")
-    export.add_argument("--comments", action="store_true", help="let raters' free words travel too")
-
-
-def _inspect_options(commands: Any) -> None:
-    inspect = _command(commands, "inspect", _inspect, "what is in a bundle, and whether it holds", "demo.plumb")
-    _add_bundle(inspect)
-
-
-def _evaluate_options(commands: Any) -> None:
+def _add_evaluate(commands: Any) -> None:
     example = "demo.plumb --model intfloat/multilingual-e5-small"
     evaluate = _command(commands, "evaluate", _evaluate, "score models on what people accepted", example)
     _add_bundle(evaluate)
@@ -79,20 +73,9 @@ def _evaluate_options(commands: Any) -> None:
     add("--simulated", action="store_true", help="rehearse on a bundle whose ratings are simulated")
 
 
-def _study_options(commands: Any) -> None:
-    text = "write a study of a bundle's pairs, to be rated again by other people"
-    study = _command(commands, "study", _study, text, "demo.plumb --out studies/again.yaml")
-    _add_bundle(study)
-    study.add_argument(
-        "--out", required=True, type=cli.local, metavar="FILE", help="the study's file; its name is the file's"
-    )
-    study.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
-    _add_copies(study)
-
-
 def _add_copies(parser: argparse.ArgumentParser) -> None:
-    text = "your copies of texts that may not be handed on"
-    parser.add_argument("--data", nargs="+", default=[], metavar="NAME=FILE", help=text)
+    copies = "your copies of texts that may not be handed on"
+    parser.add_argument("--data", nargs="+", default=[], metavar="NAME=FILE", help=copies)
 
 
 def _command(commands: Any, name: str, run: Any, text: str, example: str) -> argparse.ArgumentParser:
@@ -107,63 +90,45 @@ def _command(commands: Any, name: str, run: Any, text: str, example: str) -> arg
 
 
 def _add_bundle(parser: argparse.ArgumentParser) -> None:
+    key = "minisign's public key, or its file: check the signature"
     parser.add_argument("bundle", type=cli.local, metavar="FILE", help="the bundle")
-    parser.add_argument(
-        "--key", metavar="KEY", default="", help="minisign's public key, or its file: check the signature"
-    )
+    parser.add_argument("--key", metavar="KEY", default="", help=key)
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tqdm import tqdm  # noqa: PLC0415
+    from tqdm import tqdm  # noqa: PLC0415 (what takes long to import comes after --help)
 
     from annotation.verdicts.marks import late_lines  # noqa: PLC0415
     from evaluation.bundle.bundle import Bundle  # noqa: PLC0415
-    from evaluation.bundle.check import open_checked  # noqa: PLC0415 (what takes long to import comes after --help)
+    from evaluation.bundle.check import open_checked  # noqa: PLC0415
     from evaluation.bundle.export import export  # noqa: PLC0415
+    from evaluation.bundle.folder import export_folder, lacking_line  # noqa: PLC0415
 
     study, out = cli.study_of(options), place(options.out, "--out")
-    if options.format == "parquet":
-        if is_remote(out):
-            raise StudyError(
-                f"--out {out}: the `datasets` library reads a folder of this machine; name one, and copy it"
-            )
-        return _export_folder(study, out, comments=options.comments)
-    if out.is_dir():
+    folder, lacking, bundles = options.format == "parquet", list[str](), list[Bundle]()
+    if folder and is_remote(out):
+        raise StudyError(f"--out {out}: the `datasets` library reads a folder of this machine; name one, and copy it")
+    if not folder and out.is_dir():
         raise StudyError(f"--out {out}: a folder is there; name a file, such as {out / study.name}.plumb")
-    units, bundles = len(study.transformations) * len(study.seeds), list[Bundle]()
-    with tqdm(total=units, unit="unit", desc="exporting", delay=1, leave=False) as bar:
-        export(
-            study,
-            out,
-            comments=options.comments,
-            check=lambda file: bundles.append(open_checked(file)),
-            step=bar.update,
-        )
-    bundle = bundles[-1]
-    simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
-    print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
-    sign = "" if is_remote(out) else f"; to sign it: minisign -Sm {out}"
-    print(*late_lines(bundle.verdicts), f"bundle {bundle.identity}{sign}", sep="\n")
-    return 0
-
-
-def _export_folder(study: Any, out: Path, *, comments: bool) -> int:
-    from tqdm import tqdm  # noqa: PLC0415
-
-    from annotation.verdicts.marks import late_lines  # noqa: PLC0415
-    from evaluation.bundle.folder import CROISSANT, export_folder  # noqa: PLC0415
-
     units = len(study.transformations) * len(study.seeds)
     with tqdm(total=units, unit="unit", desc="exporting", delay=1, leave=False) as bar:
-        bundle, lacking = export_folder(study, out, comments=comments, step=bar.update)
+        if folder:
+            bundle, lacking = export_folder(study, out, comments=options.comments, step=bar.update)
+            bundles.append(bundle)
+        else:
+            export(
+                study, out, comments=options.comments, step=bar.update,
+                check=lambda file: bundles.append(open_checked(file)),
+            )  # fmt: skip
+    bundle = bundles[-1]
     simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
-    print(f"{study.name}: bundle {bundle.identity} and its tables, checked{simulated} -> {out}")
-    reading = f"nothing was sent anywhere; to read it: datasets.load_dataset({str(out)!r}, 'outputs')"
-    print(*late_lines(bundle.verdicts), reading, sep="\n")
-    if lacking:
-        keys_of = {"creator": "creators", "datePublished": "published", "license": "licence", "url": "reference"}
-        keys = ", ".join(f"bundle.{keys_of[name]}" for name in lacking)
-        print(f"{CROISSANT} lacks {', '.join(lacking)}, which its specification asks for: say {keys} in {study.file}")
+    if folder:
+        print(f"{study.name}: bundle {bundle.identity} and its tables, checked{simulated} -> {out}")
+        last = f"nothing was sent anywhere; to read it: datasets.load_dataset({str(out)!r}, 'outputs')"
+    else:
+        print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
+        last = f"bundle {bundle.identity}" + ("" if is_remote(out) else f"; to sign it: minisign -Sm {out}")
+    print(*late_lines(bundle.verdicts), last, *lacking_line(lacking, study.file), sep="\n")
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -101,6 +101,14 @@ _OF_DATA = {
     "changed": "passages that answer the query no longer",
 }
 _AS_FILED = "as in the maker's file of this data set"
+
+
+def lacking_line(lacking: Sequence[str], file: Path) -> list[str]:
+    """What to say in a study's file for Croissant, in a line; none where nothing is lacking."""
+    keys = {"creator": "creators", "datePublished": "published", "license": "licence", "url": "reference"}
+    named = ", ".join(f"bundle.{keys[name]}" for name in lacking)
+    what = f"{CROISSANT} lacks {', '.join(lacking)}, which its specification asks for: say {named} in {file}"
+    return [what] if lacking else []
 
 
 def write_tables(bundle: Bundle, folder: Path, step: Callable[[], object] = lambda: None) -> list[Configuration]:
