@@ -60,7 +60,7 @@ class SampledDataset:
 
 @dataclass(frozen=True)
 class _ItemChoice:
-    """Items that are kept with their rows in a table, columns with other cells, and units if not the items."""
+    """Items that are scored with their rows in a table, columns with other cells, and units if not the items."""
 
     items: Sequence[_Item]
     rows: Sequence[int] = ()
@@ -68,6 +68,14 @@ class _ItemChoice:
     units: Sequence[str] = ()
     among: NDArray[np.bool_] | None = None
     judged: Sequence[Mapping[str, int]] = ()
+    left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of_search(cls, items: Sequence[_Item], judged: Mapping[str, Mapping[str, int]]) -> _ItemChoice:
+        """The queries whose candidates have an order that is better than another."""
+        usable = [item for item in items if len({value > 0 for value in judged[item.id].values()}) == 2]
+        left_out = _counted(NOTHING_TO_FIND, len(items) - len(usable))
+        return cls(usable, judged=[judged[item.id] for item in usable], left_out=left_out)
 
 
 def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> list[SampledDataset]:
@@ -91,14 +99,14 @@ def _sampled(dataset: Dataset, task: HumanTask, key: tuple[str, str], items: Seq
     subset, language = key
     parsed = [_Item(item, subset) for item in items]
     if isinstance(dataset, MtebTask):
-        scored, chosen, left_out = _of_mteb(dataset, subset or "default", parsed)
+        scored, chosen = _of_mteb(dataset, subset or "default", parsed)
     elif isinstance(dataset, TableDataset):
-        scored, chosen, left_out = _of_files(dataset, parsed)
+        scored, chosen = _of_files(dataset, parsed)
     else:
         raise TypeError(f"no sample of {type(dataset).__name__}")
     names = tuple(item.name for item in chosen.items)
     units = tuple(chosen.units) or names
-    return SampledDataset(task, subset, language, scored, names, units, chosen.among, chosen.judged, left_out)
+    return SampledDataset(task, subset, language, scored, names, units, chosen.among, chosen.judged, chosen.left_out)
 
 
 class _Item:
@@ -112,56 +120,48 @@ class _Item:
         self.row, self.column, self.place = (match[1], match[2], int(match[3])) if match else (self.id, "", 0)
 
 
-def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice, dict[str, int]]:
+def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
     frame = dataset.splits["test"]
     if dataset.task == "retrieval":
         queries = {str(query): row for row, query in enumerate(frame["id"])}
         judged = {item.id: _judged(dataset.qrels[item.id], item) for item in items}
-        usable, left_out = _findable(items, judged)
-        rows = frame.iloc[[queries[item.id] for item in usable]].reset_index(drop=True)
-        ids = dict.fromkeys(passage for item in usable for passage in item.candidates)
+        chosen = _ItemChoice.of_search(items, judged)
+        rows = frame.iloc[[queries[item.id] for item in chosen.items]].reset_index(drop=True)
+        ids = dict.fromkeys(passage for item in chosen.items for passage in item.candidates)
         scored = dataclasses.replace(
             dataset,
             splits={**dataset.splits, "test": rows},
             corpus={name: dataset.corpus[name] for name in ids},
-            qrels={item.id: judged[item.id] for item in usable},
-            candidates={item.id: tuple(item.candidates) for item in usable},
+            qrels={item.id: judged[item.id] for item in chosen.items},
+            candidates={item.id: tuple(item.candidates) for item in chosen.items},
         )
-        return scored, _ItemChoice(usable, judged=[judged[item.id] for item in usable]), left_out
+        return scored, chosen
     if dataset.task == "reranking":
         return _reranked(dataset, frame, items)
     columns = {str(name): list(frame[name]) for name in frame}
-    lists, left_out = ("machine_summaries", "relevance"), dict[str, int]()
-    if dataset.task == "summarisation":
-        items, left_out = _ordered(columns[lists[1]], items)
-    elif dataset.task == "bitext_mining":
-        items, left_out = _matched(items)
-    chosen = _chosen(dataset.task, items, columns, lists)
-    return _with_rows(dataset, frame.iloc[list(chosen.rows)], chosen.cells), chosen, left_out
+    chosen = _chosen(dataset.task, items, columns, ("machine_summaries", "relevance"))
+    return _with_rows(dataset, frame.iloc[list(chosen.rows)], chosen.cells), chosen
 
 
-def _reranked(
-    dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]
-) -> tuple[Dataset, _ItemChoice, dict[str, int]]:
+def _reranked(dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
     """Rows of a query and lists of passages, with those of its passages that people saw."""
     lists: dict[str, dict[str, list[str]]] = {}
     judged: dict[str, dict[str, int]] = {}
     for item in items:
         row = frame.iloc[int(item.id)]
-        names = passage_names(f"q{item.id}", [*row["positive"], *row["negative"]])
-        relevant = set(names[: len(row["positive"])])
-        texts = dict(zip(names, [*row["positive"], *row["negative"]], strict=True))
-        judged[item.id] = {name: int(name in relevant) for name in item.candidates}
+        passages = [*row["positive"], *row["negative"]]
+        names = passage_names(f"q{item.id}", passages)
+        relevant, texts = set(names[: len(row["positive"])]), dict(zip(names, passages, strict=True))
+        judged[item.id] = marks = {name: int(name in relevant) for name in item.candidates}
         lists[item.id] = {
-            "positive": [texts[name] for name in names if judged[item.id].get(name) == 1],
-            "negative": [texts[name] for name in names if judged[item.id].get(name) == 0],
+            side: [texts[name] for name in names if marks.get(name) == mark]
+            for side, mark in (("positive", 1), ("negative", 0))
         }
         if missing := [name for name in item.candidates if name not in texts]:
             raise KeyError(f"candidate {missing[0]} of {item.name}")
-    usable, left_out = _findable(items, judged)
-    cells = {name: [lists[item.id][name] for item in usable] for name in ("positive", "negative")}
-    scored = _with_rows(dataset, frame.iloc[[int(item.id) for item in usable]], cells)
-    return scored, _ItemChoice(usable, judged=[judged[item.id] for item in usable]), left_out
+    chosen = _ItemChoice.of_search(items, judged)
+    cells = {side: [lists[item.id][side] for item in chosen.items] for side in ("positive", "negative")}
+    return _with_rows(dataset, frame.iloc[[int(item.id) for item in chosen.items]], cells), chosen
 
 
 def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, list[Any]]) -> TableDataset:
@@ -172,22 +172,19 @@ def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, li
     )
 
 
-def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice, dict[str, int]]:
+def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
     loaded, kind = dataset.loaded, dataset.task
-    parts, left_out = loaded.task.dataset[subset], dict[str, int]()
+    parts = loaded.task.dataset[subset]
     part = parts[loaded.split]
     if kind in SEARCHES:
         judged = {item.id: _judged(part["relevant_docs"][item.id], item) for item in items}
-        usable, left_out = _findable(items, judged)
-        part, chosen = _searched(part, usable, judged), _ItemChoice(usable, judged=[judged[item.id] for item in usable])
+        chosen = _ItemChoice.of_search(items, judged)
+        part = _searched(part, chosen.items, judged)
     else:
         texts = text_columns(loaded.task, kind)
-        gold = loaded.task.relevancy_column_name if kind == "summarisation" else _label_column(loaded.task, kind)
+        names = {"summarisation": "relevancy_column_name", "clustering": "label_column_name"}
+        gold = str(getattr(loaded.task, names[kind])) if kind in names else ""
         columns = {name: part[name] for name in (*texts, gold)} if gold else {}
-        if kind == "summarisation":
-            items, left_out = _ordered(columns[gold], items)
-        elif kind == "bitext_mining":
-            items, left_out = _matched(items)
         chosen = _chosen(kind, items, columns, (texts[-1], gold))
         part = _with_cells(part.select(chosen.rows), chosen.cells)
         if kind == "clustering" and not chosen.cells:
@@ -196,11 +193,7 @@ def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Da
     sample.task.hf_subsets = [subset]
     if kind in SEARCHES:
         sample.task.skip_first_result = False  # that is a query's own text, which is not among what people saw
-    return dataclasses.replace(dataset, loaded=sample), chosen, left_out
-
-
-def _label_column(task: Any, kind: str) -> str:
-    return str(task.label_column_name) if kind == "clustering" else ""
+    return dataclasses.replace(dataset, loaded=sample), chosen
 
 
 def _searched(part: Mapping[str, Any], items: Sequence[_Item], judged: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,17 +214,6 @@ def _judged(relevance: Mapping[str, int], item: _Item) -> dict[str, int]:
     return {passage: int(relevance.get(passage, 0)) for passage in item.candidates}
 
 
-def _findable(items: Sequence[_Item], judged: Mapping[str, Mapping[str, int]]) -> tuple[list[_Item], dict[str, int]]:
-    """The queries whose candidates have an order that is better than another, and how many have none."""
-
-    def differ(item: _Item) -> bool:
-        relevant = [value > 0 for value in judged[item.id].values()]
-        return any(relevant) and not all(relevant)
-
-    usable = [item for item in items if differ(item)]
-    return usable, _counted(NOTHING_TO_FIND, len(items) - len(usable))
-
-
 def _ordered(relevance: Sequence[Sequence[float]], items: Sequence[_Item]) -> tuple[list[_Item], dict[str, int]]:
     """The summaries of texts that have some of different relevance, and how many texts have none."""
     values: dict[str, list[float]] = {}
@@ -239,12 +221,6 @@ def _ordered(relevance: Sequence[Sequence[float]], items: Sequence[_Item]) -> tu
         values.setdefault(item.row, []).append(float(relevance[int(item.row)][item.place]))
     ordered = {row for row, some in values.items() if len(some) > 2 and len(set(some)) > 1}
     return [item for item in items if item.row in ordered], _counted(NO_ORDER, len(values) - len(ordered))
-
-
-def _matched(items: Sequence[_Item]) -> tuple[list[_Item], dict[str, int]]:
-    """The sentences of bitext that stand beside their other side, and how many do not."""
-    usable = [item for item in items if item.name in item.candidates]
-    return usable, _counted(ABSENT, len(items) - len(usable))
 
 
 def _counted(reason: str, number: int) -> dict[str, int]:
@@ -256,20 +232,23 @@ def _chosen(
 ) -> _ItemChoice:
     """What of a table is kept; `lists` are its columns of texts and of what is known of each, element by element."""
     if kind == "summarisation":
+        items, left_out = _ordered(columns[lists[1]], items)
         rows = list(dict.fromkeys(int(item.row) for item in items))
         by_row = [[item for item in items if int(item.row) == row] for row in rows]
         cells = {
             name: [[columns[name][row][item.place] for item in some] for row, some in zip(rows, by_row, strict=True)]
             for name in lists
         }
-        ordered = [item for some in by_row for item in some]
-        return _ItemChoice(ordered, rows, cells, [f"{some[0].prefix}{some[0].row}" for some in by_row])
+        units = [f"{some[0].prefix}{some[0].row}" for some in by_row]
+        return _ItemChoice([item for some in by_row for item in some], rows, cells, units, left_out=left_out)
     if kind == "clustering" and items and items[0].column:
         cells = {name: [[columns[name][int(item.row)][item.place] for item in items]] for name in lists}
         return _ItemChoice(items, [int(items[0].row)], cells)
-    rows = [int(item.id) for item in items]
     if kind != "bitext_mining":
-        return _ItemChoice(items, rows)
+        return _ItemChoice(items, [int(item.id) for item in items])
+    matched = [item for item in items if item.name in item.candidates]  # sentences that stand beside their other side
+    left_out = _counted(ABSENT, len(items) - len(matched))
+    rows, items = [int(item.id) for item in matched], matched
     sought = [[int(name.removeprefix(item.prefix)) for name in item.candidates] for item in items]
     every = list(dict.fromkeys([*rows, *(row for indices in sought for row in indices)]))
     position = {row: number for number, row in enumerate(every)}
@@ -277,7 +256,7 @@ def _chosen(
     for number, own_rows in enumerate(sought):
         among[number] = False
         among[number, [position[row] for row in own_rows]] = True
-    return _ItemChoice(items, every, among=among)
+    return _ItemChoice(items, every, among=among, left_out=left_out)
 
 
 def _first_level(rows: Any, column: str) -> Any:
