@@ -14,7 +14,7 @@ from annotation.human.tasks import COMMAND as SAMPLE
 from annotation.human.tasks import read_tasks
 from annotation.verdicts.tables import SIMULATED, count
 from evaluation.display import short_names
-from evaluation.human.records import COMMAND, NOTES, SCORES, TABLES, HumanNote, HumanScore
+from evaluation.human.records import COMMAND, NOTES, SCORES, TABLES, HumanNote
 from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept, read_kept_frame
@@ -60,11 +60,6 @@ class HumanMaterial:
         """Whether a program answered in the place of people."""
         return bool(self.scores["simulated"].any())
 
-    @property
-    def models(self) -> list[str]:
-        """Embedding models, in the order of the tables."""
-        return list(self.main.loc[self.main["scorer_kind"] == EMBEDS, "scorer"].unique())
-
     @functools.cached_property
     def wide(self) -> pd.DataFrame:
         """Raters' mean and embedding models: scores by task, of the tasks that all of them have."""
@@ -81,7 +76,8 @@ class HumanMaterial:
 def read_material(study: Study) -> HumanMaterial:
     """The records of an evaluated human study. Raises DataError before it is evaluated, and for edited tables."""
     command = study.command(COMMAND)
-    scores = read_kept_frame(study, SCORES, HumanScore, command)
+    tables = {field: read_kept_frame(study, name, record, command) for field, (name, record) in TABLES.items()}
+    scores = tables["scores"]
     if scores.empty:
         raise DataError(f"{study.folder / SCORES} has no scores; run `{command}` again")
     names = _names(scores)
@@ -94,7 +90,6 @@ def read_material(study: Study) -> HumanMaterial:
             named_frame[column] = [models.get(name, name) for name in named_frame[column]]
         return named_frame
 
-    tables = {field: read_kept_frame(study, name, record, command) for field, (name, record) in TABLES.items()}
     tables |= {field: named(frame) for field, frame in tables.items() if field != "difficulty"}
     pairs = read_kept_frame(study, "pairs.parquet", Pair, study.command(SAMPLE))
     fields = dict(zip(pairs["pair_id"], pairs["fields"], strict=True))
