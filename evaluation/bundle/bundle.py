@@ -154,6 +154,16 @@ class Bundle:
         """The places and hashes of a data set's texts; their words are empty where they may not be handed on."""
         return self.table(records.texts_of(dataset), Text)
 
+    def dataset_tables(self, dataset: str) -> dict[str, pa.Table]:
+        """All that is in it of a local data set's rows, by part: train and test, passages, judgements."""
+        names = [name for name in self.manifest.members if name.startswith(f"data/{dataset}/")]
+        return {
+            name.rpartition("/")[2].removesuffix(".parquet"): tables.from_parquet(
+                self.archive.read(name), self._where(name), self.archive.charge
+            )
+            for name in names
+        }
+
     def outputs(self, transformation: str, seed: int, columns: Sequence[str] = ()) -> pa.Table:
         """A unit's outputs (rows of `BundledOutput`)."""
         return self.table(records.outputs_of(transformation, seed), BundledOutput, columns)

@@ -6,7 +6,7 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from annotation.records import Group, PairMean, Summary, Verdict
 from annotation.verdicts.tables import COEFFICIENTS
-from evaluation.bundle import records, tables
+from evaluation.bundle import records
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.card import Configuration, card, croissant
 from evaluation.bundle.check import open_checked
@@ -209,28 +209,17 @@ def _kind(column: str) -> pa.DataType:
 def _data(bundle: Bundle, folder: Path) -> Iterator[Configuration]:
     """The rows of local data sets, with labels and judgements: the splits of each, and what else it has."""
     for source in bundle.manifest.datasets:
-        start = f"data/{source.name}/"
-        members = [name for name in bundle.manifest.members if name.startswith(start)]
-        groups: dict[str, list[str]] = {}
-        for member in members:
-            part = PurePosixPath(member).stem
-            groups.setdefault("" if part in ("train", "test") else f"-{part}", []).append(member)
-        for suffix, files in groups.items():
-            parts = {
-                PurePosixPath(file).stem: tables.from_parquet(
-                    bundle.archive.read(file), folder / file, bundle.archive.charge
-                )
-                for file in files
-            }
-            for member, table in zip(files, parts.values(), strict=True):
-                _write(folder / member, [table])
+        groups: dict[str, dict[str, pa.Table]] = {}
+        for part, table in bundle.dataset_tables(source.name).items():
+            groups.setdefault("" if part in ("train", "test") else f"-{part}", {})[part] = table
+            _write(folder / records.rows_of(source.name, part), [table])
+        for suffix, parts in groups.items():
             schema = next(iter(parts.values())).schema
-            splits = {split if not suffix else "test": member for split, member in zip(parts, files, strict=True)}
+            splits = {"test" if suffix else part: records.rows_of(source.name, part) for part in parts}
             meanings = {column: _OF_DATA.get(column, _AS_FILED) for column in schema.names}
             what = f"{suffix[1:] or 'rows'} of the data set {source.name} ({source.task}), untransformed"
-            yield Configuration(
-                f"data-{source.name}{suffix}", what, splits, schema, meanings, sum(map(len, parts.values()))
-            )
+            rows = sum(map(len, parts.values()))
+            yield Configuration(f"data-{source.name}{suffix}", what, splits, schema, meanings, rows)
 
 
 def _records(folder: Path, name: str, pieces: Iterable[pa.Table], record: type[Record], what: str) -> Configuration:

@@ -108,6 +108,11 @@ def outputs_of(transformation: str, seed: int) -> str:
     return f"outputs/{transformation}/{seed}.parquet"
 
 
+def rows_of(dataset: str, part: str) -> str:
+    """The member with a part of a local data set's rows."""
+    return f"data/{dataset}/{part}.parquet"
+
+
 def texts_of(dataset: str) -> str:
     """The member with the places and hashes of a data set's texts, and their words where they may be handed on."""
     return f"texts/{dataset}.parquet"

@@ -23,7 +23,7 @@ from generation.jobs import Job, Maker
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.records import Pair, Text, text_id
 from plumbline.study import Study
-from plumbline.study.datasets import DatasetSpec, LocalDataset, MtebDataset
+from plumbline.study.datasets import DatasetSpec, MtebDataset
 from plumbline.words import trim
 
 _COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", records.COPY)
@@ -173,7 +173,8 @@ class BundleSource:
         if isinstance(spec, MtebDataset):
             dataset = load_mteb(spec)
         elif source.texts == "include":
-            dataset = self._own(spec, source)
+            members = self.bundle.dataset_tables(spec.name)
+            dataset = tables.dataset_of(spec, source.revision, members, self.bundle.path)
         elif source.name in self.files:
             dataset = load_local(spec, self.files[source.name])
         else:
@@ -188,18 +189,6 @@ class BundleSource:
             )
         self._refuse_others(dataset)
         return dataset
-
-    def _own(self, spec: LocalDataset, source: DatasetSource) -> Dataset:
-        """A local data set from the bundle itself."""
-        start = f"data/{spec.name}/"
-        names = [name for name in self.bundle.manifest.members if name.startswith(start)]
-        members = {
-            name.removeprefix(start).removesuffix(".parquet"): tables.from_parquet(
-                self.bundle.archive.read(name), self.bundle.path / name, self.bundle.archive.charge
-            )
-            for name in names
-        }
-        return tables.dataset_of(spec, source.revision, members, self.bundle.path)
 
     def _refuse_others(self, dataset: Dataset) -> None:
         """Raise DataError where a place holds another text than the one that was transformed."""

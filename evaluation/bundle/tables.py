@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evaluation.bundle.records import rows_of
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.records import Record
@@ -236,17 +237,17 @@ def checked(
 def dataset_members(dataset: TableDataset) -> Iterator[tuple[str, memoryview]]:
     """(member, content) of all that scores of a local data set need."""
     for split, frame in dataset.splits.items():
-        yield f"data/{dataset.name}/{split}.parquet", to_parquet(_cells(frame))
+        yield rows_of(dataset.name, split), to_parquet(_cells(frame))
     if dataset.task == "retrieval":
         codes = [dataset.corpus_languages.get(passage) for passage in dataset.corpus]
         corpus = {"id": list(dataset.corpus), "text": list(dataset.corpus.values()), "language": codes}
         kinds = pa.schema([(name, pa.string()) for name in corpus])
-        yield f"data/{dataset.name}/corpus.parquet", to_parquet(pa.table(corpus, schema=kinds))
+        yield rows_of(dataset.name, "corpus"), to_parquet(pa.table(corpus, schema=kinds))
         judged = [(q, p, value) for q, judgements in dataset.qrels.items() for p, value in judgements.items()]
         names = ("query", "passage", "relevance")
         qrels = {name: [row[column] for row in judged] for column, name in enumerate(names)}
         types = pa.schema([("query", pa.string()), ("passage", pa.string()), ("relevance", pa.int64())])
-        yield f"data/{dataset.name}/qrels.parquet", to_parquet(pa.table(qrels, schema=types))
+        yield rows_of(dataset.name, "qrels"), to_parquet(pa.table(qrels, schema=types))
 
 
 def dataset_of(spec: LocalDataset, revision: str, members: Mapping[str, pa.Table], where: Path) -> TableDataset:
