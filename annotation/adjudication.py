@@ -15,22 +15,22 @@ from annotation.argilla.accounts import admit, is_person
 from annotation.argilla.client import PAGE, Argilla, ArgillaUser, DatasetListing, translated
 from annotation.argilla.dataset import COMMENT, Suggestion, Words, placed, question_ids, record_of
 from annotation.argilla.publish import settings_of
+from annotation.campaign_records import REVIEWS, CampaignRecords
 from annotation.judges.decisions import read_judging
 from annotation.judges.effects import LARGE, rounded
 from annotation.judges.people import far_ratings
 from annotation.judges.records import over_orders
 from annotation.names import account_pseudonym, named
-from annotation.offering import REVIEWS, alone, read_reviews
+from annotation.offering import alone
 from annotation.ratings.answers import Answer, check
-from annotation.ratings.ratings import counting_ratings, read_all_ratings
+from annotation.ratings.ratings import counting_ratings
 from annotation.records import Adjudication, Review
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.sample import read_pairs
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED, count, display
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
@@ -160,7 +160,7 @@ class DisputedPairs:
         Only then: who saw it before could decide about raters by it, and would have had a look that nobody noted.
         """
         evidence = Evidence.whole(study)
-        refuse_stale(study, read_verdicts(study), evidence.rubric)
+        refuse_stale(evidence, evidence.verdicts)
         judging, design = read_judging(study, evidence.collected), evidence.design
         counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
         names = evidence.rubric.rating_names()
@@ -241,7 +241,7 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
         _refuse_open(study, argilla, people)
         called = {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
         noted = Review(at=datetime.now(UTC), pairs=chosen, adjudicators=sorted(called), judges=disputed.judges)
-        write_kept(study, REVIEWS, [*read_reviews(study), noted])
+        write_kept(study, REVIEWS.name, [*CampaignRecords.open(study).reviews, noted])
         new = _send(study, argilla, disputed, chosen, people)
         rated = disputed.ratings[disputed.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
         rated_too = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
@@ -260,7 +260,7 @@ def _adjudicators(argilla: Argilla, names: Sequence[str]) -> list[ArgillaUser]:
 def _refuse_open(study: Study, argilla: Argilla, people: Sequence[ArgillaUser]) -> None:
     """Raise StudyError where an adjudicator can still rate a pair of the campaign."""
     names, listed, open_pairs = {user.id: user.username for user in people}, argilla.datasets(), Counter[str]()
-    for queue in queues_of(read_pairs(study)):
+    for queue in queues_of(CampaignRecords.open(study).pairs):
         dataset = listed.get((queue.workspace(study), queue.dataset(study)))
         inside = set(argilla.members(dataset.workspace_id)) & set(names) if dataset else set()
         if dataset is None or not inside:
@@ -337,7 +337,10 @@ def _with_said(settings: rg.Settings, client: Any) -> rg.Settings:
 def reviewed(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The datasets of a study's review that are there, by queue."""
     listed = argilla.datasets()
-    names = {queue: (workspace_of(study.name), dataset_of(study, queue)) for queue in queues_of(read_pairs(study))}
+    names = {
+        queue: (workspace_of(study.name), dataset_of(study, queue))
+        for queue in queues_of(CampaignRecords.open(study).pairs)
+    }
     return {queue: listed[name] for queue, name in names.items() if name in listed}
 
 
@@ -357,7 +360,7 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
     Only answers of the study's adjudicators count as such. Raises DataError where some that were collected before are
     no longer on the server, unless `replace` says so.
     """
-    reviews = read_reviews(study)
+    reviews = CampaignRecords.open(study).reviews
     if not reviews:
         return []
     with alone(study):
@@ -389,12 +392,12 @@ class _AdjudicationReading:
     @classmethod
     def of(cls, study: Study, argilla: Argilla, adjudicators: set[str]) -> _AdjudicationReading:
         users = {user.id: account_pseudonym(study.name, user.id, simulated=user.simulated) for user in argilla.users()}
-        rated = read_all_ratings(study)
+        rated = CampaignRecords.open(study).all_ratings
         raters: dict[str, set[str]] = {}
         for pair_id, rater in zip(*(rated.loc[rated["status"] == "submitted", k] for k in _RATED), strict=True):
             raters.setdefault(pair_id, set()).add(rater)
         people = {user_id: pseudonym for user_id, pseudonym in users.items() if pseudonym in adjudicators}
-        pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+        pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
         return cls(argilla, people, pairs, asked_rubric(study), raters)
 
     def rows(self, dataset_id: str) -> list[Adjudication]:

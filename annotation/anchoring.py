@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from annotation.adjudication import suggestions_of
 from annotation.argilla.dataset import Suggested, Suggestion
+from annotation.campaign_records import CampaignData
 from annotation.judges.decisions import read_judging
 from annotation.offering import alone
-from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import ShownScore
 from annotation.rubric import load_rubric

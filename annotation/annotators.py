@@ -24,13 +24,13 @@ from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import by_queue
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.platform import assumed_hours
 from annotation.names import known_names
 from annotation.options import home_of
 from annotation.questions import ENGLISH
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.sample import read_shown
 from annotation.server.home import write_private
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status, by_name, read_status, server_line, with_server
@@ -201,7 +201,10 @@ def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
 
     First those that raters learn on.
     """
-    spec, queues = study.crowd.pay if study.crowd is not None else PaySpec(), queues_of(read_shown(study))
+    spec, queues = (
+        study.crowd.pay if study.crowd is not None else PaySpec(),
+        queues_of(CampaignRecords.open(study).shown),
+    )
     read = {queue.languages for queue in queues}
     by_training_queue = by_queue(read_items(study, rubric_to_ask(study)[0]))
     training = {
@@ -326,7 +329,7 @@ def add_users(options: argparse.Namespace) -> int:
 def _say_idle(study: Study, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
     """Say who can answer nothing of the study's sample, as far as there is one."""
     if (study.folder / "pairs.parquet").exists():
-        for line in idle_lines(study.name, list(queues_of(read_shown(study))), reads, names):
+        for line in idle_lines(study.name, list(queues_of(CampaignRecords.open(study).shown)), reads, names):
             print(line, file=sys.stderr)
 
 

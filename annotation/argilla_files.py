@@ -22,16 +22,15 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.dataset import COMMENT, Words, record_of
 from annotation.argilla.publish import settings_of
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.export import SAME_SAMPLE, licence_line, questions_text, taken_in
 from annotation.names import named_pseudonym, pseudonym_key
 from annotation.offering import alone, refuse_other_sample
 from annotation.questions import QuestionScale
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file
-from annotation.ratings.collected import CampaignData
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import queues_of
-from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError
@@ -64,7 +63,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     accounts = {rater: _account(study.name, rater) for rater in sorted(ratings["rater_id"].unique())}
     responses = _responses(ratings, rubric, accounts)
     files: dict[str, bytes] = {}
-    for queue, pairs in queues_of(read_shown(study)).items():
+    for queue, pairs in queues_of(CampaignRecords.open(study).shown).items():
         name, worded = queue.dataset(study), Words.of(rubric, queue)
         records = [_record(pair, worded.beside, responses.get(pair.pair_id, {})) for pair in pairs]
         files |= {
@@ -167,8 +166,8 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
     """
     with alone(study):
         rubric = asked_rubric(study)
-        pairs, advice = {pair.pair_id: pair for pair in read_shown(study)}, of_file(study)
-        refuse_other_sample(study)
+        pairs, advice = {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}, of_file(study.command)
+        refuse_other_sample(CampaignRecords.open(study))
         refuse_other_prompts(study, list(pairs.values()))
         reading = _ExportReading(study, rubric, pairs, folder, pseudonym_key(home), _beside(folder))
         answers: dict[tuple[str, str], Answer] = {}

@@ -26,6 +26,7 @@ from annotation.argilla.publish import Publication, publish, rubric_to_ask
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import publish_training, training_lines
 from annotation.argilla_files import collect_files, export_argilla
+from annotation.campaign_records import PAIRS, CampaignRecords
 from annotation.comparison import comparison_text
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import export
@@ -38,24 +39,21 @@ from annotation.names import known_names, named, pseudonym_of, remember_names
 from annotation.offering import alone
 from annotation.options import home_of
 from annotation.preview import write_preview
-from annotation.ratings.exclusions import decide, withdraw
+from annotation.ratings.ratings import decide, withdraw
 from annotation.ratings.review import review_text, waiting_text
 from annotation.records import Adjudication, Verdict
 from annotation.sampling.candidates import flagged_supply
-from annotation.sampling.controls import read_controls
-from annotation.sampling.extension import extend_sample
 from annotation.sampling.queues import queues_of
-from annotation.sampling.sample import draw_sample, read_pairs, read_shown, read_supply, sample_settings
+from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
 from annotation.status.status import read_status, status_now
 from annotation.status.text import headline, status_text
 from annotation.training import read_items
 from annotation.verdicts.acceptance import accept, answers_lines
+from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
-from annotation.verdicts.verdicts import read_verdicts
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines
 from plumbline import cli
@@ -70,14 +68,14 @@ from plumbline.study import Study, load_study
 
 def say_unread(study: Study, reads: Mapping[str, Sequence[str]]) -> None:
     """Say which queues nobody can answer, as far as annotators' languages are known."""
-    queues = {queue: len(pairs) for queue, pairs in queues_of(read_shown(study)).items()}
+    queues = {queue: len(pairs) for queue, pairs in queues_of(CampaignRecords.open(study).shown).items()}
     for line in unread_lines(study, queues, reads):
         print(f"  {line}")
 
 
 def say_flagged(study: Study) -> None:
     """Say how many of the outputs that raters are to see have error types."""
-    for line in flagged_lines(flagged_supply(read_supply(study))):
+    for line in flagged_lines(flagged_supply(CampaignRecords.open(study).drawn_from)):
         print(f"  {line}")
 
 
@@ -111,7 +109,7 @@ def sample(options: argparse.Namespace) -> int:
         print(
             f"{study.name}: wave {wave.number} adds {wave.pairs} {item}s to the sample; publish it to have them rated"
         )
-    controls = read_controls(study)
+    controls = CampaignRecords.open(study).controls
     kinds = Counter[str](pair.control for pair in controls)
     more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {count(kinds['repeat'], 'repeat')}"
     if not judging.transforms:
@@ -126,7 +124,7 @@ def sample(options: argparse.Namespace) -> int:
         if drawn < study.sample.pairs and not judging.takes_all:
             print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs};"
                   f" there are no more {judging.sources}")  # fmt: skip
-    for supply in read_supply(study):
+    for supply in CampaignRecords.open(study).drawn_from:
         if supply.failed:
             lost = judging.failed.replace(" that", "")
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the {lost}"
@@ -150,7 +148,7 @@ def preview(options: argparse.Namespace) -> int:
 def publish_pairs(options: argparse.Namespace) -> int:
     """Put the sample, and known pairs to learn on, before the annotators; say what they should know of it."""
     study, home = cli.study_of(options), home_of(options)
-    pairs = read_pairs(study)  # no server is started to say that there are none
+    pairs = CampaignRecords.open(study).pairs  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(study)[0])
     suggestions = suggestions_to_show(study)
     settings: dict[str, int] = {}
@@ -174,7 +172,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     if not study.raters.simulated:
         warn_of_readers(study, done)
         say_unread(study, reads)
-    texts = {(pair.language, pair.output_language) for pair in read_shown(study)}
+    texts = {(pair.language, pair.output_language) for pair in CampaignRecords.open(study).shown}
     for line in [*addressed_lines(study, asked_rubric(study), texts), *reworded_lines(study)]:
         print(f"  {line}")
     say_verdicts(study, pairs, published=True)
@@ -202,7 +200,7 @@ def warn_of_readers(study: Study, done: Publication) -> None:
 def simulate_raters(options: argparse.Namespace) -> int:
     """Let simulated raters answer."""
     study = cli.study_of(options)
-    read_pairs(study)  # no server is started to say that there are none
+    CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
     with connect(home_of(options), existing=True) as argilla:
         answered = simulate(study, argilla)
     drawn = "" if study.judging.transforms else "; what they think of an item was drawn by the seed"
@@ -227,7 +225,7 @@ def collect_answers(options: argparse.Namespace) -> int:
         elif options.argilla:
             ratings = collect_files(study, home, options.argilla, replace=options.replace)
         else:
-            read_pairs(study)  # no server is started to say that there are none
+            CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
             with connect(home, existing=True) as argilla:
                 ratings = collect(study, argilla, replace=options.replace)
                 remember_names(home, study.name, names_at(study.name, argilla))
@@ -293,7 +291,7 @@ def review(options: argparse.Namespace) -> int:
 
 def _waiting(study: Study) -> list[Verdict]:
     """The verdicts reached last that wait for a look at their raters."""
-    reached = read_verdicts(study) if (study.folder / "verdicts.json").exists() else []
+    reached = CampaignRecords.open(study).verdicts if (study.folder / "verdicts.json").exists() else []
     return [verdict for verdict in reached if verdict.to_look_at]
 
 
@@ -346,7 +344,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     print(
         f"Verdicts, study {study.name}\n\n"
         + "\n".join(rules)
-        + f"\n\n{doubts_text([*done.doubts, *different(judges)], study, judged=True)}"
+        + f"\n\n{doubts_text([*done.doubts, *different(judges)], study.judging, judged=True)}"
     )
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")

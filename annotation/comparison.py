@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from annotation.offering import read_waves
-from annotation.ratings.collected import CampaignData
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric, load_rubric
 from annotation.statistics.agreement import Answers, gwet_ac2
@@ -140,7 +139,7 @@ def comparison_text(study: Study, second: Study | None = None) -> str:
     if second is not None:
         return campaigns_text(CampaignRatings.of(study), CampaignRatings.of(second))
     mine = CampaignRatings.of(study).ratings
-    waves = read_waves(study)
+    waves = CampaignRecords.open(study).waves
     if not waves:
         raise StudyError(
             f"{study.file}: its sample has one wave; name another study with --other, or extend the sample"

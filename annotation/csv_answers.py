@@ -18,13 +18,13 @@ from pathlib import Path
 import pandas as pd
 
 from annotation import server
+from annotation.campaign_records import CampaignRecords
 from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
 from annotation.offering import alone, refuse_other_sample
 from annotation.questions import Question, Value
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.reading import read_text
@@ -48,8 +48,8 @@ def collect_csv(
     source = source_of_file(path)
     with alone(study):
         rubric = asked_rubric(study)
-        pairs, advice = {pair.pair_id: pair for pair in read_shown(study)}, of_file(study)
-        refuse_other_sample(study)
+        pairs, advice = {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}, of_file(study.command)
+        refuse_other_sample(CampaignRecords.open(study))
         refuse_other_prompts(study, list(pairs.values()))
         form = _Form(study, rubric, pairs, path, columns, pseudonym_key(home))
         answers: dict[tuple[str, str], Answer] = {}

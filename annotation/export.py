@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from annotation.campaign_records import CampaignData
 from annotation.questions import QuestionScale
-from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric

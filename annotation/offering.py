@@ -13,17 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from annotation.records import Offering, Review, Wave
+from annotation.campaign_records import CONTROLS, PAIRS, RATINGS, WAVES, CampaignRecords
+from annotation.records import Offering, Wave
 from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import read_kept, read_manifest, write_kept
+from plumbline.manifest import write_kept
 from plumbline.store import only_one
-from plumbline.study import Study, file_hash
+from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
 
 FILE = "offered.json"
-WAVES = "waves.json"
-REVIEWS = "reviews.json"
 LEDGER = "crowd.sqlite"  # what a crowd campaign did (`annotation.crowd.ledger`)
 Mode = Literal["sandbox", "live"]  # of a crowd campaign: a rehearsal, or with people and money
 ARGILLA = "argilla"
@@ -36,51 +35,36 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
     return only_one(study.scratch / ".campaign.lock", f"another command works on the campaign of {study.name!r}")
 
 
-def read_offered(study: Study) -> list[Offering]:
-    """When the sample began to be offered, the first time first. Raises DataError for a damaged or replaced file."""
-    return read_kept(study, FILE, Offering, study.command(COMMAND))
-
-
-def read_waves(study: Study) -> list[Wave]:
-    """The extensions of the sample, the first one first; none where it is as it was drawn."""
-    return read_kept(study, WAVES, Wave, f"{study.command('annotation sample')} --extend REASON")
-
-
-def read_reviews(study: Study) -> list[Review]:
-    """When pairs were given to adjudicators, who see judges' scores; none before the first time."""
-    return read_kept(study, REVIEWS, Review, f"{study.command('annotation review')} --adjudicate N --by NAMES")
-
-
-def offered(study: Study) -> str:
+def offered(records: CampaignRecords) -> str:
     """How people may have come to see the sample, in words; empty where they cannot have.
 
     Studies of earlier versions have no `offered.json`: there the manifest, the ledger and ratings tell.
     """
-    for offering in read_offered(study):
+    for offering in records.offerings:
         if not offering.to.startswith(_SANDBOX):
             return f"offered to raters ({offering.to}, {offering.at:%Y-%m-%d})"
-    if "publish" in read_manifest(study).get("stages", {}):
+    if "publish" in records.manifest.get("stages", {}):
         return "published"
-    live = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == "live"]
+    live = [name for name, mode in ledgers(records.study.scratch / LEDGER) if mode == "live"]
     if live:
         return f"offered to raters (live {live[0]})"
-    return "rated" if (study.folder / "ratings.parquet").exists() else ""
+    return "rated" if records.has(RATINGS) else ""
 
 
-def offered_to_raters(study: Study) -> bool:
+def offered_to_raters(records: CampaignRecords) -> bool:
     """Whether raters were offered the sample by this campaign; ratings alone (`rated`) may be another's."""
-    return offered(study) not in ("", "rated")
+    return offered(records) not in ("", "rated")
 
 
-def refuse_other_offering(study: Study, to: str, rubric: Rubric) -> None:
+def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
     """Raise StudyError for another sample than was offered before, and for other words than people are being asked.
 
     `to` is `argilla`, or mode and platform of a crowd.
     """
-    refuse_other_sample(study)
-    for offering in {offering.to: offering for offering in read_offered(study)}.values():
+    refuse_other_sample(records)
+    for offering in {offering.to: offering for offering in records.offerings}.values():
         if offering.rubric_hash != rubric.identity() and not offering.to.startswith(_SANDBOX):
-            _refuse_other_words(study, offering, to, rubric)
+            _refuse_other_words(records.study, offering, to, rubric)
 
 
 def begin_offering(study: Study, to: str, rubric: Rubric) -> None:
@@ -88,16 +72,17 @@ def begin_offering(study: Study, to: str, rubric: Rubric) -> None:
 
     Raises as `refuse_other_offering`.
     """
-    refuse_other_offering(study, to, rubric)
-    offerings, now = read_offered(study), _offering(study, to, rubric)
+    records = CampaignRecords.open(study)
+    refuse_other_offering(records, to, rubric)
+    offerings, now = records.offerings, _offering(records, to, rubric)
     latest = {offering.to: offering for offering in offerings}
     if to not in latest or latest[to].model_copy(update={"at": now.at}) != now:
         write_kept(study, FILE, [*offerings, now])
 
 
-def words_changed(study: Study, to: str, rubric: Rubric) -> bool:
+def words_changed(records: CampaignRecords, to: str, rubric: Rubric) -> bool:
     """Whether what was offered there last shows other words than the rubric has."""
-    return any(offering.rubric_hash != rubric.identity() for offering in read_offered(study) if offering.to == to)
+    return any(offering.rubric_hash != rubric.identity() for offering in records.offerings if offering.to == to)
 
 
 def _refuse_other_words(study: Study, offering: Offering, to: str, rubric: Rubric) -> None:
@@ -114,27 +99,24 @@ def _refuse_other_words(study: Study, offering: Offering, to: str, rubric: Rubri
         )
 
 
-def refuse_other_sample(study: Study, *, cut_off: bool = False) -> None:
+def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> None:
     """Raise StudyError where `pairs.parquet` or `controls.parquet` is not the one that was offered to people.
 
     What extensions have made of that one since is the sample. One that was cut off must be finished before anything
     else, so it is refused, unless `cut_off` says that this is about to be done.
     """
-    real, waves = (
-        [offering for offering in read_offered(study) if not offering.to.startswith(_SANDBOX)],
-        read_waves(study),
-    )
-    for name in ("pairs", "controls") if real else ():
-        was, now = getattr(real[-1], f"{name}_sha256"), _hash(study.folder / f"{name}.parquet")
+    real, waves = [offering for offering in records.offerings if not offering.to.startswith(_SANDBOX)], records.waves
+    for name, file in (("pairs", PAIRS), ("controls", CONTROLS)) if real else ():
+        was, now = getattr(real[-1], f"{name}_sha256"), records.sha256(file)
         if was != now and now not in _grown(was, waves, name):
             raise StudyError(
-                f"{study.folder / name}.parquet is not the one that was offered to raters on {real[-1].at:%Y-%m-%d};"
+                f"{records.path(file)} is not the one that was offered to raters on {real[-1].at:%Y-%m-%d};"
                 " bring that one back, or give the new study another name"
             )
-    if waves and not cut_off and not is_complete(study, waves[-1]):
+    if waves and not cut_off and not is_complete(records, waves[-1]):
         raise StudyError(
-            f"{study.folder / 'pairs.parquet'}: its extension to wave {waves[-1].number} was cut off; run"
-            f" `{study.command('annotation sample')} --extend REASON` again"
+            f"{records.path(PAIRS)}: its extension to wave {waves[-1].number} was cut off; run"
+            f" `{WAVES.command(records.study)}` again"
         )
 
 
@@ -147,24 +129,19 @@ def _grown(was: str, waves: Sequence[Wave], name: str) -> set[str]:
     return hashes
 
 
-def is_complete(study: Study, wave: Wave) -> bool:
+def is_complete(records: CampaignRecords, wave: Wave) -> bool:
     """Whether an extension was written to its end."""
-    files = {name: _hash(study.folder / f"{name}.parquet") for name in ("pairs", "controls")}
-    return all(getattr(wave, f"{name}_sha256") == now for name, now in files.items())
+    return (wave.pairs_sha256, wave.controls_sha256) == (records.sha256(PAIRS), records.sha256(CONTROLS))
 
 
-def _offering(study: Study, to: str, rubric: Rubric) -> Offering:
+def _offering(records: CampaignRecords, to: str, rubric: Rubric) -> Offering:
     return Offering(
         at=datetime.now(UTC),
         to=to,
-        pairs_sha256=_hash(study.folder / "pairs.parquet"),
-        controls_sha256=_hash(study.folder / "controls.parquet"),
+        pairs_sha256=records.sha256(PAIRS),
+        controls_sha256=records.sha256(CONTROLS),
         rubric_hash=rubric.identity(),
     )
-
-
-def _hash(path: Path) -> str:
-    return file_hash(path) if path.exists() else ""
 
 
 def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:

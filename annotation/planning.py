@@ -18,7 +18,7 @@ import pandas as pd
 
 from annotation.crowd import platform
 from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.controls import beside, number_of_batches
+from annotation.sampling.controls import ControlDesign
 from annotation.statistics.summaries import Design
 from annotation.subjects import read_items
 from annotation.verdicts.rules import in_words, outcomes, short
@@ -121,9 +121,10 @@ def price(study: Study, rubric: Rubric, design: Design, size: tuple[int, int]) -
     queues: dict[str, list[str]] = {}
     for name, kind in study.kinds.items():
         queues.setdefault((isinstance(kind, ItemGroup) and kind.queue) or kind.pool, []).append(name)
+    controls = ControlDesign.of(study, rubric)
     for members in queues.values():
-        each = beside(study, rubric, study.kinds[members[0]].pool)
-        shown[members[0]] += number_of_batches(study, pairs * len(members)) * each
+        each = controls.beside(study.kinds[members[0]].pool)
+        shown[members[0]] += controls.batches(pairs * len(members)) * each
     names, spec = list(shown.elements()), pay_of(study)
     hours = raters * platform.assumed_hours(names, spec)
     ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())

@@ -17,16 +17,15 @@ import pandas as pd
 from annotation.argilla.dataset import Words, record_of
 from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import make_batches
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.human.tasks import reworded_lines
-from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.rubric import Rubric
-from annotation.sampling.controls import read_controls
 from annotation.sampling.queues import Queue, frames_by_queue
-from annotation.sampling.sample import COMMAND, read_pairs
+from annotation.sampling.sample import COMMAND
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
 from annotation.training import read_items
@@ -101,7 +100,7 @@ def _queues(study: Study, most: int) -> dict[Queue, _QueueSize]:
     tables = [read_frame(study.folder / name, Pair, command) for name in MADE_FROM]
     sizes = {}
     drawn = pd.concat(tables, ignore_index=True)
-    staying = drawn[~drawn["pair_id"].isin(list(withdrawn_pairs(study)))]
+    staying = drawn[~drawn["pair_id"].isin(list(CampaignRecords.open(study).withdrawn))]
     for queue, group in frames_by_queue(staying):
         first = group.sort_values("pair_id").head(most)
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
@@ -146,9 +145,9 @@ def _batches(study: Study, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
     """The pages of each queue's first batch, on MTurk and before it on Prolific, where crowd workers are asked."""
     if study.crowd is None:
         return {}
-    withdrawn = withdrawn_pairs(study)
+    records = CampaignRecords.open(study)
     pairs, controls = (
-        [pair for pair in read(study) if pair.pair_id not in withdrawn] for read in (read_pairs, read_controls)
+        [pair for pair in shown if pair.pair_id not in records.withdrawn] for shown in (records.pairs, records.controls)
     )
     by_id = {pair.pair_id: pair for pair in [*pairs, *controls]}
     pages: dict[Queue, tuple[str, str]] = {}

@@ -316,6 +316,29 @@ class Member(Record):
     simulated: bool = Field(description="true where no person stands behind it")
 
 
+class Supply(Record):
+    """What a transformation's sample in one language was drawn from (`sample.json`)."""
+
+    KEY = ("transformation", "language")
+    transformation: str = Field(description="its name")
+    language: str = Field(description="language of the originals")
+    ok: int = Field(description="outputs that could be drawn")
+    failed: int = Field(description="outputs with an error that matters: nobody rates them")
+    unanswered: int = Field(description="outputs that are still to come")
+    failed_share: Number = Field(description="failed over all that came; to be read beside the verdict")
+    flagged: dict[str, int] = Field(
+        default_factory=dict, description="usable outputs with each error type, those that were kept out among them"
+    )
+    without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
+    kept_out: int = Field(default=0, description="usable outputs that could not be drawn for one of these")
+    known: int = Field(default=0, description="texts that are known items too, which the sample never has")
+
+    @property
+    def kept_out_share(self) -> float:
+        """Of the usable outputs."""
+        return self.kept_out / (self.ok + self.kept_out) if self.kept_out else 0.0
+
+
 class Look(Record):
     """One time that verdicts were reached (`looks.json`): results had been seen from then on."""
 

@@ -12,9 +12,9 @@ import pandas as pd
 import yaml
 from playwright.sync_api import Page
 
+from annotation.campaign_records import CampaignRecords
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.verdicts import read_verdicts
 from benchmarks.browser import appear, browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
 from generation.run import generate
@@ -132,7 +132,9 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
         }
     )
     write_table(study.folder / "drift.parquet", drift, DriftRecord)
-    accepted = {verdict.transformation for verdict in read_verdicts(study) if verdict.decision == "accepted"}
+    accepted = {
+        verdict.transformation for verdict in CampaignRecords.open(study).verdicts if verdict.decision == "accepted"
+    }
     variants = [
         (ORIGINAL, ORIGINAL, 0),
         *((name, kind.axis, s) for name, kind in TRANSFORMATIONS.items() for s in seeds),

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.ratings.collected import CampaignData
+from annotation.campaign_records import CampaignData
 from annotation.ratings.ratings import write_ratings
-from annotation.ratings.review import signs_of
 from annotation.records import Member
+from annotation.verdicts.evidence import Evidence
 from benchmarks.browser import browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
 from generation.jobs import Plan
@@ -44,7 +44,7 @@ def looked_at() -> Iterator[Measurement]:
         study = made_up(Path(folder), raters=RATERS)
         found = CampaignData.read(study)
         start = time.perf_counter()
-        signs_of(study, found)
+        assert Evidence.open(study).changed(collected=found).signs is not None
         yield Measurement("annotation.signs_seconds", time.perf_counter() - start, "s", at_most=5)
         start = time.perf_counter()
         command = [sys.executable, "-m", "annotation", "status", "--study", str(study.file)]

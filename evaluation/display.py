@@ -10,7 +10,7 @@ import pandas as pd
 
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
-from annotation.verdicts.marks import late_lines
+from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
 from evaluation.tables import (
     axis_table,

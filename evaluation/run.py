@@ -16,12 +16,12 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.decisions import refuse_other_judgements
 from annotation.records import Verdict
-from annotation.sampling.sample import known_pairs, read_pairs
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import display
 from evaluation.forecast import forecast
@@ -139,13 +139,15 @@ def _judged(study: Study, *, include_rejected: bool) -> tuple[list[Verdict], lis
     None of what nobody rated yet, where even that shall be scored.
     """
     if include_rejected and not (study.folder / "verdicts.json").exists():
-        return [], known_pairs(study)
-    verdicts = read_verdicts(study)
+        return [], CampaignRecords.open(study).known_pairs
+    verdicts = CampaignRecords.open(study).verdicts
     if not verdicts:
-        return verdicts, known_pairs(study) if include_rejected else read_pairs(study)
+        return verdicts, CampaignRecords.open(study).known_pairs if include_rejected else CampaignRecords.open(
+            study
+        ).pairs
     evidence = Evidence.read(study)
-    refuse_stale(study, verdicts, evidence.rubric)
-    refuse_edited(study, verdicts, evidence)
+    refuse_stale(evidence, verdicts)
+    refuse_edited(evidence, verdicts)
     refuse_other_judgements(evidence, verdicts)
     return verdicts, evidence.collected.sample_pairs
 

@@ -18,10 +18,19 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from plumbline.errors import DataError, StudyError
-from plumbline.file_hashes import cached_file_hash
+from plumbline.file_hashes import LARGE, cached_file_hash
 from plumbline.identity import identity
 from plumbline.records import Record
-from plumbline.store import as_models, is_remote, make_folder, read_frame, read_json, write_json, write_table
+from plumbline.store import (
+    as_models,
+    hashed_bytes,
+    is_remote,
+    make_folder,
+    read_frame,
+    read_json,
+    write_json,
+    write_table,
+)
 from plumbline.study import Study, file_hash
 from plumbline.study.base import first_complaint
 from plumbline.study.places import FileState, file_state
@@ -200,6 +209,20 @@ def refuse_replaced_table(study: Study, name: str, made_by: str) -> None:
         raise DataError(f"{path} {_REPLACED}; bring it back from a copy, or move it away and run `{made_by}` again")
 
 
+def read_kept_table(study: Study, name: str, made_by: str) -> tuple[bytes, str]:
+    """The bytes of a table and their hash. Raises DataError where it is not there, or another than was written."""
+    path = study.folder / name
+
+    def look() -> tuple[str, tuple[bytes, str]]:
+        content = hashed_bytes(path, made_by)
+        return content[1], content
+
+    same, content = _as_noted(study, name, look)
+    if not same:
+        raise DataError(f"{path} {_REPLACED}; bring it back from a copy, or move it away and run `{made_by}` again")
+    return content
+
+
 def read_kept_frame(study: Study, name: str, record: type[Record], made_by: str) -> pd.DataFrame:
     """A table that `write_kept_table` wrote. Raises DataError where it is damaged, or another than was written."""
     frame = read_frame(study.folder / name, record, made_by)
@@ -231,7 +254,8 @@ def _noted(study: Study, name: str) -> list[str] | None:
 def _table_content(path: Path) -> str:
     if not path.exists():
         return ""
-    return file_hash(path) if is_remote(path) else cached_file_hash(path)
+    small = is_remote(path) or path.stat().st_size <= LARGE
+    return file_hash(path) if small else cached_file_hash(path)
 
 
 def _note_kept(study: Study, name: str, contents: list[str]) -> None:

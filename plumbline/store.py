@@ -33,6 +33,7 @@ from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_
 from plumbline.records import Record
 from plumbline.schemas import arrow_schema, cast_table, in_order, refuse_duplicate_keys, with_nan, with_words
 from plumbline.study.base import first_complaint
+from plumbline.study.places import file_state, note_hash
 
 
 def make_folder(folder: Path) -> None:
@@ -258,14 +259,31 @@ def _tables(rows: Iterable[Record] | pd.DataFrame, schema: pa.Schema) -> Iterato
         yield pa.Table.from_pylist(batch, schema=schema)
 
 
+def hashed_bytes(path: Path, made_by: str) -> tuple[bytes, str]:
+    """A file's bytes and their hash, which `file_hash` knows from then on. Raises DataError where it is not there."""
+    state = file_state(path) if path.exists() else None
+    try:
+        with fetched(path) as file:
+            content = read_bytes(file)
+    except FileNotFoundError:
+        raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
+    return content, note_hash(path, state, content)
+
+
 def read_table(
-    path: Path, record: type[Record], made_by: str, columns: Sequence[str] = (), words: Collection[str] = ()
+    path: Path,
+    record: type[Record],
+    made_by: str,
+    columns: Sequence[str] = (),
+    words: Collection[str] = (),
+    content: bytes | None = None,
 ) -> pa.Table:
     """A Parquet file of records (or some of its columns), checked for its columns, types and keys.
 
-    `words` names columns of text whose cells are read as numbers into a dictionary of what stands there.
+    `words` names columns of text whose cells are read as numbers into a dictionary of what stands there; `content` are
+    the file's bytes, of who has read them.
     """
-    with open_parquet(path, made_by, words) as file:
+    with open_parquet(path, made_by, words, content) as file:
         schema = with_words(asked_of(file, path, record, made_by, columns), words)
         threads = file.metadata.num_rows > BATCH  # handing a small table to others takes longer than reading it
         table = cast_table(file.read(columns=among(file, schema), use_threads=threads), schema, record, path, made_by)
@@ -283,10 +301,12 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
 
 
 @contextlib.contextmanager
-def open_parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
-    """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
+def open_parquet(
+    path: Path, made_by: str, words: Collection[str] = (), content: bytes | None = None
+) -> Iterator[pq.ParquetFile]:
+    """An open Parquet file, or its `content`; what is wrong with it, while it is opened or read, is a DataError."""
     try:
-        with fetched(path) as here, native_file(here) as file:
+        with _native(path, content) as file:
             columns = pq.read_schema(file).names if words else []
             file.seek(0)
             yield pq.ParquetFile(file, read_dictionary=[name for name in words if name in columns])
@@ -294,6 +314,15 @@ def open_parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Itera
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and run `{made_by}` again") from None
+
+
+@contextlib.contextmanager
+def _native(path: Path, content: bytes | None) -> Iterator[pa.NativeFile]:
+    if content is not None:
+        yield pa.BufferReader(content)
+        return
+    with fetched(path) as here, native_file(here) as file:
+        yield file
 
 
 def native_file(path: Path) -> pa.NativeFile:

@@ -16,17 +16,16 @@ import pytest
 
 from annotation import Design, ac2, alpha, judge, kappa, mean_interval
 from annotation.anchoring import anchoring
+from annotation.campaign_records import CampaignRecords
 from annotation.comparison import compare_campaigns, compare_parts
 from annotation.human.asking import answered
 from annotation.human.records import HumanItem, HumanTask
 from annotation.judges.alternative import alternative_test, by_domain
 from annotation.judges.check import length_effects
 from annotation.judges.people import against_people, far_ratings, pair_means, with_each_rater
-from annotation.ratings.exclusions import decide, withdraw
-from annotation.ratings.ratings import counting_ratings, read_all_ratings, read_ratings, write_ratings
+from annotation.ratings.ratings import counting_ratings, decide, withdraw, write_ratings
 from annotation.records import ShownScore, Summary, Verdict
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import read_pairs
 from annotation.verdicts.acceptance import accept
 from evaluation.tables import drift_by_quality
 from plumbline.frames import that_count
@@ -65,7 +64,7 @@ def made(generated: Study) -> Made:
     """Raters a, b, c, d and e; a is excluded, e came last, one pair is withdrawn, z has a draft."""
     study = generated.model_copy(update={"raters": generated.raters.model_copy(update={"per_pair": 3})})
     rate(study)
-    whole = read_all_ratings(study)
+    whole = CampaignRecords.open(study).all_ratings
     careful, day = whole[whole["rater_id"] == "b"], pd.Timedelta("1D")
     value = careful["value"].astype("Int64")
     fourth = careful.assign(rater_id="d", value=(value - 1).clip(lower=1))
@@ -73,10 +72,10 @@ def made(generated: Study) -> Made:
     draft = careful.assign(rater_id="z", value=pd.NA, status="draft")
     write_ratings(study, pd.concat([whole, fourth, fifth, draft], ignore_index=True), [])
     decide(study, "a", exclude=True, reason="clicks through")
-    paraphrases = [pair.pair_id for pair in read_pairs(study) if pair.transformation == "paraphrasing"]
+    paraphrases = [pair.pair_id for pair in CampaignRecords.open(study).pairs if pair.transformation == "paraphrasing"]
     withdraw(study, paraphrases[:1], take_back=False, reason="cut off")
     verdicts = accept(study).verdicts
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     assert (ratings["excluded"] != "").any() and (ratings["withdrawn"] != "").any() and ratings["surplus"].any()
     return Made(study, next(one for one in verdicts if one.transformation == "paraphrasing"), ratings)
 
@@ -143,7 +142,7 @@ def placed(ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 def texts(made: Made) -> pd.DataFrame:
-    pairs = read_pairs(made.study)
+    pairs = CampaignRecords.open(made.study).pairs
     return pd.DataFrame([(one.pair_id, one.original, one.transformed) for one in pairs]).set_axis(
         ["pair_id", "original", "transformed"], axis=1
     )
@@ -206,7 +205,7 @@ def test_a_frame_of_the_file_gives_what_counting_ratings_give(made: Made, name: 
 
 
 def test_drift_stands_beside_means_of_what_counts(made: Made) -> None:
-    pairs = pd.DataFrame([one.model_dump() for one in read_pairs(made.study)])
+    pairs = pd.DataFrame([one.model_dump() for one in CampaignRecords.open(made.study).pairs])
     frame = drift_by_quality(pairs, made.ratings, drifted(made), per_pair=3, question="quality")
     own = made.own(that_count(made.ratings))
     due = own.astype({"value": float}).groupby("pair_id")["value"].mean()

@@ -11,10 +11,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import read_pairs
-from annotation.verdicts.verdicts import read_verdicts
 from evaluation.results import read_scores
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
@@ -40,7 +38,9 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
         run(file, *command.split())
     planned = run(file, "annotation", "plan", "--campaigns", "2", "--pairs", "30")
     assert "share of odd in naturalness at most 0.5, decided by its value" in planned
-    pairs = dict.fromkeys(one.pair_id for one in (*read_pairs(study), *read_controls(study)))
+    pairs = dict.fromkeys(
+        one.pair_id for one in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)
+    )
     answers = [
         {"time": f"2026-03-01T13:{place % 60:02}:00Z", "rater": rater, "pair": pair, "order": ORDERS[who * place % 2]}
         | {"naturalness": ("Natural", "odd")[(place + who) % 2]}
@@ -57,7 +57,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "Raters were asked about each pair by the rubric kinds." in page
     assert "Drift (1 - cos) stands beside no mean" in run(file, "evaluation.run")
-    (verdict,) = read_verdicts(study)
+    (verdict,) = CampaignRecords.open(study).verdicts
     assert verdict.decision == "accepted" and verdict.probability == verdict.probabilities[0].probability == 0.5
     sound, order, _ = verdict.questions
     assert {one.label: one.share.value for one in sound.shares} == {"natural": 0.5, "odd": 0.5, "wrong": 0}
@@ -87,14 +87,16 @@ def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch:
     answers = [
         {"time": f"2026-03-01T13:{place:02}:00Z", "rater": rater, "pair": one.pair_id, "label": label}
         for rater in ("ada", "bob")
-        for place, one in enumerate((*read_pairs(study), *read_controls(study)))
+        for place, one in enumerate((*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls))
         for right in [json.loads(one.expected)["label"] if one.expected else "acceptable"]
         for label in ["unnatural" if one.expected and rater == "bob" else right]
     ]
     pd.DataFrame(answers).to_csv(tmp_path / "answers.csv", index=False)
     columns = "time=time,rater=rater,pair=pair,label=label"
     run(study.file, "annotation", "collect", "--csv", str(tmp_path / "answers.csv"), "--columns", columns)
-    missed = sum(json.loads(one.expected)["label"] != "unnatural" for one in read_controls(study) if one.expected)
+    missed = sum(
+        json.loads(one.expected)["label"] != "unnatural" for one in CampaignRecords.open(study).controls if one.expected
+    )
     told = run(study.file, "annotation", "accept")
     terminal = told + run(study.file, "annotation", "status")
     assert "Group  " in terminal and "Texts" in terminal and "of 4" in told

@@ -11,11 +11,9 @@ import pytest
 import yaml
 
 from annotation.argilla.simulate import _truths
+from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import read_pairs
-from annotation.verdicts.verdicts import read_verdicts
 from evaluation.report.charts import axis_shifts
 from evaluation.report.page import axes_of_total
 from evaluation.results import read_scores
@@ -67,7 +65,7 @@ def run(file: Path, *words: str) -> str:
 
 def rate(file: Path, study: Study, value: int) -> None:
     """Two raters give every pair and control the same answer, in a file that is collected."""
-    pairs = [pair.pair_id for pair in (*read_pairs(study), *read_controls(study))]
+    pairs = [pair.pair_id for pair in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)]
     answers = [
         {"time": f"2026-03-01T13:{place % 60:02}:00Z", "rater": rater, "pair": pair, "quality": value, "fluency": 4}
         for rater in ("ada", "bob")
@@ -95,7 +93,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     htebs = ("paraphrasing", "expansion", "backtranslation")
     study = to_the_end(own_study(tmp_path, *htebs, {"path": "typing_errors.yaml"}, generator=recorded))
 
-    verdicts = {one.transformation: one for one in read_verdicts(study)}
+    verdicts = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
     assert {one.decision for one in verdicts.values()} == {"accepted"} and list(verdicts) == [*htebs, "typing_errors"]
     made = verdicts["typing_errors"]
     assert (made.axis, made.generator_kind, made.model) == ("noise", "function", "generation.examples:typos")
@@ -136,14 +134,14 @@ def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> N
         "raters": {"asked": {"en": "Somebody put words before the text."}},
     }
     study = to_the_end(own_study(tmp_path, {"path": "typing_errors.yaml"}, said))
-    makers = {one.transformation: (one.generator_kind, one.model) for one in read_verdicts(study)}
+    makers = {one.transformation: (one.generator_kind, one.model) for one in CampaignRecords.open(study).verdicts}
     assert makers == {
         "typing_errors": ("function", "generation.examples:typos"),
         "hearsay": ("outputs", "said.csv"),
     }
     # In a rehearsal nobody has rated what no generator made: simulated raters go by what it is meant to be.
     truth = _truths(study, load_rubric(study))
-    assert {tuple(truth[pair.pair_id].values()) for pair in read_pairs(study)} == {(5, 5)}
+    assert {tuple(truth[pair.pair_id].values()) for pair in CampaignRecords.open(study).pairs} == {(5, 5)}
     table = axis_table(read_scores(study)).iloc[0]
     assert table["total"] == pytest.approx((table["noise"] + table["framing"]) / 2) and "hteb_total" not in table.index
     printed = run(tmp_path / "study.yaml", "evaluation.run")

@@ -16,9 +16,9 @@ from typing import Any
 
 from annotation import server
 from annotation.argilla.client import HEADER, SIMULATED, Argilla, ArgillaUser, DatasetListing
+from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER, account_pseudonym
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.sample import read_pairs
 from annotation.server.connection import call, probe
 from annotation.server.home import changing, forget, new_user, remember, write_private
 from plumbline.addresses import key_in
@@ -205,7 +205,7 @@ def published(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The study's datasets in Argilla, by queue. Raises ServiceError for one that is not there."""
     listed = argilla.datasets()
     datasets = {}
-    for queue in queues_of(read_pairs(study)):
+    for queue in queues_of(CampaignRecords.open(study).pairs):
         dataset = listed.get((queue.workspace(study), queue.dataset(study)))
         if dataset is None:
             raise ServiceError(

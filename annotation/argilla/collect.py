@@ -15,14 +15,13 @@ from annotation.argilla.accounts import named_raters, published
 from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.dataset import Orders, said_in
 from annotation.argilla.training import collect_training
+from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.offering import alone, refuse_other_sample
 from annotation.ratings.answers import Answer, SourcePart, check, keep, last_snapshot
-from annotation.ratings.ratings import read_again
 from annotation.records import Member
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
@@ -42,12 +41,12 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
     """
     with alone(study):
         if not replace:
-            refuse_other_sample(study)
+            refuse_other_sample(CampaignRecords.open(study))
         rubric = asked_rubric(study)
-        pairs = {pair.pair_id: pair for pair in read_shown(study)}
+        pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}
         refuse_other_prompts(study, list(pairs.values()))
-        again = read_again(study)
-        snapshot = last_snapshot(study, ARGILLA) if again or not replace else {}
+        again = CampaignRecords.open(study).answers_again
+        snapshot = last_snapshot(study.folder, ARGILLA) if again or not replace else {}
         tasks = study.judging.does_tasks
         reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), tasks, replace)
         datasets = {queue.dataset(study): dataset for queue, dataset in published(study, argilla).items()}

@@ -28,16 +28,19 @@ from annotation.argilla.dataset import (
     send_pairs,
     suggestions_for,
 )
+from annotation.campaign_records import CampaignRecords
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
 from annotation.offering import alone, begin_offering, refuse_other_sample
 from annotation.ratings.answers import Answer, last_snapshot
-from annotation.ratings.exclusions import read_decisions, withdrawn_pairs
-from annotation.ratings.ratings import excluded_raters, note_again, read_again, read_all_ratings
+from annotation.ratings.ratings import (
+    excluded_raters,
+    note_again,
+)
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.sample import read_shown, refuse_other_half
+from annotation.sampling.sample import refuse_other_half
 from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_rules
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
@@ -106,11 +109,11 @@ def publish(
 
 
 def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested) -> Publication:
-    (rubric, _), pairs = rubric_to_ask(study), read_shown(study)
+    (rubric, _), pairs = rubric_to_ask(study), CampaignRecords.open(study).shown
     refuse_other_half(study, pairs)
     shown = suggestions_for(study, pairs, suggestions)
     refuse_other_prompts(study, pairs)
-    refuse_other_sample(study)
+    refuse_other_sample(CampaignRecords.open(study))
     refuse_other_fields(study, rubric, pairs)
     targets = [_Target.of(study, rubric, queue, queue_pairs) for queue, queue_pairs in queues_of(pairs).items()]
     _refuse_too_much(targets, f"{study.file}: rubric {rubric.name!r} is too much for Argilla")
@@ -121,12 +124,17 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]],
     for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
-    withdrawn, decisions = withdrawn_pairs(study), read_decisions(study)
+    withdrawn, decisions = CampaignRecords.open(study).withdrawn, CampaignRecords.open(study).decided
     new, corrected = _fill(argilla, targets, withdrawn, shown)
     gone, staying = _take_out(argilla, targets, withdrawn)
-    noted, excluded, aside, back = read_again(study), excluded_raters(decisions), list[_Response](), list[_Response]()
+    noted, excluded, aside, back = (
+        CampaignRecords.open(study).answers_again,
+        excluded_raters(decisions),
+        list[_Response](),
+        list[_Response](),
+    )
     if noted or (excluded and study.raters.replace_excluded):
-        answers = [answer for part in last_snapshot(study, ARGILLA).values() for answer in part.answers]
+        answers = [answer for part in last_snapshot(study.folder, ARGILLA).values() for answer in part.answers]
         collected = {(answer.pair_id, answer.rater_id): answer for answer in answers if answer.status == "submitted"}
         for target, responses in _responses(argilla, targets, study.name):
             unchanged = [response for response in responses if response.says(collected, target, rubric)]
@@ -194,7 +202,7 @@ def refuse_other_fields(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> 
 
 def rubric_to_ask(study: Study) -> tuple[Rubric, bool]:
     """What `publish` asks: the study's own, and once a rating was collected the one that was fixed; whether it was."""
-    begun = first_rating(read_all_ratings(study)) is not None
+    begun = first_rating(CampaignRecords.open(study).all_ratings) is not None
     return (asked_rubric(study) if begun else load_rubric(study)), begun
 
 

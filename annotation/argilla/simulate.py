@@ -21,11 +21,11 @@ from annotation import server
 from annotation.argilla.accounts import admit, published, workspaces_of
 from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetListing
 from annotation.argilla.training import training_datasets
+from annotation.campaign_records import CampaignRecords
 from annotation.human.simulated import rehearsal_of
 from annotation.offering import alone
 from annotation.questions import QuestionScale, Value, labels_of, ranked
 from annotation.rubric import CHECKS, Rubric
-from annotation.sampling.sample import read_shown
 from annotation.training import POOL, TrainingItem, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
 from generation.generators import RecordedOutputs
@@ -55,7 +55,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
     with alone(study):
         rubric, raters = asked_rubric(study), study.raters
         rehearsal = rehearsal_of(study) if study.judging.does_tasks else None
-        truths, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in read_shown(study)}
+        truths, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in CampaignRecords.open(study).shown}
         accounts = _accounts(raters.simulated, argilla, study.name)
         todo: dict[str, list[Answer]] = {rater.name: [] for rater in raters.simulated}
         for dataset in published(study, argilla).values():
@@ -177,7 +177,7 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
         for row in read_transformed(study, name, seed)
     }
     truths: dict[str, dict[str, float]] = {}
-    for pair in read_shown(study):
+    for pair in CampaignRecords.open(study).shown:
         questions = rubric.asked(pair.pool)
         ratings = [question for question in questions if question.kind == "rating"]
         expected = rubric.right_answers(pair)

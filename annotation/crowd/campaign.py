@@ -21,16 +21,14 @@ from typing import Any
 
 from tqdm import tqdm
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.batches import make_batches
 from annotation.crowd.ledger import BatchOffer, Kind, Ledger, Operation, Work, refuse_lost_batches
 from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, Submission, crowd_of
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
-from annotation.ratings.exclusions import read_decisions, withdrawn_pairs
 from annotation.ratings.ratings import excluded_raters, note_again
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import read_pairs, read_shown
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -67,13 +65,13 @@ class Launch:
 
 def next_batches(study: Study, mode: Mode, offered: Sequence[BatchOffer], pilot: int = 0) -> list[BatchOffer]:
     """The batches that would be offered next, with what each worker gets. Raises as `make_batches`."""
-    pairs, controls = read_pairs(study), read_controls(study)
+    pairs, controls = CampaignRecords.open(study).pairs, CampaignRecords.open(study).controls
     names = {pair.pair_id: pair.transformation for pair in (*pairs, *controls)}
     batches = [offer.batch for offer in offered]
     for batch in batches:
         if not names.keys() >= set(batch.pair_ids):
             raise other_sample(study.folder, mode)
-    spec, withdrawn = crowd_of(study), withdrawn_pairs(study)
+    spec, withdrawn = crowd_of(study), CampaignRecords.open(study).withdrawn
     pairs, controls = ([pair for pair in some if pair.pair_id not in withdrawn] for some in (pairs, controls))
     return [
         BatchOffer(
@@ -97,7 +95,7 @@ class CrowdCampaign:
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
         """All that workers see, by id."""
-        return {pair.pair_id: pair for pair in read_shown(self.study)}
+        return {pair.pair_id: pair for pair in CampaignRecords.open(self.study).shown}
 
     def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
         """Do something on the platform once; its outcome. LimitError where it would cost too much."""
@@ -252,7 +250,7 @@ class CrowdCampaign:
         refuse_lost_batches(self.study, self.ledger)
         self.platform.prepare()
         self.settle()
-        withdrawn = withdrawn_pairs(self.study)
+        withdrawn = CampaignRecords.open(self.study).withdrawn
         self.ledger.drop_waiting(lambda batch: not withdrawn.keys().isdisjoint(batch.pair_ids))
         offered = self.ledger.offered()
         new = next_batches(self.study, self.platform.mode, self.ledger.taken(), pilot)
@@ -290,7 +288,7 @@ class CrowdCampaign:
     def _lost_work(self) -> Mapping[str, list[Work]]:
         """By batch the work that was not rejected, and whose worker people excluded as a rater; [] for others."""
         replaces = self.study.raters.replace_excluded
-        excluded = excluded_raters(read_decisions(self.study)) if replaces else {}
+        excluded = excluded_raters(CampaignRecords.open(self.study).decided) if replaces else {}
         works = defaultdict[str, list[Work]](list)
         for work in self.ledger.work():
             if work.submission.state not in ("rejected", "returned") and work.pseudonym in excluded:
@@ -307,7 +305,7 @@ class CrowdCampaign:
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
         paid = {key: works for key, works in self._lost_work().items() if len(works) <= self._replaced(key)}
         answers = [(pair, work.pseudonym) for key, works in paid.items() for work in works for pair in pairs[key]]
-        note_again(self.study, answers, read_decisions(self.study))
+        note_again(self.study, answers, CampaignRecords.open(self.study).decided)
 
     def _most(self) -> int:
         """How many batches one worker may do: the share of all that there are and will be, and at least one."""
@@ -360,7 +358,7 @@ class CrowdCampaign:
 
     def _keep_excluded_out(self) -> None:
         """Keep out the workers whose ratings were excluded: further work of theirs would be paid and not count."""
-        excluded = excluded_raters(read_decisions(self.study))
+        excluded = excluded_raters(CampaignRecords.open(self.study).decided)
         for worker in sorted({work.submission.worker for work in self.ledger.work() if work.pseudonym in excluded}):
             self.do("keep_out", worker)
 

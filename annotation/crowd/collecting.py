@@ -16,16 +16,15 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish
 from annotation.crowd.ledger import Work, refuse_lost_batches, source_of
 from annotation.crowd.mturk.form import read_archive
 from annotation.names import worker_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, check, keep, source_of_file
-from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.sample import read_shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
@@ -72,11 +71,11 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
             answers = _answers(campaign, work, rubric)
             parts[work.batch_id] = SourcePart("", (*before.answers, *answers))
     source = source_of(campaign.platform.name, mode)
-    replace = replace or _only_returned(read_all_ratings(study), source, parts, submissions)
+    replace = replace or _only_returned(CampaignRecords.open(study).all_ratings, source, parts, submissions)
     keep(study, source, parts, replace=replace, instead_of=REHEARSALS if parts and mode == "live" else ())
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
     troubles = {work.submission.submission_id: work.trouble for work in submissions if work.trouble}
-    return Collection(read_ratings(study), new, troubles)
+    return Collection(CampaignRecords.open(study).ratings, new, troubles)
 
 
 def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = False) -> Collection:
@@ -85,7 +84,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     `key` makes workers' pseudonyms, the same as a campaign's. Rejected assignments are left out and named, as MTurk's
     own site leaves them unpaid. Raises DataError with file and line for what is no answer of this study.
     """
-    source, pairs = source_of_file(path), {pair.pair_id: pair for pair in read_shown(study)}
+    source, pairs = source_of_file(path), {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}
     refuse_other_prompts(study, list(pairs.values()))
     rubric, answers, left_out = asked_rubric(study), list[Answer](), dict[str, str]()
     pools = {pair_id: pair.pool for pair_id, pair in pairs.items()}
@@ -114,7 +113,7 @@ def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, Sourc
 
 
 def _refuse_real_ratings(campaign: CrowdCampaign) -> None:
-    ratings = read_all_ratings(campaign.study)
+    ratings = CampaignRecords.open(campaign.study).all_ratings
     if (~ratings["simulated"].astype(bool)).any():
         raise StudyError(
             f"{campaign.study.name} has ratings by people, and a rehearsal's would stand among them; rehearse under"

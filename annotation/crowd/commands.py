@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from annotation.argilla.client import connect
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import collecting, judging, summary
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign
@@ -22,12 +23,10 @@ from annotation.crowd.platform import Platform, crowd_of
 from annotation.names import pseudonym_key
 from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, refuse_other_offering, words_changed
 from annotation.options import add_data_option, home_of
-from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.sample import read_pairs
+from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.preregistration import asked_rubric, fix_rules
-from annotation.verdicts.reachable import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.commands import as_called
@@ -44,8 +43,8 @@ def lacking(study: Study, platform: PlatformName, mode: Mode, *, launching: bool
     """
     spec, queues = study.crowd or CrowdSpec(), list[Queue]()
     if (study.folder / "pairs.parquet").exists():
-        withdrawn = withdrawn_pairs(study)
-        queues = list(queues_of([pair for pair in read_pairs(study) if pair.pair_id not in withdrawn]))
+        withdrawn = CampaignRecords.open(study).withdrawn
+        queues = list(queues_of([pair for pair in CampaignRecords.open(study).pairs if pair.pair_id not in withdrawn]))
     languages = {code for queue in queues for code in ([queue.rarer] if platform == "mturk" else queue.languages)}
     checks: list[Callable[[], object]] = [partial(crowd_of, study)]
     checks += [partial(spec.countries_of, language) for language in sorted(languages)]
@@ -243,7 +242,7 @@ def _plan(options: argparse.Namespace) -> int:
     platform, mode = platform_name(study, options), mode_of(options)
     refuse_incomplete(study, platform, mode, launching=False)
     print(summary.plan_text(study, platform, mode, options.pilot))
-    groups = ahead_of_sample(study, read_pairs(study))
+    groups = ahead_of_sample(study, CampaignRecords.open(study).pairs)
     print(summary.marked(f"[{mode} {platform}]", size_line(study, groups)))
     for line in [*never_lines(study, groups, offered=False), *lacking(study, platform, mode)]:
         print(f"{summary.marked(f'[{mode} {platform}]', f'before launching: {line}')}")
@@ -254,15 +253,15 @@ def _launch(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(study, list(campaign.pairs.values()))
-        groups = ahead_of_sample(study, read_pairs(study))
+        groups = ahead_of_sample(study, CampaignRecords.open(study).pairs)
         if groups and all(group.lacks(study.acceptance) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
         fix_rules(study)
         rubric, where = asked_rubric(study), where_of(campaign)
-        if words_changed(study, where[1:-1], rubric):
+        if words_changed(CampaignRecords.open(study), where[1:-1], rubric):
             print(f"{where} batches that were offered before show the words of their launch, not the rubric's of now")
-        refuse_other_offering(study, where[1:-1], rubric)
+        refuse_other_offering(CampaignRecords.open(study), where[1:-1], rubric)
         done = campaign.launch(options.pilot, lambda: begin_offering(study, where[1:-1], rubric))
         print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
               f" {done.open} {'is' if done.open == 1 else 'are'} open,"

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.ledger import SubmissionReview, Work
 from annotation.crowd.platform import RefusedError
 from annotation.questions import Value
 from annotation.ratings.answers import Answer
-from annotation.ratings.exclusions import decide, read_decisions
-from annotation.ratings.ratings import read_all_ratings
-from annotation.ratings.review import signs_of
+from annotation.ratings.ratings import decide
 from annotation.records import Sign
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.cli import columns
 from plumbline.errors import StudyError
@@ -51,7 +51,7 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
     waiting = [work for work in campaign.ledger.work() if work.submission.state == "submitted"]
     if not waiting:
         return []
-    signs, ratings = signs_of(campaign.study), read_all_ratings(campaign.study)
+    signs, ratings = Evidence.open(campaign.study).signs, CampaignRecords.open(campaign.study).all_ratings
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
     rewards = {offer.batch.batch_id: offer.reward for offer in campaign.ledger.offered()}
     reasons = {
@@ -71,7 +71,7 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
 
 def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str = "") -> int:
     """Approve submissions; how many are approved now that were not. StudyError for one of another campaign."""
-    works, signs = works_of(campaign, submission_ids), signs_of(campaign.study)
+    works, signs = works_of(campaign, submission_ids), Evidence.open(campaign.study).signs
     number = sum(_approve(campaign, work, reason, signs) for work in works)
     finish(campaign, submission_ids)
     return number
@@ -100,7 +100,7 @@ def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) 
     if early := [work for work in works if work.submission.state != "submitted"]:
         raise StudyError(f"submission {early[0].submission.submission_id} is {early[0].submission.state}; only work"
                          " that was submitted can be rejected")  # fmt: skip
-    signs = signs_of(campaign.study) if works else []
+    signs = Evidence.open(campaign.study).signs if works else []
     for work in works:
         _judge(campaign, work, "reject", reason, signs)
     finish(campaign, submission_ids)
@@ -143,7 +143,7 @@ def _note_rejections(campaign: CrowdCampaign) -> None:
     last = {review.submission_id: review.decision for review in campaign.ledger.judgements()}
     rejected = [work for work in campaign.ledger.work() if work.submission.state == "rejected"]
     new = [work for work in rejected if last.get(work.submission.submission_id) != "reject"]
-    signs = signs_of(campaign.study) if new else []
+    signs = Evidence.open(campaign.study).signs if new else []
     for work in new:
         _judge(campaign, work, "reject", ON_PLATFORM, signs)
 
@@ -160,10 +160,10 @@ def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -
     study = campaign.study
     later = any(
         decision.rater_id == work.pseudonym and decision.decided_at >= judgement.decided_at
-        for decision in read_decisions(study)
+        for decision in CampaignRecords.open(study).decided
     )
-    if not later and work.pseudonym in set(read_all_ratings(study)["rater_id"]):
-        decide(study, work.pseudonym, exclude=True, reason=judgement.reason, signs=signs_of(study))
+    if not later and work.pseudonym in set(CampaignRecords.open(study).all_ratings["rater_id"]):
+        decide(study, work.pseudonym, exclude=True, reason=judgement.reason, signs=Evidence.open(study).signs)
 
 
 def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
@@ -171,7 +171,7 @@ def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
     if not reason.strip():
         raise StudyError("what the worker is asked is not said; add --reason 'what'")
     (work,) = works_of(campaign, [submission_id])
-    _judge(campaign, work, "ask", reason, signs_of(campaign.study))
+    _judge(campaign, work, "ask", reason, Evidence.open(campaign.study).signs)
     return work
 
 

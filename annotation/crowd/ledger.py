@@ -21,10 +21,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import NoMoneyError, RefusedError, Submission
-from annotation.offering import LEDGER, Mode, ledgers, read_offered
-from annotation.ratings.ratings import read_all_ratings
+from annotation.offering import LEDGER, Mode, ledgers
 from plumbline.errors import DataError
 from plumbline.store import make_folder
 from plumbline.study import Study
@@ -407,7 +407,7 @@ def refuse_lost_batches(study: Study, ledger: Ledger) -> None:
     refuse_lost_campaign(study, ledger.mode)
     if ledger.mode == "sandbox":
         return  # there it costs nothing
-    ratings = read_all_ratings(study)
+    ratings = CampaignRecords.open(study).all_ratings
     for platform in PLATFORMS:
         rated = set(ratings.loc[ratings["source"] == source_of(platform, "live"), "batch"])
         if lost := sorted(rated - ledger.posted(platform)):
@@ -425,7 +425,7 @@ def refuse_lost_campaign(study: Study, mode: Mode) -> None:
     """
     path = study.scratch / LEDGER
     live_campaigns = {f"{mode} {platform}" for platform, mode in ledgers(path)} if mode == "live" else set()
-    for offering in read_offered(study) if mode == "live" else ():
+    for offering in CampaignRecords.open(study).offerings if mode == "live" else ():
         if offering.to.startswith("live ") and offering.to not in live_campaigns:
             raise DataError(
                 f"{path}: this ledger knows nothing of the batches that were offered on {offering.at:%Y-%m-%d}"

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
@@ -19,7 +20,6 @@ from annotation.crowd.mturk.adapter import check_offer
 from annotation.crowd.platform import Offer, crowd_of
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import read_shown
 from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
@@ -182,7 +182,7 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
             taken = ledger.taken()
     new = next_batches(study, mode, taken, pilot)
     rows, total, hours = [], 0, 0.0
-    rubric, pairs = load_rubric(study), {pair.pair_id: pair for pair in read_shown(study)}
+    rubric, pairs = load_rubric(study), {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}
     for offer in new:  # what `launch` would refuse is said now, not when money is about to be spent
         if platform == "mturk":
             texts = tuple(pairs[pair_id] for pair_id in offer.batch.pair_ids)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from annotation.campaign_records import CampaignRecords
 from annotation.human.asking import RaterAnswers, answers_of, apart
 from annotation.human.records import ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem
 from annotation.human.simulated import read_items
@@ -30,7 +31,6 @@ from annotation.judges.run import (
     table_of,
 )
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import read_pairs
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
@@ -101,7 +101,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
         self.spec, self.tasks = spec, [task for task in every if does(spec, task)]
         self.hash = annotator_hash(spec, study.resolve)
         instructions = Instructions(load_rubric(study, tasks=every))
-        pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+        pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
         wanted = {
             self.key(message): message for task in self.tasks for message in instructions.askings(task, items, pairs)
         }

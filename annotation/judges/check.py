@@ -22,7 +22,7 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.statistics.summaries import Design
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from plumbline import cli
 from plumbline.study import Study
 from plumbline.words import count_words
@@ -45,8 +45,8 @@ class JudgeCheck:
 def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
     """Hold the study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
     evidence = Evidence.whole(study)
-    verdicts = read_verdicts(study)
-    refuse_stale(study, verdicts, evidence.rubric)
+    verdicts = evidence.verdicts
+    refuse_stale(evidence, verdicts)
     judging = read_judging(study, evidence.collected)
     return checked(evidence, beside(evidence, verdicts, judging), epsilon, flag)
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.judges.powered import Judging, powered_means
 from annotation.judges.records import BesideVerdict
-from annotation.offering import read_reviews
-from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import counting_ratings, dealt_with, saw_scores
 from annotation.records import JudgedMean, Verdict
 from annotation.statistics.summaries import Design
@@ -200,7 +199,7 @@ def read_judging(study: Study, collected: CampaignData) -> Judging:
     if judgements.empty:
         raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
     shown = [spec.name for spec in study.judges if spec.engine.saw_ratings]
-    late = saw_scores(read_reviews(study), collected.sample_ratings)
+    late = saw_scores(CampaignRecords.open(study).reviews, collected.sample_ratings)
     half = study.raters.suggestions == "half"
     why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
     why += [f"{', '.join(late)} rated after having seen judges' scores as adjudicators"] if late else []

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.records import UNDRAWN, JudgedPair
+from annotation.records import Supply
 from annotation.rubric import load_rubric
-from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource, Supply
-from annotation.sampling.controls import read_controls
+from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource
 from annotation.sampling.near_duplicates import DuplicateIndex
-from annotation.sampling.sample import PoolDrawing, compared, in_full, known_pairs
+from annotation.sampling.sample import PoolDrawing, compared
 from generation.jobs import Plan
 from plumbline.identity import identity
 from plumbline.records import Pair
@@ -43,8 +44,8 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
     larger = _larger(study, _ALL if study.judge_pool == "all" else study.judge_pool)
     source: SampleSource = Groups(larger, rubric) if study.subject else Candidates(Plan(larger))
     # What was drawn for raters, the controls among it; nothing before that, nor of a candidate's outputs.
-    sample = known_pairs(study) if study.outputs == study.folder / "transformations" else []
-    sample = [*sample, *(read_controls(study) if sample else [])]
+    sample = CampaignRecords.open(study).known_pairs if study.outputs == study.folder / "transformations" else []
+    sample = [*sample, *(CampaignRecords.open(study).controls if sample else [])]
     by_name: dict[str, list[JudgedPair]] = {}
     pools: dict[str, list[str]] = {}
     for name, kind in study.kinds.items():
@@ -71,10 +72,14 @@ def undrawn(study: Study, judged: Sequence[JudgedPair]) -> int:
 
     Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
     """
-    sample, number, seen = {pair.pair_id for pair in known_pairs(study)}, 0, dict[str, DuplicateIndex]()
-    counting = [pair for pair in judged if pair.stratum != UNDRAWN and not in_full(study)]
+    sample, number, seen = (
+        {pair.pair_id for pair in CampaignRecords.open(study).known_pairs},
+        0,
+        dict[str, DuplicateIndex](),
+    )
+    counting = [pair for pair in judged if pair.stratum != UNDRAWN and not study.judging.takes_all]
     for pair in sorted(counting, key=lambda pair: pair.pair_id not in sample):
-        index, text = seen.setdefault(pair.pool, DuplicateIndex()), compared(study, pair)
+        index, text = seen.setdefault(pair.pool, DuplicateIndex()), compared(study.judging.beside, pair)
         near = pair.pair_id not in sample and index.near(*text)
         number += near
         if not near:
@@ -103,8 +108,8 @@ def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair])
     keys = {pair.key for pair in drawn}
     more = sorted((candidate for candidate in every if candidate.key not in keys), key=lambda candidate: candidate.rank)
     near = Counter[str]()
-    if not in_full(source.study):
-        near = _near_duplicates(partial(compared, source.study), drawn, more)
+    if not source.study.judging.takes_all:
+        near = _near_duplicates(partial(compared, source.study.judging.beside), drawn, more)
     strata = {candidate.key: _stratum(candidate) + _class(near[candidate.key]) for candidate in every}
     pairs = [(pair, strata.get(pair.key, "")) for pair in drawn]
     pairs += [(candidate.pair, UNDRAWN) for candidate in more if everything]

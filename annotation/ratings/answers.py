@@ -11,7 +11,7 @@ import json
 import re
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -21,11 +21,10 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.campaign_records import CampaignRecords
 from annotation.questions import Value
-from annotation.ratings.exclusions import read_decisions
-from annotation.ratings.ratings import read_all_ratings, read_ratings, write_ratings
+from annotation.ratings.ratings import write_ratings
 from annotation.rubric import Rubric
-from annotation.sampling.sample import read_shown
 from plumbline.errors import DataError
 from plumbline.reading import parse_json
 from plumbline.records import SANDBOX, SOURCES, Pair, Rating
@@ -93,11 +92,14 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
         raise DataError(f"{where}: answered at {answer.submitted_at}, which is in the future; set the clocks right")
 
 
-def of_file(study: Study) -> str:
-    """What to do where a file has answers to a pair that is not the study's, as `check` takes it."""
+def of_file(command: Callable[[str], str]) -> str:
+    """What to do where a file has answers to a pair that is not the study's, as `check` takes it.
+
+    `command` is `Study.command`.
+    """
     return (
         "; correct the id, or, where the file is of a larger sample, extend this study's (raise sample.pairs and run"
-        f" `{study.command('annotation sample')} --extend REASON`), or export from a study with the same sample"
+        f" `{command('annotation sample')} --extend REASON`), or export from a study with the same sample"
     )
 
 
@@ -117,9 +119,10 @@ def keep(
     ratings that the source gave before, unless `replace` says so, and two answers of a rater to a pair. The ratings of
     the sources `instead_of` go. Raises DataError.
     """
-    pairs = {pair.pair_id: pair for pair in read_shown(study)}
+    records = CampaignRecords.open(study)
+    pairs = {pair.pair_id: pair for pair in records.shown}
     parts = {name: SourcePart(part.state, tuple(map(_readable, part.answers))) for name, part in parts.items()}
-    before = read_all_ratings(study)
+    before = records.all_ratings
     before = before[~before["source"].isin(list(instead_of))]
     now = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
     _refuse_twice(now, source)
@@ -129,14 +132,14 @@ def keep(
     whole = pd.concat([before[~of_source], now], ignore_index=True).astype({"value": "Int64"})
     whole = whole.sort_values(KEY, ignore_index=True)
     _refuse_twice(whole, source)
-    _add_snapshot(study, source, parts)
-    write_ratings(study, whole, read_decisions(study))
-    return read_ratings(study)
+    _add_snapshot(study.folder, source, parts)
+    write_ratings(study, whole, records.decided)
+    return CampaignRecords.open(study).ratings
 
 
-def last_snapshot(study: Study, source: str) -> dict[str, SourcePart]:
-    """The parts of a source as they were when they last changed; {} if they never did."""
-    files = _snapshots(study, source)
+def last_snapshot(folder: Path, source: str) -> dict[str, SourcePart]:
+    """The parts of a source as they were when they last changed; {} if they never did. `folder` is the study's."""
+    files = _snapshots(folder, source)
     if not files:
         return {}
     try:
@@ -235,24 +238,24 @@ def _said(answer: Answer) -> dict[str, Any]:
     return {name: value for name, value in vars(answer).items() if value or name not in ("order", "turn")}
 
 
-def _snapshots(study: Study, source: str) -> list[Path]:
+def _snapshots(folder: Path, source: str) -> list[Path]:
     """The snapshots of a source, the oldest first."""
-    return sorted((study.folder / "snapshots").glob(f"*Z-{_plain(source)}-{'[0-9a-f]' * 12}.json.gz"))
+    return sorted((folder / "snapshots").glob(f"*Z-{_plain(source)}-{'[0-9a-f]' * 12}.json.gz"))
 
 
 def _plain(source: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")[:180]  # a file's name has 255 at most
 
 
-def _add_snapshot(study: Study, source: str, parts: Mapping[str, SourcePart]) -> None:
+def _add_snapshot(folder: Path, source: str, parts: Mapping[str, SourcePart]) -> None:
     """Write the answers down if they are others than in the source's last snapshot."""
     answers = {name: [_said(answer) for answer in parts[name].answers] for name in sorted(parts)}
     digest = sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:12]
-    files = _snapshots(study, source)
+    files = _snapshots(folder, source)
     if (files and files[-1].name.endswith(f"-{digest}.json.gz")) or not (files or any(answers.values())):
         return
     now = datetime.now(UTC)
-    path = study.folder / "snapshots" / f"{now:%Y%m%dT%H%M%S%f}Z-{_plain(source)}-{digest}.json.gz"
+    path = folder / "snapshots" / f"{now:%Y%m%dT%H%M%S%f}Z-{_plain(source)}-{digest}.json.gz"
     listed: dict[str, Any] = {
         name: {"state": parts[name].state, "answers": of_part} for name, of_part in answers.items()
     }

@@ -6,90 +6,45 @@ no verdict can count these.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
-from annotation.records import Decision, OfferedAgain, Review
-from annotation.sampling.controls import read_controls
-from plumbline.errors import DataError
-from plumbline.manifest import is_kept, read_kept, refuse_replaced_table, write_kept, write_kept_table
-from plumbline.records import Pair, Rating
-from plumbline.store import joined, read_frame, read_table
+from annotation.campaign_records import AGAIN, CONTROL_RATINGS, DECISIONS, RATINGS, CampaignRecords, withdrawals
+from annotation.names import named
+from annotation.records import Decision, OfferedAgain, Review, Sign
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.identity import identity
+from plumbline.manifest import write_kept, write_kept_table
+from plumbline.records import SUGGESTED, Pair, Rating
 from plumbline.study import Study
-
-COMMAND = "annotation collect"
-SAMPLE, CONTROLS = "ratings.parquet", "control_ratings.parquet"
-AGAIN = "offered_again.json"
-
-
-def read_ratings(study: Study) -> pd.DataFrame:
-    """The sample's ratings collected so far."""
-    refuse_replaced_table(study, SAMPLE, study.command(COMMAND))
-    return read_frame(study.folder / SAMPLE, Rating, study.command(COMMAND))
-
-
-def read_control_ratings(study: Study) -> pd.DataFrame:
-    """The ratings of controls and repeats collected so far."""
-    _refuse_other_tables(study)
-    return read_frame(study.folder / CONTROLS, Rating, study.command(COMMAND))
-
-
-def read_all_ratings(study: Study, words: Collection[str] = ()) -> pd.DataFrame:
-    """All ratings collected so far, of the sample, controls and repeats; an empty frame before the first time.
-
-    Columns of text that `words` names are categories, in their order.
-    """
-    _refuse_other_tables(study)
-    paths = [study.folder / name for name in (SAMPLE, CONTROLS)]
-    tables = (read_table(path, Rating, study.command(COMMAND), words=words) for path in paths if path.exists())
-    return joined(tables, Rating, words)
-
-
-def read_marks(study: Study) -> pd.DataFrame:
-    """What of the sample's ratings says whose they are, of what, and whether a person lets them count."""
-    names = ("rater_id", "pair_id", "excluded", "withdrawn")
-    frame: pd.DataFrame = read_table(study.folder / SAMPLE, Rating, study.command(COMMAND), names, names).to_pandas()
-    return frame
-
-
-def _refuse_other_tables(study: Study) -> None:
-    """Raise DataError where ratings were edited, or those of controls taken away: these tell about raters."""
-    for name in (SAMPLE, CONTROLS):
-        refuse_replaced_table(study, name, study.command(COMMAND))
-    path = study.folder / CONTROLS
-    if not path.exists() and (study.folder / SAMPLE).exists() and is_kept(study, CONTROLS):
-        command = study.command(COMMAND)
-        advice = f"bring it back from a copy, or move {SAMPLE} away too and run `{command}` again"
-        raise DataError(f"{path} is gone; {advice}")
 
 
 def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decision]) -> None:
     """Write all ratings, of the sample, controls and repeats, with their marks."""
-    controls = read_controls(study)
-    whole = marked(whole, decisions, study.raters.per_pair, withdrawals(decisions, controls), read_again(study))
+    records = CampaignRecords.open(study)
+    controls = records.controls
+    again = records.answers_again
+    whole = marked(whole, decisions, study.raters.per_pair, withdrawals(decisions, controls), again)
     of_controls = whole["pair_id"].isin([pair.pair_id for pair in controls])
-    write_kept_table(study, CONTROLS, whole[of_controls], Rating)
-    write_kept_table(study, SAMPLE, whole[~of_controls], Rating)
-
-
-def read_again(study: Study) -> set[tuple[str, str]]:
-    """The answers of excluded raters whose pairs were offered again: (pair, rater); also if taken back."""
-    notes = read_kept(study, AGAIN, OfferedAgain, study.command("annotation publish"))
-    return {(note.pair_id, note.rater_id) for note in notes}
+    write_kept_table(study, CONTROL_RATINGS.name, whole[of_controls], Rating)
+    write_kept_table(study, RATINGS.name, whole[~of_controls], Rating)
 
 
 def note_again(study: Study, answers: Iterable[tuple[str, str]], decisions: Sequence[Decision]) -> None:
     """Note that the pairs of these answers, (pair, rater), are offered again, and mark the ratings."""
-    before = read_kept(study, AGAIN, OfferedAgain, study.command("annotation publish"))
+    records = CampaignRecords.open(study)
+    before = records.offered_again
     new, now = sorted(set(answers) - {(note.pair_id, note.rater_id) for note in before}), datetime.now(UTC)
     if new:
         noted = [OfferedAgain(rater_id=rater, pair_id=pair_id, at=now) for pair_id, rater in new]
-        write_kept(study, AGAIN, [*before, *noted])
-        write_ratings(study, read_all_ratings(study), decisions)
+        write_kept(study, AGAIN.name, [*before, *noted])
+        write_ratings(study, records.all_ratings, decisions)
 
 
 def marked(
@@ -101,7 +56,7 @@ def marked(
 ) -> pd.DataFrame:
     """The ratings with `excluded` and `withdrawn` as people decided last, and `surplus` by the study's rule.
 
-    `withdrawn` are the reasons of `withdrawals`, `again` is as `read_again` has it.
+    `withdrawn` are the reasons of `withdrawals`, `again` the answers, (pair, rater), whose pairs were offered again.
     """
     ratings = ratings.assign(excluded=exclusions(ratings, decisions))
     ratings = ratings.assign(withdrawn=[withdrawn.get(pair_id, "") for pair_id in ratings["pair_id"]])
@@ -127,13 +82,6 @@ def excluded_raters(decisions: Sequence[Decision]) -> dict[str, str]:
 def asked_again(ratings: pd.DataFrame) -> pd.Series:
     """Which ratings are of excluded raters whose pairs were offered again; none in frames without a word of that."""
     return ratings["again"].astype(bool) if "again" in ratings else pd.Series(False, ratings.index)
-
-
-def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict[str, str]:
-    """Why pairs are withdrawn, by id, as the last decision about each says; repeats among `controls` go with them."""
-    last = {decision.pair_id: decision for decision in decisions if decision.pair_id}
-    reasons = {pair_id: decision.reason for pair_id, decision in last.items() if decision.exclude}
-    return reasons | {pair.pair_id: reasons[pair.repeats] for pair in controls if pair.repeats in reasons}
 
 
 def stays(ratings: pd.DataFrame) -> pd.Series:
@@ -210,3 +158,173 @@ def saw_scores(reviews: Sequence[Review], ratings: pd.DataFrame) -> list[str]:
     submitted = ratings[(ratings["status"] == "submitted") & ratings["rater_id"].isin(list(first))]
     late = submitted["submitted_at"] > submitted["rater_id"].astype(str).map(first)
     return sorted(submitted.loc[late, "rater_id"].astype(str).unique()) if len(submitted) else []
+
+
+_SHORTEST = 8  # characters of a pair's id that name it; `review` prints twelve
+
+
+def decision_words(decision: Decision) -> str:
+    """A decision in a word or two."""
+    if decision.pair_id:
+        return "withdrawn" if decision.exclude else "taken back"
+    return "excluded" if decision.exclude else "kept"
+
+
+def withdrawn_hash(withdrawn: Collection[str]) -> str:
+    """Identity of which pairs are withdrawn; empty where none is."""
+    return identity("withdrawn-v1", *sorted(withdrawn)) if withdrawn else ""
+
+
+def kept_hash(decisions: Sequence[Decision]) -> str:
+    """Identity of whom people keep, as they had answered; empty where none is. Decisions of before say no answers."""
+    last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
+    raters = sorted(
+        f"{decision.rater_id} {decision.answers}"
+        for decision in last.values()
+        if decision.answers and not decision.exclude
+    )
+    return identity("kept-v1", *raters) if raters else ""
+
+
+def is_marked(records: CampaignRecords, ratings: pd.DataFrame) -> bool:
+    """Whether ratings carry what was decided: who decided may have been cut off before they were marked."""
+    decisions = records.decided
+    if not decisions:
+        return not (ratings["excluded"] != "").any() and bool(stays(ratings).all())
+    names = ["rater_id", "pair_id", "excluded", "withdrawn"]
+    once = ratings[names].drop_duplicates()
+    withdrawn = records.withdrawn
+    return list(once["excluded"]) == exclusions(once, decisions) and list(once["withdrawn"]) == [
+        withdrawn.get(pair_id, "") for pair_id in once["pair_id"]
+    ]
+
+
+def refuse_unmarked(records: CampaignRecords) -> None:
+    """Raise DataError where the sample's ratings do not carry what was decided: whoever decided was cut off."""
+    if records.decided and not is_marked(records, records.collected.sample_ratings):
+        raise DataError(
+            f"{records.path(DECISIONS)} has decisions that the ratings do not carry yet; run"
+            f" `{records.study.command('annotation accept')}` again"
+        )
+
+
+def decide(
+    study: Study,
+    *raters: str,
+    exclude: bool,
+    reason: str,
+    signs: Sequence[Sign] = (),
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> Decision:
+    """Note a decision about raters and mark the ratings; `signs` are those that the person saw, `names` those known.
+
+    Returns the last rater's. Raises StudyError for a rater without ratings and for a decision without a reason.
+    """
+    records = CampaignRecords.open(study)
+    ratings = records.all_ratings
+    answers = answered(ratings)
+    for rater in raters:
+        _refuse_unknown(study.name, rater, sorted(set(ratings["rater_id"])), names)
+        if not reason.strip():
+            raise StudyError(f"a decision about {named(rater, names)} needs a reason; add --reason 'why'")
+    decisions = [
+        Decision(
+            rater_id=rater,
+            exclude=exclude,
+            reason=" ".join(reason.split()),
+            decided_at=datetime.now(UTC),
+            signs=tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == rater),
+            answers=answers.get(rater, 0),
+            answers_hash=answers_hash(ratings, rater),
+        )
+        for rater in dict.fromkeys(raters)
+    ]
+    _note(records, decisions)
+    return decisions[-1]
+
+
+def _refuse_unknown(study: str, rater: str, raters: Sequence[str], names: Mapping[str, str]) -> None:
+    if rater in raters:
+        return
+    if rater in names:
+        raise StudyError(f"{study} has no answer of {named(rater, names)}; there is nothing to decide yet")
+    candidates = [*(names[name] for name in raters if name in names), *raters]
+    raise StudyError(f"{study} has no rater {rater!r}; {nearest(rater, candidates)}")
+
+
+def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: str) -> list[Decision]:
+    """Note that pairs of the sample are withdrawn, or taken back, and mark the ratings; ids may be cut short.
+
+    What a run that was cut off has noted, with the same reason, is not noted again. Raises StudyError for what is no
+    pair of the sample, or is withdrawn (or not) already, and for want of a reason.
+    """
+    if not reason.strip():
+        raise StudyError(f"{'taking back' if take_back else 'withdrawing'} pairs needs a reason; add --reason 'why'")
+    records = CampaignRecords.open(study)
+    whole = [_pair_named(study.name, name, records.shown) for name in pair_ids]
+    if twice := next((pair_id for pair_id, times in Counter(whole).items() if times > 1), ""):
+        raise StudyError(f"pair {twice} is named twice; name each pair once")
+    withdrawn, now, words = records.withdrawn, datetime.now(UTC), " ".join(reason.split())
+    latest = {decision.pair_id: decision for decision in records.withdrawals}
+    noted = [latest[pair_id] for pair_id in whole if _says(latest.get(pair_id), not take_back, words)]
+    new = [pair_id for pair_id in whole if not _says(latest.get(pair_id), not take_back, words)]
+    for pair_id in new:
+        if take_back != (pair_id in withdrawn):
+            state = f"is withdrawn already ({withdrawn[pair_id]})" if pair_id in withdrawn else "is not withdrawn"
+            raise StudyError(f"pair {pair_id} {state}; leave it out")
+    decisions = [
+        Decision(rater_id="", pair_id=pair_id, exclude=not take_back, reason=words, decided_at=now, signs=())
+        for pair_id in new
+    ]
+    _note(records, decisions)
+    return [*noted, *decisions]
+
+
+def _says(decision: Decision | None, exclude: bool, reason: str) -> bool:
+    return decision is not None and (decision.exclude, decision.reason) == (exclude, reason)
+
+
+def answered(ratings: pd.DataFrame) -> dict[str, int]:
+    """How many pairs each rater has answered, controls among them."""
+    pairs = ratings.loc[ratings["status"] == "submitted", ["rater_id", "pair_id"]].drop_duplicates()
+    return {str(rater): int(number) for rater, number in pairs["rater_id"].value_counts().items() if number}
+
+
+def answers_hash(ratings: pd.DataFrame, rater: str) -> str:
+    """Identity of what a rater has answered, controls among it; comments and times say nothing."""
+    submitted = ratings[(ratings["rater_id"] == rater) & (ratings["status"] == "submitted")]
+    values = ["" if pd.isna(value) else str(int(value)) for value in submitted["value"]]
+    rows = zip(
+        submitted["pair_id"].astype(str),
+        submitted["question"].astype(str),
+        values,
+        submitted["answer"].astype(str),
+        strict=True,
+    )
+    return identity("answers-v1", *(part for row in sorted(rows) for part in row))
+
+
+def _pair_named(study: str, name: str, shown: Sequence[Pair]) -> str:
+    """The id of the one pair of the sample that begins so. Raises StudyError where there is none, or several."""
+    matches = [pair for pair in shown if pair.pair_id.startswith(name)] if len(name) >= _SHORTEST else []
+    if len(matches) > 1:
+        raise StudyError(f"{len(matches)} pairs of {study} have ids that begin with {name!r}; write more of it")
+    if not matches:
+        raise StudyError(
+            f"{study} has no pair {name[:80]!r}; write at least {_SHORTEST} characters of an id in pairs.parquet"
+        )
+    if matches[0].control == "repeat":
+        raise StudyError(f"{name} is a repeat of pair {matches[0].repeats}: withdraw that one, and it goes with it")
+    if matches[0].control == SUGGESTED:
+        raise StudyError(f"{name} shows judges' scores in an experiment, so that no verdict counts it; leave it out")
+    if matches[0].control:
+        raise StudyError(f"{name} is a {matches[0].control} control, which no verdict counts; it cannot be withdrawn")
+    return matches[0].pair_id
+
+
+def _note(records: CampaignRecords, new: Sequence[Decision]) -> None:
+    """Add decisions, then mark the ratings: whoever reads in between finds that they lack the marks (`is_marked`)."""
+    decisions = [*records.decided, *new]
+    write_kept(records.study, DECISIONS.name, decisions)
+    if len(records.all_ratings):
+        write_ratings(records.study, records.all_ratings, decisions)

@@ -8,14 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.campaign_records import RATINGS, CampaignData, CampaignRecords
 from annotation.names import named
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.exclusions import decision_words
-from annotation.ratings.ratings import counting_ratings, read_ratings, stays
-from annotation.ratings.signs import find_signs
-from annotation.ratings.unlooked import not_looked_at
+from annotation.ratings.ratings import counting_ratings, decision_words, stays
 from annotation.records import Decision, Sign, Verdict
-from annotation.rubric import Rubric, load_rubric
 from plumbline.cli import columns
 from plumbline.fields import columns_read
 from plumbline.study import Study
@@ -75,24 +71,6 @@ def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
 SHOWN = 20  # pairs in the printed list
 
 
-def signs_of(study: Study, collected: CampaignData | None = None, rubric: Rubric | None = None) -> list[Sign]:
-    """The signs in what was collected so far, controls and repeats among it.
-
-    `collected` and the study's `rubric` are for who has them at hand.
-    """
-    data = collected or CampaignData.read(study)
-    study_rubric = rubric or load_rubric(study)
-    labelled = [question.name for question in study_rubric.asked() if question.labels]
-    staying = data.ratings[stays(data.ratings)]  # what is wrong with a withdrawn pair tells nothing about its raters
-    return find_signs(staying, data.pairs, study.quality, study_rubric.expected, labelled)
-
-
-def unlooked_signs(study: Study, collected: CampaignData, rubric: Rubric) -> tuple[str, ...]:
-    """By which rules raters could not be looked at, a line each, as `not_looked_at` says it."""
-    staying = collected.ratings[stays(collected.ratings)]
-    return not_looked_at(staying, collected.pairs, study.quality, rubric.expected) if len(staying) else ()
-
-
 def review_text(
     study: Study,
     collected: CampaignData,
@@ -107,8 +85,7 @@ def review_text(
 
     Raises DataError before any rating.
     """
-    if not (study.folder / "ratings.parquet").exists():
-        read_ratings(study)  # its error names what is missing
+    CampaignRecords.open(study).need(RATINGS)
     ratings = collected.of_sample[stays(collected.of_sample)]
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
     rows = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]

@@ -1,7 +1,7 @@
 """Signs that a rater's answers may not be what they should be (PTEB, appendix B; METHOD: decided before any rating).
 
 Pure functions from ratings, pairs and the study's rules to signs. A sign names its rule and its evidence and decides
-nothing: a person does (`annotation.ratings.exclusions`). Signs of machine-written comments are hints and never proof.
+nothing: a person does (`annotation.ratings.ratings`). Signs of machine-written comments are hints and never proof.
 """
 
 from __future__ import annotations
@@ -286,3 +286,88 @@ def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:
 def _some(texts: Sequence[str]) -> str:
     """The first three."""
     return "; ".join(texts[:3]) + (f"; and {len(texts) - 3} more" if len(texts) > 3 else "")
+
+
+def controls_missed(
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
+) -> tuple[int, int]:
+    """(submitted ratings of controls that are off by more than `rules.within`, all whose right answer is known).
+
+    `pairs` are as for `find_signs`; those that are no controls play no part.
+    """
+    answers = _answers(ratings, pairs, expected)
+    return len(missed_answers(answers, rules)), len(answers)
+
+
+def controls_by_kind(
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """(controls that were missed, controls that were answered) by rater and kind of control.
+
+    A control is missed where any of its answers is: what one rater says of one text hangs together.
+    """
+    answers = _answers(ratings, pairs, expected)
+    missed, by_rater = missed_answers(answers, rules), dict[str, dict[str, tuple[int, int]]]()
+    of_missed = dict(_numbers(missed))
+    for (rater, kind), number in _numbers(answers):
+        by_rater.setdefault(rater, {})[kind] = of_missed.get((rater, kind), 0), number
+    return by_rater
+
+
+def _answers(ratings: pd.DataFrame, pairs: pd.DataFrame, expected: Expected) -> pd.DataFrame:
+    controls = pairs[pairs["control"].isin(CHECKS)].drop_duplicates("pair_id", keep="last", ignore_index=True)
+    return control_answers(of_pairs(ratings, controls), expected)
+
+
+def _numbers(answers: pd.DataFrame) -> Iterator[tuple[tuple[str, str], int]]:
+    """How many controls are among answers, by rater and kind."""
+    once = answers.drop_duplicates("answer")
+    for key, number in once.groupby(["rater_id", "control"], observed=True).size().items():
+        rater, kind = map(str, typing.cast("tuple[str, str]", key))
+        yield (rater, kind), int(number)
+
+
+def not_looked_at(
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
+) -> tuple[str, ...]:
+    """A line for each rule by which some raters could not be looked at, with why; as for `find_signs`.
+
+    Times are asked of people alone, and habits only of raters with `rules.least_answers` answers.
+    """
+    pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
+    submitted = of_pairs(ratings, pairs).dropna(subset=["rater_id"])
+    made_up = ratings.loc[ratings["simulated"].astype(bool), "rater_id"] if "simulated" in ratings else ()
+    once, shared = (
+        submitted.drop_duplicates("answer"),
+        submitted[(submitted["control"] == "") & submitted["value"].notna()],
+    )
+    raters, habits = set(submitted["rater_id"]), _often(once["rater_id"], rules)
+    looked: dict[str, tuple[set[str], set[str], str]] = {
+        "controls": (raters, set(control_answers(submitted, expected)["rater_id"]), "no answer of theirs to a control"),
+        "repeats": (
+            raters,
+            set(submitted.loc[submitted["control"] == "repeat", "rater_id"]),
+            "no answer of theirs to a repeat",
+        ),
+        "too fast": (
+            habits - set(made_up),
+            _often(once.loc[once["seconds"].notna(), "rater_id"], rules),
+            "how long their answers took is unknown",
+        ),
+        "apart from the others": (
+            _often(shared.drop_duplicates("answer")["rater_id"], rules),
+            _often(with_others(shared).drop_duplicates("answer")["rater_id"], rules),
+            "too few of their pairs were rated by others",
+        ),
+    }
+    return tuple(
+        f"{rule}: {len(wanted - seen)} of {len(raters)} raters ({why})"
+        for rule, (wanted, seen, why) in looked.items()
+        if wanted - seen
+    )
+
+
+def _often(raters: pd.Series, rules: QualitySpec) -> set[str]:
+    """The raters who are there at least `rules.least_answers` times."""
+    numbers = raters.value_counts()
+    return set(numbers.index[numbers >= rules.least_answers].astype(str))

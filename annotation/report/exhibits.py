@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 
 from annotation.questions import worded
-from annotation.ratings.exclusions import decision_words
+from annotation.ratings.ratings import decision_words
 from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.statistics.agreement import at_least
 from annotation.training import by_trained
-from annotation.verdicts.by_task import does_tasks, groups_by_task, verdicts_by_task
+from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_own_words, in_words
 from annotation.verdicts.tables import (
@@ -44,7 +44,7 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a verdict: the decision, how close it was, what was left out, and why."""
     where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
     (judged, item), rows = material.study.called, []
-    verdicts, tasks = verdicts_by_task(material.study, material.verdicts), does_tasks(material.study)
+    verdicts, tasks = verdicts_by_task(material.study, material.verdicts), material.study.judging.does_tasks
     for verdict in verdicts:
         row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
@@ -115,7 +115,7 @@ def agreement_exhibit(material: CampaignMaterial) -> Exhibit:
 def labels_exhibit(material: CampaignMaterial) -> Exhibit:
     """Shares and ranks of labels, and agreement; of texts that they are not compared. Empty where all have scales."""
     full = label_table(groups_by_task(material.study, material.groups))
-    if does_tasks(material.study):
+    if material.study.judging.does_tasks:
         return _answers_exhibit(full)
     printed = pd.DataFrame(
         {

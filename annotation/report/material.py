@@ -12,14 +12,13 @@ import pandas as pd
 from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.judges.decisions import JudgedOutcome, different, read_beside, refuse_other_judgements
 from annotation.ratings.ratings import counting_ratings
-from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict, Wave
+from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
 from annotation.rubric import Rubric
-from annotation.sampling.candidates import Supply
 from annotation.training import TrainingResult, read_trained
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
-from annotation.verdicts.verdicts import read_agreement, read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.manifest import read_manifest
 from plumbline.records import Pair
@@ -120,20 +119,21 @@ def read_material(
 ) -> CampaignMaterial:
     """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk.
 
-    `signs` are those of `annotation.ratings.review.signs_of`, for who has them at hand: they take most of the time.
+    `signs` are those of `Evidence.signs`, for who has them at hand: they take most of the time.
     """
-    verdicts = read_verdicts(study)
-    refuse_stale(study, verdicts)
-    evidence = Evidence.whole(study)
+    evidence = Evidence.open(study)
+    verdicts = evidence.verdicts
+    refuse_stale(evidence, verdicts)
+    evidence.read_whole()
     evidence.refuse_other_rules()
-    refuse_edited(study, verdicts, evidence)
+    refuse_edited(evidence, verdicts)
     refuse_other_judgements(evidence, verdicts)
     material = _material(evidence, read_at, signs)
     beside, why_not = read_beside(evidence, verdicts)
     return replace(
         material,
         verdicts=verdicts,
-        groups=read_agreement(study),
+        groups=evidence.agreement,
         doubts=[*doubts_of(evidence, verdicts, material.signs), *different(beside)],
         beside=beside,
         judges_left_out=why_not,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.ratings.missed import controls_missed
+from annotation.ratings.signs import controls_missed
 from annotation.records import Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.report.wording import (
@@ -24,7 +24,6 @@ from annotation.report.wording import (
 )
 from annotation.rubric import CHECKS
 from annotation.sampling.near_duplicates import NEAR
-from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, wrong
@@ -393,7 +392,7 @@ def _fixed(material: CampaignMaterial) -> str:
 
 
 def _agreement(material: CampaignMaterial) -> list[str]:
-    if not material.groups or does_tasks(material.study):
+    if not material.groups or material.study.judging.does_tasks:
         return [OF_TASKS] if material.groups else []
     kinds = {summary.kind for group in material.groups for summary in group.questions if summary.coefficients}
     labels = [*([LABELS] if kinds - {"ranking"} else []), *([RANKINGS] if "ranking" in kinds else [])]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from annotation.anchoring import ABOUT, ANCHORING_INTERVALS, read_anchoring
-from annotation.ratings.collected import CampaignData
+from annotation.campaign_records import CampaignData
 from annotation.records import P_IS
 from annotation.report import crowd, exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
@@ -24,11 +24,10 @@ from annotation.report.methods import INTERVALS, methods
 from annotation.report.wording import listed, many
 from annotation.status.status import read_status
 from annotation.status.text import headline
-from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.judged import deciders
-from annotation.verdicts.marks import late_lines
 from annotation.verdicts.preregistration import amendments, fixed_text
+from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED, display, number, rule_chances, with_interval
 from plumbline.commands import as_called
 from plumbline.exhibits.files import csv_bytes, write_files
@@ -255,7 +254,7 @@ def _doubtful(material: CampaignMaterial) -> Section:
     parts = (
         ["\n".join(f"– {line}." for line in material.doubts)]
         if material.doubts
-        else [f"Nothing. {looked_for(material.study)}"]
+        else [f"Nothing. {looked_for(material.study.judging)}"]
     )
     return Section("What is doubtful", parts)
 
@@ -305,7 +304,7 @@ def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Sec
     parts = ["\n".join(["What is missing, and why:", *missing])] if missing else []
     labels = [tables["labels"].table()] if "labels" in tables else []
     rated = [tables[name].table() for name in ("table_2", "agreement") if name in tables]
-    if does_tasks(material.study):
+    if material.study.judging.does_tasks:
         return Section("What people answered", [_ANSWERS, *labels])
     return Section("Ratings and agreement", [*rated, *parts, *labels])
 

@@ -11,7 +11,7 @@ from annotation.human.tasks import read_tasks
 from annotation.ratings.ratings import untimed
 from annotation.report.material import CampaignMaterial
 from annotation.rubric import Rubric
-from annotation.verdicts.by_task import answers_of, does_tasks
+from annotation.verdicts.by_task import answers_of
 from annotation.verdicts.tables import display
 from generation.jobs import generator_hash
 from plumbline.study import Study
@@ -110,7 +110,7 @@ def verb(number: int, thing: str, one: str, several: str) -> str:
 
 def other_questions(study: Study, rubric: Rubric, plain: Collection[str]) -> list[str]:
     """The questions that are no ratings on the rubric's scale."""
-    if does_tasks(study):
+    if study.judging.does_tasks:
         return [_asked(task, rubric) for task in read_tasks(study)]
     sentences = []
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):

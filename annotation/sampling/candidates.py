@@ -20,8 +20,8 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
+from annotation.records import Supply
 from annotation.rubric import Rubric
 from annotation.subjects import SubjectItem, read_items
 from generation.jobs import Plan
@@ -31,7 +31,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.fields import plain
 from plumbline.hashes import Hashes, Packed, packed
 from plumbline.identity import identity
-from plumbline.records import Number, Pair, Record, Text, TransformedText
+from plumbline.records import Pair, Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
@@ -108,29 +108,6 @@ class Strata:
 
 
 _ROW = tuple(name for name in TransformedText.model_fields if name not in ("intermediate", "raw", "first_flags"))
-
-
-class Supply(Record):
-    """What a transformation's sample in one language was drawn from (`sample.json`)."""
-
-    KEY = ("transformation", "language")
-    transformation: str = Field(description="its name")
-    language: str = Field(description="language of the originals")
-    ok: int = Field(description="outputs that could be drawn")
-    failed: int = Field(description="outputs with an error that matters: nobody rates them")
-    unanswered: int = Field(description="outputs that are still to come")
-    failed_share: Number = Field(description="failed over all that came; to be read beside the verdict")
-    flagged: dict[str, int] = Field(
-        default_factory=dict, description="usable outputs with each error type, those that were kept out among them"
-    )
-    without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
-    kept_out: int = Field(default=0, description="usable outputs that could not be drawn for one of these")
-    known: int = Field(default=0, description="texts that are known items too, which the sample never has")
-
-    @property
-    def kept_out_share(self) -> float:
-        """Of the usable outputs."""
-        return self.kept_out / (self.ok + self.kept_out) if self.kept_out else 0.0
 
 
 def flagged_supply(supplies: Iterable[Supply]) -> list[FlagCount]:

@@ -21,14 +21,14 @@ from annotation.sampling.near_duplicates import overlap, words_of
 from annotation.sampling.queues import Queue, queues_of
 from plumbline.identity import identity
 from plumbline.records import Pair
-from plumbline.store import read_records
 from plumbline.study import Study
+from plumbline.study.campaign import SampleSpec
+from plumbline.study.subjects import Subject
 
 UNRELATED = 0.1  # the most that an original may overlap with a negative's other text (Jaccard index of their words)
 DONORS = 500  # texts of a queue that are looked through for an unrelated one
 _STOPS = {".", "。", "।", "۔"}
 _NO_SPACES = ("zh", "ja")
-COMMAND = "annotation sample"
 
 
 @dataclass(frozen=True)
@@ -44,61 +44,60 @@ class Donor:
         return cls(pair, (words_of(pair.original), words_of(pair.transformed)))
 
 
-def read_controls(study: Study) -> list[Pair]:
-    """The study's controls and repeats; `Pair.control` says which is which."""
-    return read_records(study.folder / "controls.parquet", Pair, study.command(COMMAND))
+@dataclass(frozen=True)
+class ControlDesign:
+    """How many controls and repeats there are to be, and of which kinds."""
 
+    sample: SampleSpec
+    rubric: Rubric
+    judging: Subject
+    pilot: bool  #: whether a crowd does a batch more, before the others
 
-def number_of_batches(study: Study, pairs: int) -> int:
-    """How many batches so many pairs of a queue are; a batch that is not full counts as one.
+    @classmethod
+    def of(cls, study: Study, rubric: Rubric) -> ControlDesign:
+        """A study's."""
+        return cls(study.sample, rubric, study.judging, study.crowd is not None)
 
-    A study with a crowd has one more, for its pilot.
-    """
-    return -(-pairs // study.sample.batch) + (study.crowd is not None)
+    def batches(self, pairs: int) -> int:
+        """How many batches so many pairs of a queue are; a batch that is not full counts as one."""
+        return -(-pairs // self.sample.batch) + self.pilot
 
+    def spares(self, queue: Queue, pairs: int) -> int:
+        """How many originals that are not in the sample the controls of a queue with so many pairs take."""
+        return self._of_rubric(queue.pool) * self.batches(pairs)
 
-def spares_needed(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> int:
-    """How many originals that are not in the sample the controls of a queue with so many pairs take."""
-    return _made(study, rubric, queue.pool) * number_of_batches(study, pairs)
+    def beside(self, pool: str) -> int:
+        """How many controls and repeats a batch of a pool has, as far as there are texts to make them of."""
+        n_known = self.sample.controls.known if self.judging.known_questions else 0
+        n_made = self._of_rubric(pool) if self.judging.transforms else 0
+        return n_known + n_made + self.sample.repeats
 
+    def _of_rubric(self, pool: str) -> int:
+        """Controls of a batch whose right answers the rubric says."""
+        return sum(number for kind, number in self._kinds() if self.rubric.expected(pool, kind))
 
-def beside(study: Study, rubric: Rubric, pool: str) -> int:
-    """How many controls and repeats a batch of a pool has, as far as there are texts to make them of."""
-    n_known = study.sample.controls.known if study.judging.known_questions else 0
-    n_made = _made(study, rubric, pool) if study.judging.transforms else 0
-    return n_known + n_made + study.sample.repeats
+    def _kinds(self) -> list[tuple[Literal["positive", "negative"], int]]:
+        return [("positive", self.sample.controls.positive), ("negative", self.sample.controls.negative)]
 
+    def make(self, sample: Sequence[Pair], spares: Sequence[Pair], known_items: Sequence[Pair] = ()) -> list[Pair]:
+        """Controls and repeats for every batch of every queue; fewer where there are no texts to make them of.
 
-def _made(study: Study, rubric: Rubric, pool: str) -> int:
-    """Controls of a batch whose right answers the rubric says."""
-    return sum(number for kind, number in _kinds(study) if rubric.expected(pool, kind))
-
-
-def make_controls(
-    study: Study, rubric: Rubric, sample: Sequence[Pair], spares: Sequence[Pair], known_items: Sequence[Pair] = ()
-) -> list[Pair]:
-    """Controls and repeats for every batch of every queue; fewer where there are no texts to make them of.
-
-    Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own. Items of
-    a subject whose right answers are `known_items` are controls as they are.
-    """
-    controls: list[Pair] = []
-    unused, right = queues_of(spares), queues_of(known_items)
-    for queue, pairs in queues_of(sample).items():
-        batches = number_of_batches(study, len(pairs))
-        shuffled = sorted(pairs, key=lambda pair: identity("control-v1", study.sample.seed, pair.pair_id))
-        sources = iter([*unused.get(queue, []), *shuffled])
-        donors = [Donor.of(pair) for pair in [*unused.get(queue, []), *shuffled][:DONORS]]
-        for kind, number in _kinds(study):
-            if rubric.expected(queue.pool, kind):
-                controls += _take(number * batches, kind, sources, donors)
-        controls += right.get(queue, [])[: study.sample.controls.known * batches]
-        controls += [_repeat(pair) for pair in shuffled[-study.sample.repeats * batches :] if study.sample.repeats]
-    return controls
-
-
-def _kinds(study: Study) -> list[tuple[Literal["positive", "negative"], int]]:
-    return [("positive", study.sample.controls.positive), ("negative", study.sample.controls.negative)]
+        Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own.
+        Items of a subject whose right answers are known (`known_items`) are controls as they are.
+        """
+        controls: list[Pair] = []
+        unused, right = queues_of(spares), queues_of(known_items)
+        for queue, pairs in queues_of(sample).items():
+            batches = self.batches(len(pairs))
+            shuffled = sorted(pairs, key=lambda pair: identity("control-v1", self.sample.seed, pair.pair_id))
+            sources = iter([*unused.get(queue, []), *shuffled])
+            donors = [Donor.of(pair) for pair in [*unused.get(queue, []), *shuffled][:DONORS]]
+            for kind, number in self._kinds():
+                if self.rubric.expected(queue.pool, kind):
+                    controls += _take(number * batches, kind, sources, donors)
+            controls += right.get(queue, [])[: self.sample.controls.known * batches]
+            controls += [_repeat(pair) for pair in shuffled[-self.sample.repeats * batches :] if self.sample.repeats]
+        return controls
 
 
 def _take(

@@ -6,31 +6,37 @@ a near-duplicate of theirs came or went.
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from annotation.campaign_records import CONTROLS, PAIRS, SUPPLY, WAVES, CampaignRecords
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
-from annotation.offering import alone, offered, read_waves, refuse_other_sample
-from annotation.records import Wave
+from annotation.offering import alone, is_complete, offered, refuse_other_sample
+from annotation.records import Supply, Wave
 from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource, Supply, Turns
-from annotation.sampling.controls import make_controls, read_controls, spares_needed
+from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource, Turns
+from annotation.sampling.controls import ControlDesign
 from annotation.sampling.near_duplicates import DuplicateIndex, words_of
+from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.subjects import shown
 from generation.jobs import Plan
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.identity import identity
-from plumbline.manifest import read_kept, refuse_replaced_table, write_kept, write_kept_table
+from plumbline.manifest import write_kept, write_kept_table
 from plumbline.records import SUGGESTED, Pair
-from plumbline.store import read_records, write_table
-from plumbline.study import Study
+from plumbline.store import write_table
+from plumbline.study import Study, file_hash
 from plumbline.study.reach import refuse_unreachable
+from plumbline.words import trim
 
 
 def suggested_half(study: Study, pairs: Sequence[Pair]) -> list[Pair]:
@@ -64,7 +70,6 @@ def refuse_other_half(study: Study, pairs: Iterable[Pair]) -> None:
 
 
 COMMAND = "annotation sample"
-SUPPLY, PAIRS = "sample.json", "pairs.parquet"
 
 
 def draw_sample(study: Study) -> list[Pair]:
@@ -89,22 +94,23 @@ def draw_sample(study: Study) -> list[Pair]:
 
 
 def _draw(study: Study) -> list[Pair]:
-    if waves := read_waves(study):
-        _refuse_other_settings(study, waves[-1])
-        return read_pairs(study)
+    records = CampaignRecords.open(study)
+    if records.waves:
+        _refuse_other_settings(records)
+        return records.pairs
     drawn = draw(study)
-    if _stays(study, [*drawn.pairs, *drawn.controls]):
+    if _stays(records, [*drawn.pairs, *drawn.controls]):
         refuse_other_tasks(study, drawn.tasks)
-        return read_pairs(study)
-    write_kept(study, SUPPLY, drawn.supply)
+        return records.pairs
+    write_kept(study, SUPPLY.name, drawn.supply)
     if drawn.tasks:
         drop_answers(study, drawn.tasks, drawn.items)
         write_kept_table(study, ITEMS, drawn.items, HumanItem)
         write_kept(study, TASKS, drawn.tasks)
-        write_kept_table(study, PAIRS, drawn.pairs, Pair)
+        write_kept_table(study, PAIRS.name, drawn.pairs, Pair)
     write_table(study.folder / "controls.parquet", drawn.controls, Pair)
     if not drawn.tasks:
-        write_table(study.folder / PAIRS, drawn.pairs, Pair)
+        write_table(study.folder / PAIRS.name, drawn.pairs, Pair)
     return list(drawn.pairs)
 
 
@@ -142,7 +148,7 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
     known_items = groups.known(before) if groups else []
-    controls = make_controls(study, rubric, pairs, spares, known_items)
+    controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items)
     halved = suggested_half(study, pairs)
     half_ids = {pair.pair_id for pair in halved}
     return SampleDrawing(
@@ -163,7 +169,7 @@ def _of_tasks(study: Study) -> SampleDrawing:
         for (task, language), number in counts.items()
     ]
     return SampleDrawing(
-        pairs, make_controls(study, rubric, pairs, [], []), supply, [drawn_task.task for drawn_task in every], items
+        pairs, ControlDesign.of(study, rubric).make(pairs, []), supply, [drawn_task.task for drawn_task in every], items
     )
 
 
@@ -178,30 +184,6 @@ def all_settings(study: Study) -> dict[str, Any]:
     """The same, with what the study says that the sample is drawn from."""
     drawn_from = {"transformations": list(study.kinds), "seeds": list(study.seeds)}
     return {**sample_settings(study), **drawn_from, "datasets": [spec.name for spec in study.datasets]}
-
-
-def read_pairs(study: Study) -> list[Pair]:
-    """The study's sample. Raises DataError where it was taken away, or is not what people's tasks were drawn as."""
-    refuse_replaced_table(study, PAIRS, study.command(COMMAND))
-    return read_records(study.folder / PAIRS, Pair, study.command(COMMAND))
-
-
-def known_pairs(study: Study) -> list[Pair]:
-    """The same; nothing before it was drawn."""
-    return read_pairs(study) if (study.folder / "pairs.parquet").exists() else []
-
-
-def read_supply(study: Study) -> list[Supply]:
-    """What the sample was drawn from, by transformation and language, with the share of failed outputs."""
-    supply, path = known_supply(study), study.folder / SUPPLY
-    if not path.exists():
-        raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
-    return supply
-
-
-def known_supply(study: Study) -> list[Supply]:
-    """The same; nothing where the sample is of an earlier version. Raises DataError where the file was taken away."""
-    return read_kept(study, SUPPLY, Supply, study.command(COMMAND))
 
 
 class PoolDrawing:
@@ -220,7 +202,7 @@ class PoolDrawing:
         self._turns = {name: Turns(of_kind, sample.seed, had) for name, of_kind in sources.items()}
         self._seen = DuplicateIndex()
         for pair in before:
-            self._seen.add(*compared(self._study, pair))
+            self._seen.add(*compared(self._study.judging.beside, pair))
 
     def sample(self) -> list[Pair]:
         """So many of each transformation that there are `sample.pairs`, or as many as there are."""
@@ -231,9 +213,8 @@ class PoolDrawing:
 
     def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
         """Pairs that were not drawn, as many of each queue as its controls take."""
-        needed = {
-            queue: spares_needed(self._study, rubric, queue, len(pairs)) for queue, pairs in queues_of(sample).items()
-        }
+        design = ControlDesign.of(self._study, rubric)
+        needed = {queue: design.spares(queue, len(pairs)) for queue, pairs in queues_of(sample).items()}
         spares: list[Pair] = []
         for turns in self._turns.values():
             while any(needed.values()):
@@ -246,19 +227,19 @@ class PoolDrawing:
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
         """The next candidate (of some queues) of which no near-duplicate was taken."""
-        whole = in_full(self._study)
+        whole = self._study.judging.takes_all
 
         def wanted(candidate: Candidate) -> bool:
             in_queue = queues is None or Queue.of(candidate.pair) in queues
-            return in_queue and (whole or not self._seen.near(*compared(self._study, candidate.pair)))
+            return in_queue and (whole or not self._seen.near(*compared(self._study.judging.beside, candidate.pair)))
 
         taken = turns.take(wanted)
         if taken is not None:
-            self._seen.add(*compared(self._study, taken.pair))
+            self._seen.add(*compared(self._study.judging.beside, taken.pair))
         return taken
 
 
-def compared(study: Study, pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
+def compared(apart: Collection[str], pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
     """The groups in which a near-duplicate of a pair is sought, and the words by which.
 
     Of a text with something beside it the text alone is compared, with those that have the same beside them.
@@ -266,45 +247,37 @@ def compared(study: Study, pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
     groups = (pair.transformation, Queue.of(pair))
     if not pair.fields:
         return list(groups), words_of(pair.original)
-    apart = study.judging.beside
     fields = fields_of(pair)
     beside = tuple(field.text for field in fields if field.name in apart)
     text = "\n".join(field.text for field in fields if field.name not in apart)
     return [(group, beside) for group in groups], words_of(text)
 
 
-def in_full(study: Study) -> bool:
-    """Whether near-duplicates are drawn too, since people label every wording: what is near was taken out already."""
-    return study.judging.takes_all
-
-
-def _stays(study: Study, pairs: Sequence[Pair]) -> bool:
+def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
     """Whether the sample on disk is one that raters may have seen. Raises StudyError where `pairs` are others."""
-    path = study.folder / "pairs.parquet"
-    how = offered(study)
-    if not path.exists() or not how:
+    how = offered(records)
+    if not records.has(PAIRS) or not how:
         return False
-    refuse_other_sample(study)
-    controls = read_controls(study) if (study.folder / "controls.parquet").exists() else []
-    if _texts((*read_pairs(study), *controls)) != _texts(pairs):
+    refuse_other_sample(records)
+    if _texts((*records.pairs, *records.known_controls)) != _texts(pairs):
         raise StudyError(
-            f"{path} is {how}, and the study now asks for other pairs (outputs, seed, number, controls, suggestions);"
-            f" undo the change, add pairs to it with `{study.command(COMMAND)} --extend REASON`, or give the new study"
-            " another name"
+            f"{records.path(PAIRS)} is {how}, and the study now asks for other pairs (outputs, seed, number, controls,"
+            f" suggestions); undo the change, add pairs to it with `{WAVES.command(records.study)}`, or give the new"
+            " study another name"
         )
     return True
 
 
-def _refuse_other_settings(study: Study, last: Wave) -> None:
+def _refuse_other_settings(records: CampaignRecords) -> None:
     """Raise StudyError where an extended sample is no longer what the study asks for."""
-    refuse_other_sample(study)
-    now = all_settings(study)
+    refuse_other_sample(records)
+    last, now = records.waves[-1], all_settings(records.study)
     changed = [name for name, was in last.settings.items() if name != "sample" and now.get(name, was) != was]
     changed += [f"sample.{name}" for name, was in last.settings["sample"].items() if now["sample"].get(name) != was]
     if changed:
         raise StudyError(
-            f"{study.file}: {' and '.join(changed)} changed after the sample's wave {last.number}; undo the change, or"
-            f" add pairs to it with `{study.command(COMMAND)} --extend REASON`"
+            f"{records.study.file}: {' and '.join(changed)} changed after the sample's wave {last.number}; undo the"
+            f" change, or add pairs to it with `{WAVES.command(records.study)}`"
         )
 
 
@@ -313,6 +286,104 @@ def _texts(pairs: Iterable[Pair]) -> set[tuple[str, ...]]:
     return {(pair.pair_id, pair.control, *(field.text for field in fields_of(pair))) for pair in pairs}
 
 
-def read_shown(study: Study) -> list[Pair]:
-    """All that raters see: the sample, and what tells about raters."""
-    return [*read_pairs(study), *read_controls(study)]
+_FIXED = ("seed", "without")  # of `sample`: the order of the pairs and what verdicts cover hang on them
+
+
+def extend_sample(study: Study, reason: str) -> Wave:
+    """Add to a sample that was offered what it lacks of what the study asks for now; returns the wave.
+
+    For each transformation so many pairs that there are `sample.pairs`, of all outputs, data sets, languages and seeds
+    that the study has; strata that have given less so far go first. Where a run was cut off, its wave is drawn again.
+    Raises StudyError for a sample that nobody was offered (it is drawn anew by `draw_sample`), for one whose generator,
+    prompts, seed or `without` changed, and where there is nothing to add.
+    """
+    with alone(study):
+        return _extend(study, trim(reason))
+
+
+def _extend(study: Study, reason: str) -> Wave:
+    if not reason:
+        raise StudyError("--extend: say why the sample grows; the reason is kept with it")
+    if study.judging.does_tasks:
+        raise StudyError(f"{study.file}: tasks that people do are drawn once; make a study of its own of more items")
+    if study.raters.suggestions == "half":
+        raise StudyError(
+            f"{study.file}: the sample of an experiment with suggestions is drawn once; make a study of its own of the"
+            " pairs to come"
+        )
+    records = CampaignRecords.open(study)
+    path, pairs, waves = records.path(PAIRS), records.pairs, records.waves
+    if not offered(records):
+        raise StudyError(
+            f"{path} was offered to nobody; `{study.command(COMMAND)}` draws it anew, as large as you like"
+        )
+    refuse_other_half(study, records.known_controls)
+    refuse_other_sample(records, cut_off=True)
+    if waves and not is_complete(records, waves[-1]):
+        waves = waves[:-1]
+    number = len(waves) + 2
+    sample = [pair for pair in pairs if pair.wave < number]
+    controls = [pair for pair in records.known_controls if pair.wave < number]
+    refuse_other_prompts(study, sample)
+    _refuse_other_draw(records, waves)
+    drawn = draw(study, [*sample, *controls])
+    if not drawn.pairs:
+        raise StudyError(
+            f"{study.file}: {path} has all that the study asks for, or there are no more outputs to draw; raise"
+            " sample.pairs, or add transformations, data sets or seeds and generate them"
+        )
+    return _write(records, reason, number, waves, [sample, controls], drawn)
+
+
+def _refuse_other_draw(records: CampaignRecords, waves: Sequence[Wave]) -> None:
+    """Raise StudyError where the study would draw from other outputs, or in another order, than before."""
+    study = records.study
+    noted: dict[str, Any] = records.manifest.get("stages", {}).get("sample", {}).get("settings", {})
+    was, now = (waves[-1].settings if waves else noted).get("sample", {}), all_settings(study)["sample"]
+    changed = [f"sample.{name} (was {was[name]})" for name in _FIXED if was.get(name, now[name]) != now[name]]
+    if changed:
+        raise StudyError(
+            f"{study.file}: a further wave is drawn as the first was, and {' and '.join(changed)} changed; undo the"
+            " change, or give the new study another name"
+        )
+
+
+def _write(
+    records: CampaignRecords,
+    reason: str,
+    number: int,
+    waves: Sequence[Wave],
+    before: Sequence[Sequence[Pair]],
+    drawn: SampleDrawing,
+) -> Wave:
+    """Note the wave, then write what it makes of the files: the same rows give the same bytes wherever they are."""
+    new = {"pairs": drawn.pairs, "controls": drawn.controls}
+    rows = {
+        name: [*rows_before, *(pair.model_copy(update={"wave": number}) for pair in added)]
+        for rows_before, (name, added) in zip(before, new.items(), strict=True)
+    }
+    hashes = dict[str, str]()
+    with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
+        for name, new_rows in rows.items():
+            copy = Path(folder) / f"{name}.parquet"
+            write_table(copy, new_rows, Pair)
+            hashes[f"{name}_sha256"] = file_hash(copy)
+    study, files = records.study, {"pairs": PAIRS, "controls": CONTROLS}
+    was = {f"{name}_before": records.sha256(file) for name, file in files.items()}
+    cut_off = next((wave for wave in records.waves if wave.number == number), None)
+    if cut_off is not None:  # one of the files may be the new one already
+        was = {name: getattr(cut_off, name) for name in was}
+    wave = Wave(
+        number=number,
+        at=datetime.now(UTC),
+        reason=reason,
+        pairs=len(drawn.pairs),
+        settings=all_settings(study),
+        **was,
+        **hashes,
+    )
+    write_kept(study, WAVES.name, [*waves, wave])
+    write_kept(study, SUPPLY.name, drawn.supply)
+    for name in ("controls", "pairs"):
+        write_table(records.path(files[name]), rows[name], Pair)
+    return wave

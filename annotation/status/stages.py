@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from annotation.offering import LEDGER, is_complete, ledgers, read_waves
+from annotation.campaign_records import CampaignRecords
+from annotation.offering import LEDGER, is_complete, ledgers
 from annotation.sampling.origin import refuse_other_makers
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes
@@ -144,7 +145,8 @@ def _given(noted: _StageHistory) -> Stage:
 
 def _sampled(noted: _StageHistory, mismatched: str) -> Stage:
     stage = _stage("sample", noted.study.folder / "pairs.parquet", "sample", noted)
-    if cut_off := [wave for wave in read_waves(noted.study)[-1:] if not is_complete(noted.study, wave)]:
+    records = CampaignRecords.open(noted.study)
+    if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
         return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
     if mismatched:
         return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")

@@ -16,8 +16,8 @@ import pandas as pd
 
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
+from annotation.campaign_records import CampaignData
 from annotation.human.tasks import reworded_lines
-from annotation.ratings.collected import CampaignData
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
@@ -25,14 +25,13 @@ from annotation.sampling.queues import frames_by_queue
 from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.training import by_trained, read_trained
-from annotation.verdicts.counted import SCOPES
+from annotation.verdicts.counted import SCOPES, Ahead, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, rules_of
-from annotation.verdicts.reachable import Ahead, ahead, never_lines
 from annotation.verdicts.tables import count
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale, verdicts
+from annotation.verdicts.verdicts import refuse_stale, verdicts
 from annotation.verdicts.verification import refuse_other_file
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines, flagged_outputs
@@ -214,9 +213,9 @@ def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
     if not (study.folder / "verdicts.json").exists():
         return [], ""
     try:
-        reached = read_verdicts(study)
-        refuse_stale(study, reached, evidence.rubric)
-        refuse_other_file(study)
+        reached = evidence.verdicts
+        refuse_stale(evidence, reached)
+        refuse_other_file(evidence)
     except DataError as error:
         return [], str(error).partition(";")[0]
     return reached, ""

@@ -16,9 +16,9 @@ from annotation.records import Outcome, Verdict
 from annotation.status.progress import FEW, IDLE
 from annotation.status.stages import PEOPLE_REPORT
 from annotation.status.status import Status, server_line
+from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
-from annotation.verdicts.reachable import never_lines
 from annotation.verdicts.tables import SIMULATED, count, display
 from plumbline.cli import columns
 from plumbline.records import ARGILLA
@@ -43,7 +43,7 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
     if line := server_line(status):
         parts.append(line)
     if status.sources:
-        parts.append(doubts_text(status.doubts, status.study, judged=status.judged))
+        parts.append(doubts_text(status.doubts, status.study.judging, judged=status.judged))
     return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
 
 

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pandas as pd
 
+from annotation.campaign_records import (
+    AGREEMENT,
+    LOOKS,
+    PAIR_MEANS,
+    PAIRS,
+    RATINGS,
+    VERDICTS,
+    CampaignData,
+)
 from annotation.human.asking import answered, lines_of
 from annotation.human.records import ANSWERS, HumanAnswer, HumanTask
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
 from annotation.offering import refuse_other_sample
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.exclusions import is_marked, kept_hash, read_decisions, withdrawn_hash
-from annotation.ratings.ratings import SAMPLE, counting_ratings, stays, write_ratings
+from annotation.ratings.ratings import counting_ratings, is_marked, kept_hash, stays, withdrawn_hash, write_ratings
 from annotation.records import Group, JudgedMean, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.judged import Unit, with_judged
-from annotation.verdicts.marks import with_rules_fixed
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
-from annotation.verdicts.verdicts import LOOKS, conclude, rule_id, with_supply
+from annotation.verdicts.rules import with_rules_fixed
+from annotation.verdicts.verdicts import conclude, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import write_kept, write_kept_table
 from plumbline.store import write_json, write_table
-from plumbline.study import Study, file_hash
+from plumbline.study import Study
 
 Judged = Callable[[Evidence, Sequence[Verdict]], Mapping[Unit, Sequence[JudgedMean]]]
 
@@ -55,41 +62,42 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     _check(evidence)
     rules = rules_due(study, evidence.rubric, evidence.rules, evidence.collected.ratings, amend)
-    rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
-    rests_on |= {"rule_id": rule_id(study), "rubric_hash": evidence.rubric.identity()}
+    rests_on = {"pairs_sha256": evidence.sha256(PAIRS), "ratings_sha256": evidence.sha256(RATINGS)}
+    rests_on |= {"rule_id": evidence.rule_id, "rubric_hash": evidence.rubric.identity()}
     pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn
     judged_by = rests_on | {
         "withdrawn_hash": withdrawn_hash(withdrawn),
-        "kept_hash": kept_hash(evidence.decisions),
+        "kept_hash": kept_hash(evidence.decided),
     }
     groups, verdicts, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
     verdicts = with_supply(verdicts, evidence.supply)
-    verdicts = with_rules_fixed(verdicts, replace(evidence, rules=rules).rules_fixed[0])
+    verdicts = with_rules_fixed(verdicts, evidence.changed(rules=rules).rules_fixed[0])
     if study.acceptance.judges == "decide":
         if judged is None:
             raise RuntimeError("people and judges decide, and nobody told what judges say")  # a bug of the caller
         verdicts = with_judged(verdicts, judged(evidence, verdicts), design.rule)
     verdicts = with_checks(verdicts, evidence)
     seen = _look(looks, verdicts, len(counting_ratings(ratings, design.per_pair)), rests_on)
-    written = evidence.with_rules(rules, seen)
+    written = evidence.changed(rules=rules, looks=seen, signs=evidence.signs)
     doubts = doubts_of(written, verdicts, written.signs)
     acceptance = Acceptance(groups, verdicts, amendment_lines(rules, evidence.first), doubts, written)
     write_rules(study, evidence.rules, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results
-        write_kept(study, LOOKS, seen)
-    write_json(study.folder / "agreement.json", acceptance.groups)
-    write_json(study.folder / "verdicts.json", acceptance.verdicts)
-    write_table(study.folder / "pair_means.parquet", means, PairMean)
+        write_kept(study, LOOKS.name, seen)
+    write_json(evidence.path(AGREEMENT), acceptance.groups)
+    write_json(evidence.path(VERDICTS), acceptance.verdicts)
+    write_table(evidence.path(PAIR_MEANS), means, PairMean)
     return acceptance
 
 
 def _evidence(study: Study) -> Evidence:
     """What verdicts rest on, with what was decided about raters and pairs marked in the ratings."""
-    refuse_other_sample(study)
-    evidence = Evidence.whole(study)
-    if is_marked(study, evidence.collected.ratings):
+    evidence = Evidence.open(study)
+    refuse_other_sample(evidence)
+    evidence.read_whole()
+    if is_marked(evidence, evidence.collected.ratings):
         return evidence
-    write_ratings(study, evidence.collected.plain_ratings, read_decisions(study))
+    write_ratings(study, evidence.collected.plain_ratings, evidence.decided)
     return Evidence.whole(study)
 
 
@@ -109,14 +117,14 @@ def _check(evidence: Evidence) -> None:
             if wrong := next(
                 (complaint for answer in answers["answer"].unique() if (complaint := question.wrong(answer))), ""
             ):
-                raise DataError(f"{SAMPLE}, {question.name}: {wrong}")
+                raise DataError(f"{RATINGS.name}, {question.name}: {wrong}")
         elif answers["value"].isna().any() or not answers["value"].isin(question.scale).all():
             raise DataError(
-                f"{SAMPLE} holds submitted values off the scale {question.scale[0]} to {question.scale[-1]}"
+                f"{RATINGS.name} holds submitted values off the scale {question.scale[0]} to {question.scale[-1]}"
             )
     if submitted.empty:
         raise DataError(
-            f"{study.folder / SAMPLE}: no rating in it was submitted, so there is nothing to judge; run"
+            f"{evidence.path(RATINGS)}: no rating in it was submitted, so there is nothing to judge; run"
             f" `{study.command('annotation collect')}` when raters have answered"
         )
 

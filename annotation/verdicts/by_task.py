@@ -16,14 +16,9 @@ from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
 
 
-def does_tasks(study: Study) -> bool:
-    """Whether people do tasks in it, as models do."""
-    return study.judging.does_tasks
-
-
 def groups_by_task(study: Study, groups: Sequence[Group]) -> Sequence[Group]:
     """Of tasks a row each, and one for each language of those that have several; others are as they are."""
-    if not does_tasks(study):
+    if not study.judging.does_tasks:
         return groups
     tasks, whole, rows = read_tasks(study), dict[str, int](), list[Group]()
     for group in (row for row in groups if row.level in ("pool", "language")):  # pools, which are tasks, come first
@@ -38,7 +33,7 @@ def groups_by_task(study: Study, groups: Sequence[Group]) -> Sequence[Group]:
 
 def verdicts_by_task(study: Study, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
     """The verdicts on tasks with their answers so; others are as they are."""
-    if not does_tasks(study):
+    if not study.judging.does_tasks:
         return verdicts
     tasks = read_tasks(study)
     return [verdict.model_copy(update={"questions": _taken_together(tasks, verdict.questions)}) for verdict in verdicts]

@@ -11,19 +11,15 @@ import typing
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from annotation.offering import read_reviews
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.missed import controls_missed
 from annotation.ratings.ratings import saw_scores, stays
-from annotation.ratings.signs import COMMENTS
+from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Verdict
-from annotation.sampling.candidates import Supply
 from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
 from annotation.verdicts.judged import late_judgements
 from annotation.verdicts.tables import count, display, number, rated, scoped, wrong
-from plumbline.study import Study
+from plumbline.study.subjects import Subject
 
 FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)
 CLOSE = 0.95  # a mean on its side of the threshold with less probability than this is close
@@ -43,43 +39,40 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
 
     `signs` are those of `annotation.ratings.review.signs_of`.
     """
-    study, collected = evidence.study, evidence.collected
     return (
         *filter(None, [evidence.rules_fixed[1]]),
-        *look_lines(study, verdicts),
-        *_signs(study, collected, signs, evidence.decisions),
+        *look_lines(evidence.study.command, verdicts),
+        *_signs(evidence, signs),
         *_controls(evidence),
         *_exclusions(verdicts),
         *_withdrawals(evidence, verdicts),
-        *_open(study, collected, verdicts),
-        *_thin(study, collected, verdicts),
-        *_close(study, verdicts),
+        *_open(evidence, verdicts),
+        *_thin(evidence, verdicts),
+        *_close(evidence.study.called.item, verdicts),
         *_agreement(verdicts),
         *_judged(verdicts),
-        *_supply(study, verdicts, evidence.supply),
+        *_supply(evidence, verdicts),
         *_extended(evidence),
         *_adjudicators(evidence),
         *dict.fromkeys(line for verdict in verdicts for line in verdict.sequence),
     )
 
 
-def looked_for(study: Study) -> str:
+def looked_for(judging: Subject) -> str:
     """What was looked at, as a sentence."""
-    return LOOKED_FOR if study.judging.transforms else LOOKED_FOR_IN_ITEMS
+    return LOOKED_FOR if judging.transforms else LOOKED_FOR_IN_ITEMS
 
 
-def doubts_text(doubts: Sequence[str], study: Study, *, judged: bool) -> str:
+def doubts_text(doubts: Sequence[str], judging: Subject, *, judged: bool) -> str:
     """The doubts for a terminal, a line each; `judged` is whether there are verdicts."""
     if not doubts:
-        return f"Doubtful: nothing. {looked_for(study)}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
+        return f"Doubtful: nothing. {looked_for(judging)}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
     return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)])
 
 
-def _signs(
-    study: Study, collected: CampaignData, signs: Sequence[Sign], decisions: Sequence[Decision]
-) -> Iterator[str]:
+def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:
     """Raters with signs whose answers count, and how much of what counts is theirs."""
-    sampled = collected.of_sample
+    sampled = evidence.collected.of_sample
     counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & stays(sampled) & ~sampled["surplus"]
     by_rater = sampled.loc[counting, "rater_id"].value_counts()
     counts = {str(rater): int(ratings) for rater, ratings in by_rater.items() if ratings}
@@ -89,10 +82,12 @@ def _signs(
         return
     rules = ", ".join(f"{rule} {n}" for rule, n in Counter(sign.rule for sign in counting_signs).most_common())
     share = sum(counts[rater] for rater in raters) / sum(counts.values())
-    decided = {decision.rater_id for decision in decisions} & set(raters)
+    decided = {decision.rater_id for decision in evidence.decisions} & set(raters)
     undecided = len(raters) - len(decided)
     unsettled = (
-        f"; about {undecided} of them nobody decided (`{study.command('annotation review')}`)" if undecided else ""
+        f"; about {undecided} of them nobody decided (`{evidence.study.command('annotation review')}`)"
+        if undecided
+        else ""
     )
     yield (
         f"{len(raters)} of {count(len(counts), 'rater')} whose answers count show signs of careless answers ({rules});"
@@ -165,24 +160,25 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
         yield f"{line}; had the withdrawn {item}s stayed: {outcome}"
 
 
-def _open(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Answers that verdicts did not wait for."""
     if not verdicts:
         return
+    collected = evidence.collected
     submitted = (collected.of_sample["status"] == "submitted") & stays(collected.of_sample)
     answered = collected.of_sample.loc[submitted, ["pair_id", "rater_id"]]
     got = answered.drop_duplicates()["pair_id"].value_counts()
     staying = collected.sample[~collected.sample["pair_id"].isin(list(collected.withdrawn))]
-    wanted = staying["pool"].astype(str).map(study.raters_of)
+    wanted = staying["pool"].astype(str).map(evidence.study.raters_of)
     open_answers = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())
     if open_answers:
         yield f"{open_answers} of the {count(int(wanted.sum()), 'answer')} that the sample wants are still open"
 
 
-def _thin(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Decided on few pairs, or on less than half of those that were drawn."""
     drawn: Counter[tuple[str, ...]] = Counter()
-    groups = collected.sample.groupby(["pool", "language", "task_type"], observed=True).size()
+    groups = evidence.collected.sample.groupby(["pool", "language", "task_type"], observed=True).size()
     for names, pairs in groups.items():
         for length in range(1, 4):
             drawn[tuple(map(str, typing.cast("tuple[str, ...]", names)))[:length]] += pairs
@@ -193,11 +189,11 @@ def _thin(study: Study, collected: CampaignData, verdicts: Sequence[Verdict]) ->
         if verdict.decision != "undecided" and (verdict.n_pairs < FEW_PAIRS or verdict.n_pairs < of / 2):
             few.append(f"{_name(verdict)} ({verdict.n_pairs} of {of})")
     if few:
-        items = f"{study.called.item}s"
+        items = f"{evidence.study.called.item}s"
         yield f"decided on fewer than {FEW_PAIRS} {items}, or on less than half of those drawn: {_some(few)}"
 
 
-def _close(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Decided by a mean or share that other pairs might well have put on the other side."""
     near = []
     for verdict in verdicts:
@@ -206,7 +202,7 @@ def _close(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
         if verdict.decision != "undecided" and sure < CLOSE:
             near.append(f"{_name(verdict)} ({verdict.decision}, P {number(probability)})")
     if near:
-        yield f"other {study.called.item}s might well have turned {count(len(near), 'verdict')}: {_some(near)}"
+        yield f"other {item}s might well have turned {count(len(near), 'verdict')}: {_some(near)}"
 
 
 def _probability(verdict: Verdict) -> float:
@@ -244,16 +240,16 @@ def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
     yield from late_judgements(verdicts)
 
 
-def _supply(study: Study, verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[str]:
+def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Outputs that nobody rated, or that are not in the language that was asked for."""
     judged = {(verdict.transformation, verdict.language) for verdict in verdicts if verdict.decision != "undecided"}
     failed = [
         f"{scoped(unit.transformation, unit.language)} {unit.failed_share:.0%}"
-        for unit in supply
+        for unit in evidence.supply
         if (unit.transformation, unit.language) in judged and unit.failed_share > MANY_FAILED
     ]
     if failed:
-        yield f"{study.judging.failed}, so that nobody rated them: {_some(failed)}"
+        yield f"{evidence.study.judging.failed}, so that nobody rated them: {_some(failed)}"
 
 
 def _extended(evidence: Evidence) -> Iterator[str]:
@@ -302,6 +298,6 @@ def _adjudicators(evidence: Evidence) -> Iterator[str]:
     """Raters who had seen what judges say, be it of other pairs."""
     if evidence.study.raters.suggestions == "half":
         yield "raters saw judges' scores on the other half of the pairs, which may have moved what they say of this one"
-    late = saw_scores(read_reviews(evidence.study), evidence.collected.of_sample)
+    late = saw_scores(evidence.reviews, evidence.collected.of_sample)
     if late:
         yield f"{count(len(late), 'rater')} rated after having seen judges' scores as adjudicators: {_some(late)}"

@@ -1,84 +1,67 @@
-"""All that verdicts rest on, read once by a command: what is computed from it goes back to no file."""
+"""All that verdicts rest on: a campaign's records, and what follows from them without any verdict."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import Self
 
-from annotation.offering import offered_to_raters, read_waves
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.exclusions import read_decisions
-from annotation.ratings.ratings import SAMPLE, read_ratings
-from annotation.ratings.review import signs_of, unlooked_signs
-from annotation.records import Decision, Fixed, Look, RuleSet, Sign, Wave
-from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.candidates import Supply
-from annotation.sampling.sample import SUPPLY, known_supply, read_pairs, read_supply
+from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignData, CampaignRecords
+from annotation.offering import offered_to_raters
+from annotation.ratings.ratings import stays
+from annotation.ratings.signs import find_signs, not_looked_at
+from annotation.records import Fixed, RuleSet, Sign
+from annotation.rubric import Rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import (
     binding,
     checks_known,
     first_rating,
     imported,
-    read_rules,
     refuse_other_rules,
     rules_fixed,
 )
-from annotation.verdicts.verdicts import read_looks
 from plumbline.study import Study
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """A study's records from the sample to the rules, as they were when a command began."""
-
-    study: Study
-    rubric: Rubric
-    collected: CampaignData  #: the pairs before raters, and all ratings
-    decisions: Sequence[Decision]  #: about raters, the oldest first
-    withdrawals: Sequence[Decision]  #: about pairs, the oldest first
-    rules: Sequence[RuleSet]  #: as they were fixed, the oldest first
-    supply: Sequence[Supply]  #: what the sample was drawn from; nothing of samples by earlier versions
-    waves: Sequence[Wave]  #: by which the sample was extended, the first one first
-    looks: Sequence[Look]  #: when verdicts were reached, the first time first
-    offered: bool  #: whether this campaign offered the sample to raters; taken for granted where nothing is imported
+class Evidence(CampaignRecords):
+    """A campaign's records from the sample to the rules, with what they say together."""
 
     @classmethod
-    def read(cls, study: Study, collected: CampaignData | None = None) -> Evidence:
+    def read(cls, study: Study, collected: CampaignData | None = None) -> Self:
         """What lies in the study's folder, or is not there yet. Raises DataError for damaged and replaced files.
 
         `collected` is for who has it at hand.
         """
-        decisions, ratings = read_decisions(study), collected or CampaignData.read(study)
-        return cls(
-            study=study,
-            rubric=load_rubric(study),
-            collected=ratings,
-            decisions=[decision for decision in decisions if decision.rater_id],
-            withdrawals=[decision for decision in decisions if decision.pair_id],
-            rules=read_rules(study),
-            supply=known_supply(study),
-            waves=read_waves(study),
-            looks=read_looks(study),
-            offered=not imported(ratings.ratings).any() or offered_to_raters(study),
-        )
+        evidence = cls.open(study)
+        if collected is not None:
+            evidence = evidence.changed(collected=collected)
+        return evidence.read_all()
+
+    def read_all(self) -> Self:
+        """The same records, with all read that may be there. Raises as `read`."""
+        for name in ("decided", "collected", "rubric", "rules", "supply", "waves", "looks", "offered"):
+            getattr(self, name)
+        return self
 
     @classmethod
-    def whole(cls, study: Study, collected: CampaignData | None = None) -> Evidence:
+    def whole(cls, study: Study, collected: CampaignData | None = None) -> Self:
         """The same, all of it there: where a file is missing, the error names the command that makes it."""
-        evidence = cls.read(study, collected)
-        for name, read in (("pairs.parquet", read_pairs), (SAMPLE, read_ratings), (SUPPLY, read_supply)):
-            if not (study.folder / name).exists():
-                read(study)
-        return evidence
+        return cls.read(study, collected).read_whole()
 
-    def with_rules(self, rules: Sequence[RuleSet], looks: Sequence[Look]) -> Evidence:
-        """The same with rules and looks that a command wrote; signs are not looked for again."""
-        evidence = replace(self, rules=rules, looks=looks)
-        evidence.__dict__["signs"] = self.signs
-        return evidence
+    def read_whole(self) -> Self:
+        """The same records, all of them read. Raises as `whole`."""
+        self.read_all()
+        self.need(PAIRS, RATINGS)
+        self.need(SUPPLY)
+        return self
+
+    @functools.cached_property
+    def offered(self) -> bool:
+        """Whether this campaign offered the sample to raters; taken for granted where nothing is imported."""
+        return not imported(self.collected.ratings).any() or offered_to_raters(self)
 
     @property
     def design(self) -> Design:
@@ -97,13 +80,20 @@ class Evidence:
 
     @functools.cached_property
     def signs(self) -> Sequence[Sign]:
-        """The signs of careless answers."""
-        return signs_of(self.study, self.collected, self.rubric)
+        """The signs of careless answers in what was collected so far, controls and repeats among it."""
+        labelled = [question.name for question in self.rubric.asked() if question.labels]
+        data = self.collected  # what is wrong with a withdrawn pair tells nothing about its raters
+        return find_signs(
+            data.ratings[stays(data.ratings)], data.pairs, self.study.quality, self.rubric.expected, labelled
+        )
 
     @functools.cached_property
     def unlooked(self) -> Sequence[str]:
-        """By which rules raters could not be looked at."""
-        return unlooked_signs(self.study, self.collected, self.rubric)
+        """By which rules raters could not be looked at, a line each, as `not_looked_at` says it."""
+        staying = self.collected.ratings[stays(self.collected.ratings)]
+        if staying.empty:
+            return ()
+        return not_looked_at(staying, self.collected.pairs, self.study.quality, self.rubric.expected)
 
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
 
-from annotation.ratings.exclusions import answered, answers_hash
-from annotation.ratings.missed import controls_by_kind
-from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.ratings.ratings import answered, answers_hash, counting_ratings, dealt_with
+from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
 from annotation.statistics.agreement import Answers
 from annotation.statistics.attention import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
-from annotation.verdicts.by_task import does_tasks
 from annotation.verdicts.counted import SCOPES, basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, checks_known
 from annotation.verdicts.tables import count, scoped
 from plumbline.records import Pair
-from plumbline.study import Study
 from plumbline.study.campaign import QualitySpec
 
 LOOK = "raters to look at: "  # with which a reason begins
@@ -57,7 +54,7 @@ class Checks:
 def checks_raters(evidence: Evidence) -> bool:
     """Whether verdicts wait for a look at raters; rules that an earlier version fixed know nothing of it."""
     holds = binding(evidence.rules, evidence.first)
-    chosen = evidence.study.acceptance.protocol == "checked" and not does_tasks(evidence.study)
+    chosen = evidence.study.acceptance.protocol == "checked" and not evidence.study.judging.does_tasks
     return chosen and (holds is None or checks_known(holds))
 
 
@@ -183,8 +180,11 @@ def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design) -> str:
     return ", ".join(f"{name}: p {p:.2f}" for name, p in p_values.items())
 
 
-def look_lines(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """The verdicts that wait for a look at their raters, and the commands that end it; nothing where none waits."""
+def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """The verdicts that wait for a look at their raters, and the commands that end it; nothing where none waits.
+
+    `command` is `Study.command`.
+    """
     waiting = [verdict for verdict in verdicts if verdict.to_look_at]
     if not waiting:
         return
@@ -193,11 +193,11 @@ def look_lines(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
         reason.removeprefix(LOOK) for verdict in waiting for reason in verdict.reasons if reason.startswith(LOOK)
     )
     more = f"; and {len(why) - 1} more" if len(why) > 1 else ""
-    command = study.command("annotation review")
     raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.to_look_at]))
     yield (
         f"raters to look at before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
-        f" {next(iter(why))}{more}; read `{command}`, then run it with `--exclude` or `--keep {raters} --reason WHY`"
+        f" {next(iter(why))}{more}; read `{command('annotation review')}`, then run it with `--exclude` or"
+        f" `--keep {raters} --reason WHY`"
     )
 
 

@@ -16,14 +16,14 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
-from annotation.ratings.ratings import read_all_ratings, untimed
+from annotation.campaign_records import RULES, CampaignRecords
+from annotation.ratings.ratings import untimed
 from annotation.records import Fixed, RuleSet
 from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.sample import known_pairs
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import StudyError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
-from plumbline.manifest import read_kept, refuse_unnoted, write_kept
+from plumbline.manifest import write_kept
 from plumbline.prompts import prompt_folders
 from plumbline.records import SANDBOX, SOURCES, Record
 from plumbline.store import read_batches
@@ -145,7 +145,7 @@ def refuse_undrawn(study: Study) -> None:
     if study.acceptance.judges != "decide":
         return
     drawn = _drawn(study)
-    if not drawn or any(pair.pair_id not in drawn for pair in known_pairs(study)):
+    if not drawn or any(pair.pair_id not in drawn for pair in CampaignRecords.open(study).known_pairs):
         lack = "lack pairs of the sample" if drawn else "are not drawn"
         raise StudyError(
             f"{study.file}: acceptance.judges decide, and the outputs that they rate {lack}, which must stand before"
@@ -177,10 +177,7 @@ def _hash(path: Path) -> str:
     return cached_file_hash(path) if path.exists() else ""
 
 
-FILE = "rules.json"
-COMMAND = "annotation publish"
 CHECKED = ("attentive", "failing")  # of `quality`: by these a verdict waits for a look at its raters
-_ADVICE = "bring it back from a copy: without it nothing shows when the rules were fixed"
 
 
 def rules_of(study: Study, rubric: Rubric | None = None, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -188,30 +185,15 @@ def rules_of(study: Study, rubric: Rubric | None = None, judges: Mapping[str, An
 
     `rubric` is the study's, and `judges` what `fixed_judges` finds of it, for who has them at hand.
     """
+    shown = study.raters.suggestions
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
         "quality": study.quality.model_dump(mode="json"),
-        "raters": {"per_pair": study.raters.per_pair, **_suggested(study)},
+        "raters": {"per_pair": study.raters.per_pair, **({"suggestions": shown} if shown != "none" else {})},
         "sample": {"seed": study.sample.seed},
         "rubric": (rubric or load_rubric(study)).model_dump(mode="json"),
         **({"judges": judges or fixed_judges(study)} if study.acceptance.judges == "decide" else {}),
     }
-
-
-def _suggested(study: Study) -> dict[str, str]:
-    """Whether raters are shown judges' scores, where they are."""
-    return {"suggestions": study.raters.suggestions} if study.raters.suggestions != "none" else {}
-
-
-def read_rules(study: Study) -> list[RuleSet]:
-    """The sets of rules that were fixed, the oldest first; none before publishing. DataError for a damaged file."""
-    path = study.folder / FILE
-    rules = read_kept(study, FILE, RuleSet, study.command(COMMAND), _ADVICE)
-    if path.exists() and not rules:
-        raise DataError(f"{path} is damaged; {_ADVICE}")
-    if any("rubric" in rule_set.rules for rule_set in rules):  # versions before that noted nothing
-        refuse_unnoted(study, FILE)
-    return rules
 
 
 def first_rating(ratings: pd.DataFrame) -> datetime | None:
@@ -242,10 +224,10 @@ def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
 
 def asked_rubric(study: Study) -> Rubric:
     """What raters are asked, word for word as it was fixed before they began; the study's rubric where none was."""
-    fixed = read_rules(study)
-    first = first_rating(read_all_ratings(study)) if len(fixed) > 1 else None
-    held = seen(fixed, first)
-    return load_rubric(study) if held is None else rubric_of(held) or load_rubric(study)
+    records = CampaignRecords.open(study)
+    first = first_rating(records.all_ratings) if len(records.rules) > 1 else None
+    held = seen(records.rules, first)
+    return records.rubric if held is None else rubric_of(held) or records.rubric
 
 
 def rubric_of(rules: RuleSet) -> Rubric | None:
@@ -290,15 +272,14 @@ def refuse_other_rules(study: Study, rubric: Rubric, fixed: Sequence[RuleSet], r
 def fix_rules(study: Study) -> None:
     """See that the study's rules are the ones that hold, and fix them where they may be. Raises as `rules_due`."""
     refuse_undrawn(study)
-    fixed = read_rules(study)
-    due = rules_due(study, load_rubric(study), fixed, read_all_ratings(study))
-    write_rules(study, fixed, due)
+    records = CampaignRecords.open(study)
+    write_rules(study, records.rules, rules_due(study, records.rubric, records.rules, records.all_ratings))
 
 
 def write_rules(study: Study, fixed: Sequence[RuleSet], due: Sequence[RuleSet]) -> None:
     """Write the sets of rules that are due, where they are more than those on disk."""
     if len(due) > len(fixed):
-        write_kept(study, FILE, due)
+        write_kept(study, RULES.name, due)
 
 
 def rules_due(

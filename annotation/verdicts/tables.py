@@ -9,8 +9,7 @@ import pandas as pd
 
 from annotation.records import P_IS, Chance, Group, Summary, Verdict
 from annotation.statistics.agreement import at_least
-from annotation.verdicts.marks import late_lines
-from annotation.verdicts.rules import in_own_words, in_words, unchecked
+from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
 from plumbline.cli import columns
 from plumbline.languages import language_name
 from plumbline.statistics.estimates import Estimate

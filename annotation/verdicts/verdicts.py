@@ -9,29 +9,32 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from annotation.campaign_records import PAIRS, RATINGS, RULES, CampaignRecords
 from annotation.questions import labels_of
-from annotation.ratings.exclusions import kept_hash, read_decisions, refuse_unmarked, withdrawn_hash, withdrawn_pairs
-from annotation.ratings.ratings import Dealt, counting_ratings, dealt_with, stays
-from annotation.records import Chance, Group, Look, PairMean, Summary, Verdict
-from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.candidates import Supply
+from annotation.ratings.ratings import (
+    Dealt,
+    counting_ratings,
+    dealt_with,
+    kept_hash,
+    refuse_unmarked,
+    stays,
+    withdrawn_hash,
+)
+from annotation.records import Chance, Group, Summary, Supply, Verdict
 from annotation.statistics.agreement import Answers
 from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, compact, mean_of, summarise, table_two
 from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
-from annotation.verdicts.preregistration import FILE as RULES
 from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
-from plumbline.identity import identity
-from plumbline.manifest import read_kept
+from plumbline.record_files import RecordFile
 from plumbline.records import Pair
 from plumbline.statistics.intervals import score_at_least
-from plumbline.store import read_frame, read_models
-from plumbline.study import Study, file_hash
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 
 
@@ -127,7 +130,6 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
     )
 
 
-LOOKS = "looks.json"
 COMMAND = "annotation accept"
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are only compared
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
@@ -155,22 +157,12 @@ def conclude(
     return table_two(with_enough(counting, design), design, seed, places), judged, pair_means(counting, design)
 
 
-def read_verdicts(study: Study) -> list[Verdict]:
-    """The verdicts reached last."""
-    return read_models(study.folder / "verdicts.json", Verdict, study.command(COMMAND))
-
-
-def read_looks(study: Study) -> list[Look]:
-    """When verdicts were reached, the first time first; the same ones reached again are no new look."""
-    return read_kept(study, LOOKS, Look, study.command(COMMAND))
-
-
-def refuse_stale(study: Study, verdicts: Sequence[Verdict], rubric: Rubric | None = None) -> None:
+def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample, rule or questions.
 
     So where ratings do not carry yet what people decided. What they rest on must be there. Of verdicts by earlier
-    versions, which did not note what raters were asked, that is not looked at. `rubric` is the study's, for who has it
-    at hand. Whether the verdicts are those that follow is told by `annotation.verdicts.verification`.
+    versions, which did not note what raters were asked, that is not looked at. Whether the verdicts are those that
+    follow is told by `annotation.verdicts.verification`.
     """
     if not verdicts:
         return
@@ -185,41 +177,25 @@ def refuse_stale(study: Study, verdicts: Sequence[Verdict], rubric: Rubric | Non
         )
         for verdict in verdicts
     }
-    files = {name: study.folder / f"{name}.parquet" for name in ("pairs", "ratings")}
     worded = any(verdict.rubric_hash for verdict in verdicts)
-    needed = [*files.values(), *([study.folder / RULES] if worded else [])]
-    for path in needed:
-        if not path.exists():
-            raise DataError(f"{path} is gone, and the verdicts rest on it; bring it back from a copy")
-    pairs, ratings = (file_hash(path) for path in files.values())
-    rule, worded_as = rule_id(study), (rubric or load_rubric(study)).identity() if worded else ""
+    needed: list[RecordFile[Any]] = [PAIRS, RATINGS, *([RULES] if worded else [])]
+    for file in needed:
+        if not records.path(file).exists():
+            raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; bring it back from a copy")
+    study = records.study
     now = {
-        "pairs.parquet": pairs, "ratings.parquet": ratings, "the study's rule (acceptance, raters.per_pair)": rule,
-        f"the rubric {study.rubric!r}": worded_as,
-        "the list of withdrawn pairs": withdrawn_hash(withdrawn_pairs(study)),
-        "the list of raters whom people keep": kept_hash(read_decisions(study)),
+        "pairs.parquet": records.sha256(PAIRS), "ratings.parquet": records.sha256(RATINGS),
+        "the study's rule (acceptance, raters.per_pair)": records.rule_id,
+        f"the rubric {study.rubric!r}": records.rubric.identity() if worded else "",
+        "the list of withdrawn pairs": withdrawn_hash(records.withdrawn),
+        "the list of raters whom people keep": kept_hash(records.decided),
     }  # fmt: skip
     for was in rests_on:
         changed = [name for (name, is_now), before in zip(now.items(), was, strict=True) if before != is_now]
         if changed:
             line = f"{' and '.join(changed)} changed after the verdicts were reached"
             raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
-    refuse_unmarked(study)
-
-
-def rule_id(study: Study) -> str:
-    """Identity of the rule that ratings are judged by: the acceptance, and how many ratings a pair count."""
-    return identity("rule-v1", study.acceptance.model_dump(), study.raters.per_pair)
-
-
-def read_agreement(study: Study) -> list[Group]:
-    """Table 2 as computed last."""
-    return read_models(study.folder / "agreement.json", Group, study.command(COMMAND))
-
-
-def read_pair_means(study: Study) -> pd.DataFrame:
-    """The pairs' own means as computed last: the columns of `PairMean`."""
-    return read_frame(study.folder / "pair_means.parquet", PairMean, study.command(COMMAND))
+    refuse_unmarked(records)
 
 
 def verdicts(

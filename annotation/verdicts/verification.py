@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from annotation.campaign_records import AGREEMENT, PAIR_MEANS, VERDICTS, CampaignRecords
 from annotation.records import Group, PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.judged import unit_of, with_judged
-from annotation.verdicts.marks import with_rules_fixed
-from annotation.verdicts.rules import in_words
-from annotation.verdicts.verdicts import COMMAND, conclude, read_agreement, read_pair_means, with_supply
+from annotation.verdicts.rules import in_words, with_rules_fixed
+from annotation.verdicts.verdicts import COMMAND, conclude, with_supply
 from plumbline.errors import DataError
 from plumbline.languages import language_name
-from plumbline.manifest import read_manifest
-from plumbline.study import Study, file_hash
 
 _NEAR = 1e-5  # relative; what other versions of numpy and scipy may differ by, and irrCAC rounds by
 _RESAMPLED = ("alpha", "kappa", "raw")  # their intervals, or they themselves, take long and decide nothing
@@ -45,22 +43,20 @@ _REST = (
 )  # see `refuse_stale`
 
 
-def refuse_edited(study: Study, verdicts: Sequence[Verdict], evidence: Evidence | None = None) -> None:
+def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError where verdicts, pairs' means or Table 2 do not say what pairs, ratings and rules say.
 
-    `verdicts` are the verdicts that `refuse_stale` has let through, `evidence` is for who has it at hand. Raises
-    StudyError for rules that changed unsaid.
+    The `verdicts` are those that `refuse_stale` has let through. Raises StudyError for rules that changed unsaid.
     """
     if not verdicts:
         return
-    rests = evidence or Evidence.read(study)
-    rests.refuse_other_rules()
-    means = read_pair_means(study) if (study.folder / "pair_means.parquet").exists() else None
-    groups = read_agreement(study) if (study.folder / "agreement.json").exists() else None
-    for file, what in differences(rests, verdicts, means, groups):
+    evidence.refuse_other_rules()
+    means = evidence.pair_means if evidence.has(PAIR_MEANS) else None
+    groups = evidence.agreement if evidence.has(AGREEMENT) else None
+    for file, what in differences(evidence, verdicts, means, groups):
         raise DataError(
-            f"{study.folder / file}: {what} (edited by hand, or made by another version); run"
-            f" `{study.command(COMMAND)}` again"
+            f"{evidence.study.folder / file}: {what} (edited by hand, or made by another version); run"
+            f" `{evidence.study.command(COMMAND)}` again"
         )
 
 
@@ -82,16 +78,15 @@ def differences(
         yield from (("agreement.json", line) for line in _other_groups(groups, due))
 
 
-def refuse_other_file(study: Study) -> None:
+def refuse_other_file(records: CampaignRecords) -> None:
     """Raise DataError where verdicts.json is not the file that `accept` wrote: a quick look, by the manifest alone.
 
     What differs, and whether that matters, is told by `refuse_edited`.
     """
-    path = study.folder / "verdicts.json"
-    was = read_manifest(study).get("stages", {}).get("accept", {}).get("outputs", {}).get(path.name)
-    if was is not None and file_hash(path) != was:
-        line = f"{path} is not what was written (edited by hand, or cut off)"
-        raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
+    was = records.manifest.get("stages", {}).get("accept", {}).get("outputs", {}).get(VERDICTS.name)
+    if was is not None and records.sha256(VERDICTS) != was:
+        line = f"{records.path(VERDICTS)} is not what was written (edited by hand, or cut off)"
+        raise DataError(f"{line}; run `{records.study.command(COMMAND)}` again")
 
 
 def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> Iterator[str]:

@@ -98,7 +98,7 @@ def _add_bundle(parser: argparse.ArgumentParser) -> None:
 def _export(options: argparse.Namespace) -> int:
     from tqdm import tqdm  # noqa: PLC0415 (what takes long to import comes after --help)
 
-    from annotation.verdicts.marks import late_lines  # noqa: PLC0415
+    from annotation.verdicts.rules import late_lines  # noqa: PLC0415
     from evaluation.bundle.bundle import Bundle  # noqa: PLC0415
     from evaluation.bundle.check import open_checked  # noqa: PLC0415
     from evaluation.bundle.export import export  # noqa: PLC0415

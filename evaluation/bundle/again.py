@@ -13,9 +13,10 @@ from typing import Any
 
 import yaml
 
+from annotation.campaign_records import SUPPLY
 from annotation.rubric import load_rubric
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.sample import SUPPLY, sample_settings
+from annotation.sampling.sample import sample_settings
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import FOLDER
 from evaluation.bundle.source import BundleSource
@@ -30,7 +31,7 @@ from plumbline.study.transformations import EIGHT
 from plumbline.study.upgrade import modern
 
 _KEPT = ("datasets", "seeds", "prompts", "languages", "sample", "rubric", "wordings", "raters", "acceptance", "quality")
-_WRITTEN = {"pairs.parquet", "controls.parquet", SUPPLY, "manifest.json"}
+_WRITTEN = {"pairs.parquet", "controls.parquet", SUPPLY.name, "manifest.json"}
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,9 @@ def study_again(
         if not begun:
             out.unlink()
         raise
-    files_of_study = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY)]
+    files_of_study = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY.name)]
     with stage(study, "sample", [bundle.path], files_of_study, sample_settings(study)):
-        write_kept(study, SUPPLY, bundle.evidence.supply)
+        write_kept(study, SUPPLY.name, bundle.evidence.supply)
         write_table(files_of_study[1], controls, Pair)
         write_table(files_of_study[0], pairs, Pair)
     return Again(study, len(pairs), len(controls), n_left_out)

@@ -14,20 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ValidationError
 
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.ratings import withdrawals
-from annotation.records import Decision, Group, Look, PairMean, RuleSet, Verdict, Wave
+from annotation.campaign_records import CampaignData
+from annotation.records import Decision, Group, Look, PairMean, RuleSet, Supply, Verdict, Wave
 from annotation.rubric import Rubric
-from annotation.sampling.candidates import Supply
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.marks import with_rules_fixed
+from annotation.verdicts.rules import with_rules_fixed
 from evaluation.bundle import records, tables
 from evaluation.bundle.archive import MANIFEST, Archive
 from evaluation.bundle.records import AGAIN, BundledOutput, BundledTransformation, BundleManifest, read_manifest
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import MalformedError, parse_json
 from plumbline.records import Pair, Rating, Record, Score, Text
-from plumbline.store import as_models, as_record, joined
+from plumbline.store import as_models, joined
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.transformations import EIGHT, Transformation, refuse_mixed_up
@@ -128,21 +126,13 @@ class Bundle:
     def evidence(self) -> Evidence:
         """All that verdicts rest on, from the sample to the rules."""
         decisions = self.models("decisions.json", Decision)
-        controls = self.table(records.CONTROLS, Pair)
-        control_pairs = [as_record(row, Pair) for row in controls.to_pylist()]
         rated = [self.table(name, Rating) for name in (records.RATINGS, records.CONTROL_RATINGS)]
         self._refuse_off_scale(rated[0])
-        collected = CampaignData.of_tables(
-            [self.table(records.PAIRS, Pair), controls],
-            rated,
-            withdrawals([decision for decision in decisions if decision.pair_id], control_pairs),
-        )
-        return Evidence(
-            study=self.study(),
+        pairs = [self.table(name, Pair) for name in (records.PAIRS, records.CONTROLS)]
+        return Evidence(self.study()).changed(
             rubric=self.rubric,
-            collected=collected,
-            decisions=[decision for decision in decisions if decision.rater_id],
-            withdrawals=[decision for decision in decisions if decision.pair_id],
+            collected=CampaignData.of_tables(pairs, rated, decisions),
+            decided=decisions,
             rules=self.models("rules.json", RuleSet),
             supply=self.models("sample.json", Supply),
             waves=self.models("waves.json", Wave),

@@ -18,14 +18,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.decisions import beside, judging_of, of_verdicts, other_judged
 from annotation.judges.powered import Judging
 from annotation.names import SIMULATED
-from annotation.ratings.exclusions import kept_hash, withdrawn_hash
-from annotation.ratings.ratings import counting_ratings, marked
-from annotation.sampling.candidates import Supply
+from annotation.ratings.ratings import counting_ratings, kept_hash, marked, withdrawn_hash
+from annotation.records import Supply
 from annotation.verdicts.preregistration import other_rules, pool_hash, rules_of
-from annotation.verdicts.verdicts import rule_id
 from annotation.verdicts.verification import differences
 from evaluation.bundle import records
 from evaluation.bundle.bundle import Bundle
@@ -364,7 +363,7 @@ def _rules(bundle: Bundle) -> Iterator[Fault]:
     ratings = seen.collected.ratings
     for what in other_rules(rules_in(bundle), seen.rules, ratings):
         yield "rules.json", f"fixed other rules than the study has: {what}"
-    rule, rubric = rule_id(seen.study), seen.rubric.identity()
+    rule, rubric = CampaignRecords.open(seen.study).rule_id, seen.rubric.identity()
     for verdict in bundle.verdicts:
         if verdict.rule_id != rule or verdict.rubric_hash not in ("", rubric):
             yield records.VERDICTS, f"has a verdict on {verdict.transformation} by other rules or questions"

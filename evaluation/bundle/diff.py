@@ -9,7 +9,7 @@ import pandas as pd
 
 from annotation.comparison import CampaignRatings, campaigns_text
 from annotation.records import Verdict
-from annotation.verdicts.marks import late_lines
+from annotation.verdicts.rules import late_lines
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import COPY
 from evaluation.bundle.report import SIMULATED

@@ -19,13 +19,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.decisions import read_judging, refuse_other_judgements
 from annotation.names import is_pseudonym
-from annotation.ratings.exclusions import read_decisions
 from annotation.records import PairMean, RuleSet, Verdict
 from annotation.rubric import Rubric
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.bundle import records, tables
 from evaluation.bundle.archive import MANIFEST, Writer
@@ -82,10 +82,10 @@ def export(
     for name in study.bundle.datasets:
         if name not in names:
             raise StudyError(f"{study.file}: bundle.datasets: no data set {name!r}; {nearest(name, names)}")
-    verdicts = read_verdicts(study)
+    verdicts = CampaignRecords.open(study).verdicts
     evidence = Evidence.read(study)
-    refuse_stale(study, verdicts, evidence.rubric)
-    refuse_edited(study, verdicts, evidence)
+    refuse_stale(evidence, verdicts)
+    refuse_edited(evidence, verdicts)
     refuse_other_judgements(evidence, verdicts)
     raters = evidence.collected.plain_ratings["rater_id"].unique()
     if named_raters := [rater for rater in raters if not is_pseudonym(rater)]:
@@ -141,7 +141,7 @@ class _Content:
         yield records.STUDY, tables.to_json(_settings(study, self._settings))
         yield from self._ratings()
         yield from self._judgements()
-        yield _frame(records.MEANS, read_pair_means(study), PairMean)
+        yield _frame(records.MEANS, CampaignRecords.open(study).pair_means, PairMean)
         if (study.folder / "scores.parquet").exists():
             scores = read_scores(study)
             failed = scores["status"] == "failed"  # what is said of it may name folders and servers
@@ -187,13 +187,13 @@ class _Content:
         yield records.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
         verdicts = [verdict.model_copy(update={"model": _name_of(verdict.model)}) for verdict in self.verdicts]
         by_member: dict[str, Sequence[Any]] = {
-            "decisions.json": read_decisions(self.study),
+            "decisions.json": CampaignRecords.open(self.study).decided,
             "rules.json": _portable_rules(seen.rules),
             "looks.json": seen.looks,
             "waves.json": seen.waves,
             "sample.json": seen.supply,
             records.VERDICTS: verdicts,
-            records.AGREEMENT: read_agreement(self.study),
+            records.AGREEMENT: CampaignRecords.open(self.study).agreement,
         }
         yield from ((name, tables.models_to_json(rows)) for name, rows in by_member.items())
 

@@ -15,8 +15,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from annotation.records import Summary, Verdict
-from annotation.verdicts.marks import late_lines
-from annotation.verdicts.rules import unchecked
+from annotation.verdicts.rules import late_lines, unchecked
 from annotation.verdicts.tables import display
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import judges_line

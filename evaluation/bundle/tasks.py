@@ -19,7 +19,7 @@ from mteb.benchmarks.benchmark import Benchmark, BenchmarkAggregation, CustomGro
 from mteb.models import EncoderProtocol
 from mteb.types import Licenses
 
-from annotation.verdicts.marks import late_lines
+from annotation.verdicts.rules import late_lines
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.records import DatasetSource

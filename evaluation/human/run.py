@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from annotation.campaign_records import CampaignRecords
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer
 from annotation.human.tasks import subject_of
 from annotation.verdicts.tables import SIMULATED, count
-from annotation.verdicts.verdicts import read_verdicts
 from evaluation.display import hundred
 from evaluation.human.compare import HumanTables, TaskPart, compare
 from evaluation.human.models import ModelScores, ModelsOutcome, sampled_tasks, score_models
@@ -65,7 +65,7 @@ def evaluate_human(
         parts = [TaskPart(sample, people, annotators, tuple(scores.of_models(embedding, sample))) for sample in samples]
         otherwise = {spec.called: spec.relevance for spec in named if spec.relevance}
         compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
-        verdicts = read_verdicts(study) if (study.folder / "verdicts.json").exists() else ()
+        verdicts = CampaignRecords.open(study).verdicts if (study.folder / "verdicts.json").exists() else ()
         silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]
         notes = [
             *(

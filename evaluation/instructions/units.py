@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
 from annotation.subjects import read_texts
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, ITEMS, NONE, SCORES, Label, PromptItemScore, PromptScore
 from evaluation.measures.rows import stored
@@ -88,10 +89,10 @@ def labelled(study: Study, wordings: Sequence[Instruction]) -> Mapping[str, Word
     Raises DataError without verdicts, and where they do not follow from the ratings; StudyError for a rubric that does
     not ask for these labels.
     """
-    verdicts = read_verdicts(study)
+    verdicts = CampaignRecords.open(study).verdicts
     evidence = Evidence.read(study)
-    refuse_stale(study, verdicts, evidence.rubric)
-    refuse_edited(study, verdicts, evidence)
+    refuse_stale(evidence, verdicts)
+    refuse_edited(evidence, verdicts)
     question = _label_question(evidence.rubric)
     if not question:
         raise StudyError(

@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from annotation.campaign_records import CampaignRecords
 from annotation.rubric import load_rubric
 from annotation.verdicts.verdicts import COMMAND as ACCEPT
-from annotation.verdicts.verdicts import accepted_pairs, read_pair_means
+from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.measures.rows import Fields, MeasureRow, read_rows
 from evaluation.models.encoder import Encoder, drift_of_texts
 from evaluation.outputs import Outputs
@@ -64,7 +65,7 @@ class AcceptedPairs:
         self._study = study
         self._rated = good is not None or (study.folder / "pair_means.parquet").exists()
         if good is None and self._rated:
-            good = accepted_pairs(read_pair_means(study), load_rubric(study).question_names())
+            good = accepted_pairs(CampaignRecords.open(study).pair_means, load_rubric(study).question_names())
         self._good = good or frozenset()
         self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in self._good}
         self._known: dict[Place, _Selection] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from annotation.verdicts.marks import late_lines
+from annotation.verdicts.rules import late_lines
 from evaluation import tables
 from evaluation.report import boards, charts, drift_charts, paper_tables, sensitivity_tables
 from evaluation.report.material import ReportMaterial

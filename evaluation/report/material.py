@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.records import JudgedPair
-from annotation.ratings.exclusions import withdrawn_pairs
-from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ratings
+from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.verdicts.counted import basis
-from annotation.verdicts.evidence import design_of
-from annotation.verdicts.marks import late_lines
-from annotation.verdicts.preregistration import first_rating, read_rules
+from annotation.verdicts.evidence import Evidence, design_of
+from annotation.verdicts.preregistration import first_rating
+from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED, display
-from annotation.verdicts.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import accepted_pairs, pair_means, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import tables
 from evaluation.display import short_names
@@ -102,9 +102,10 @@ def read_evaluation(study: Study) -> tuple[list[Verdict], pd.DataFrame, tuple[st
     """(verdicts, scores, notes) of a study, refused where one has outrun the other; what is included needs none."""
     scores = read_scores(study)
     unrated = (scores["status"] == "included_rejected").any() and not (study.folder / "verdicts.json").exists()
-    verdicts = [] if unrated else read_verdicts(study)
-    refuse_stale(study, verdicts)
-    refuse_edited(study, verdicts)
+    verdicts = [] if unrated else CampaignRecords.open(study).verdicts
+    if verdicts:
+        refuse_stale(CampaignRecords.open(study), verdicts)
+        refuse_edited(Evidence.read(study), verdicts)
     if scores.empty:
         raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{study.command(COMMAND)}` again")
     refuse_outrun(study, scores, verdicts)
@@ -145,7 +146,7 @@ def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> 
     rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
     none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
     pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, study.command(SAMPLE))
-    question, rated = next(iter(rubric.rating_names()), ""), read_all_ratings(study)
+    question, rated = next(iter(rubric.rating_names()), ""), CampaignRecords.open(study).all_ratings
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
@@ -156,12 +157,12 @@ def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> 
     )
     correlations = tables.drift_correlations(frame, study.sample.seed)
     counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
-    design = design_of(study, rubric, read_rules(study), first_rating(rated))
+    design = design_of(study, rubric, CampaignRecords.open(study).rules, first_rating(rated))
     resampled = pd.DataFrame()
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
     if len(counting) and not study.acceptance.rules:
-        rests_on = basis(pairs, counting, design, dealt_with(rated, withdrawn_pairs(study))).ratings
+        rests_on = basis(pairs, counting, design, dealt_with(rated, CampaignRecords.open(study).withdrawn)).ratings
         resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
     return ReportMaterial(
         results,

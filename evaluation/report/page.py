@@ -14,7 +14,7 @@ import pandas as pd
 
 from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
-from annotation.verdicts.marks import late_lines
+from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import count, display
 from evaluation import tables
 from evaluation.display import points

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.records import Verdict
-from annotation.verdicts.marks import marks_of
+from annotation.verdicts.rules import marks_of
 from plumbline.errors import nearest
 from plumbline.frames import filled, need, numbers, once
 from plumbline.records import Score

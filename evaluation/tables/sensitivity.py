@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from annotation.records import Summary, Verdict
 from annotation.statistics.summaries import Design
 from annotation.verdicts.judged import together
-from annotation.verdicts.marks import marks_of
-from annotation.verdicts.rules import decide, outcomes, short
+from annotation.verdicts.rules import decide, marks_of, outcomes, short
 from evaluation.tables.scores import axis_means, counting_scores, failures, paired_scores
 from plumbline.statistics.estimates import Floats, percentiles
 from plumbline.statistics.intervals import (

@@ -109,6 +109,15 @@ def file_hash(path: Path) -> str:
     return _hashes[path][1]
 
 
+def note_hash(path: Path, state: FileState | None, content: bytes) -> str:
+    """The hash of a file's `content`, kept for `file_hash` where the file's `state` is that of before the reading."""
+    digest = hashlib.sha256(b".\0")
+    digest.update(content)
+    if state is not None and file_state(path) == state:
+        _hashes[path] = state, digest.hexdigest()
+    return digest.hexdigest()
+
+
 def _hash(path: Path, files: list[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:

@@ -8,15 +8,14 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.ratings import read_ratings
-from annotation.ratings.review import signs_of
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.records import Look, RuleSet, Sign, Verdict
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status
 from annotation.verdicts import preregistration
-from annotation.verdicts.marks import late_lines
-from annotation.verdicts.verdicts import read_looks, read_verdicts, refuse_stale
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.rules import late_lines
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_other_file
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, read_manifest
@@ -47,14 +46,15 @@ class OverviewReader(PageReader):
     @shared("verdicts.json")
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts reached last."""
-        return tuple(read_verdicts(self.study))
+        return tuple(CampaignRecords.open(self.study).verdicts)
 
     @cached("verdicts.json", watches=(*RATED, "manifest.json"))
     def verdicts_hold(self) -> str:
         """Empty where the verdicts follow from what is on disk, else why not."""
         try:
-            refuse_stale(self.study, self.verdicts())
-            refuse_other_file(self.study)
+            records = CampaignRecords.open(self.study)
+            refuse_stale(records, self.verdicts())
+            refuse_other_file(records)
         except DataError as error:
             return str(error)
         return ""
@@ -62,7 +62,7 @@ class OverviewReader(PageReader):
     @shared("ratings.parquet")
     def answers(self) -> pd.DataFrame:
         """Every answer (`plumbline.records.Rating`)."""
-        return read_ratings(self.study)
+        return CampaignRecords.open(self.study).ratings
 
     @shared(watches=COLLECTED)
     def collected(self) -> CampaignData:
@@ -72,7 +72,7 @@ class OverviewReader(PageReader):
     @shared(*RATED, watches=RULES)
     def signs(self) -> Sequence[Sign]:
         """What is odd in raters' answers."""
-        return signs_of(self.study, self.collected())
+        return Evidence.open(self.study).changed(collected=self.collected()).signs
 
     @cached(watches=("verdicts.json", *COLLECTED))
     def simulated(self) -> bool:
@@ -98,13 +98,13 @@ class OverviewReader(PageReader):
     @cached(watches=RULES)
     def looks(self) -> list[Look]:
         """When verdicts were reached."""
-        return read_looks(self.study)
+        return CampaignRecords.open(self.study).looks
 
     @cached(watches=(*RULES, *COLLECTED))
     def amendments(self) -> list[tuple[RuleSet, list[str]]]:
         """The rules that replaced others after the first rating, each with what it changed."""
         first = preregistration.first_rating(self.collected().ratings)
-        return preregistration.amendments(preregistration.read_rules(self.study), first)
+        return preregistration.amendments(CampaignRecords.open(self.study).rules, first)
 
     @cached("scores.parquet")
     def coverage(self) -> pd.DataFrame:

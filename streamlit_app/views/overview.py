@@ -87,7 +87,7 @@ def _doubts(reader: OverviewReader) -> None:
     if status.doubts:
         complain("\n".join(status.doubts), what="This needs care")
     else:
-        st.text(doubts_text((), reader.study, judged=status.judged))
+        st.text(doubts_text((), reader.study.judging, judged=status.judged))
 
 
 def _tiles(reader: OverviewReader) -> None:

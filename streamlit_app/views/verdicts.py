@@ -12,7 +12,7 @@ from annotation.records import P_IS, Verdict
 from annotation.report import exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.rubric import load_rubric
-from annotation.verdicts.by_task import does_tasks, verdicts_by_task
+from annotation.verdicts.by_task import verdicts_by_task
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import display, rated, verdict_table
 from evaluation.report.charts import threshold_decisions, threshold_scores
@@ -151,7 +151,7 @@ def _agreement(reader: CampaignReader) -> None:
 def _labels(reader: CampaignReader) -> None:
     table = reader.table(exhibits.labels_exhibit)
     if not table.frame.empty:
-        heading("What people answered" if does_tasks(reader.study) else "Labels, rankings and texts")
+        heading("What people answered" if reader.study.judging.does_tasks else "Labels, rankings and texts")
         exhibit(reader.name, table)
 
 

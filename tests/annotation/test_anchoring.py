@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from annotation.anchoring import DISTANCE, RATING, anchoring, anchoring_lines, two_arms
+from annotation.campaign_records import CampaignRecords
 from annotation.records import ShownScore
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import draw_sample, read_pairs, refuse_other_half
+from annotation.sampling.sample import draw_sample, refuse_other_half
 from generation.run import generate
 from plumbline.errors import StudyError
 from plumbline.records import SUGGESTED
@@ -116,14 +116,14 @@ def test_a_random_half_of_each_transformation_is_drawn_to_show_scores_and_never_
     before = {pair.pair_id for pair in draw_sample(whole)}
     study = variant(**parts, sample=sample, raters={"per_pair": 3, "suggestions": "half"})
     counted = draw_sample(study)
-    half = [pair for pair in read_controls(study) if pair.control == SUGGESTED]
+    half = [pair for pair in CampaignRecords.open(study).controls if pair.control == SUGGESTED]
     assert {pair.pair_id for pair in (*counted, *half)} == before
     assert not {pair.pair_id for pair in counted} & {pair.pair_id for pair in half}
     strata = Counter((pair.transformation, pair.language) for pair in (*counted, *half))
     assert Counter((pair.transformation, pair.language) for pair in half) == Counter(
         {one: number // 2 for one, number in strata.items()}
     )
-    assert draw_sample(study) == counted == read_pairs(study)  # drawn again it is the same half
+    assert draw_sample(study) == counted == CampaignRecords.open(study).pairs  # drawn again it is the same half
     other = variant(**parts, sample={**sample, "seed": 7}, raters={"per_pair": 3, "suggestions": "half"})
     shared = {pair.pair_id for pair in draw_sample(other)} & before
     assert shared and shared != {pair.pair_id for pair in counted} & shared

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from annotation.campaign_records import CampaignRecords
 from annotation.comparison import compare_campaigns, compare_parts, comparison_text
-from annotation.sampling.extension import extend_sample
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample, extend_sample
 from generation.run import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -87,7 +87,7 @@ def test_the_commands_table_names_what_it_compares(variant: Make) -> None:
     extend_sample(grown, "more")
     careless(grown)
     assert "Wave 2 beside wave 1 (more)" in comparison_text(grown) and "8 and 4" in comparison_text(grown)
-    assert {one.wave for one in read_pairs(grown)} == {1, 2}
+    assert {one.wave for one in CampaignRecords.open(grown).pairs} == {1, 2}
 
 
 def test_campaigns_on_other_pairs_or_scales_are_refused(variant: Make) -> None:

@@ -11,10 +11,8 @@ import pytest
 
 from annotation import server
 from annotation.__main__ import main
+from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv, column_mapping
-from annotation.ratings.ratings import read_control_ratings, read_ratings
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import read_pairs
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -38,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 
 def write(file: Path, study: Study, *rows: str, encoding: str = "utf-8") -> None:
     """A form's export; `{0}` to `{3}` are the sample's pairs, `{4}` is the control."""
-    pairs = [pair.pair_id for pair in (*read_pairs(study), *read_controls(study))]
+    pairs = [pair.pair_id for pair in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)]
     file.write_text("\n".join([HEADER, *(row.format(*pairs) for row in rows)]) + "\n", encoding=encoding)
 
 
@@ -60,7 +58,7 @@ def test_a_forms_answers_become_ratings(study: Study, file: Path, tmp_path: Path
     assert own["value"].to_dict() == {"quality": 4, "fluency": 5}
     assert set(own["submitted_at"]) == {pd.Timestamp("2026-03-01T13:15:37", tz="UTC")}
     assert set(ratings["seconds"].dropna()) == {30.0}
-    told = read_control_ratings(study)
+    told = CampaignRecords.open(study).control_ratings
     assert len(told) == 2 and set(told["seconds"]) == {53.0}
     assert set(told["rater_id"]) == set(own["rater_id"])  # the same address in capitals
     assert ratings["rater_id"].nunique() == 2 and ratings["rater_id"].str.fullmatch(r"rater-[0-9a-f]{8}").all()
@@ -85,7 +83,7 @@ def test_the_same_file_again_changes_nothing_and_a_shorter_one_is_refused(
     write(file, study, rows[0])
     with pytest.raises(DataError, match=r"2 ratings that were collected before are not .*answers\.csv"):
         collect_csv(study, home, file, MAPPING)
-    pd.testing.assert_frame_equal(read_ratings(study), first)
+    pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, first)
     assert len(collect_csv(study, home, file, MAPPING, replace=True)) == 2
     other = tmp_path / "more.csv"  # another file is another source, and leaves the first one's ratings alone
     write(other, study, "2026-03-01T10:00:00Z,bob,{0},1,1,")

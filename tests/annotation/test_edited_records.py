@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 import yaml
-from streamlit_app.readers.ratings import verdicts_hold
 
 from annotation import rubric
 from annotation.__main__ import main
+from annotation.campaign_records import CampaignRecords
 from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
-from annotation.ratings.exclusions import decide
-from annotation.ratings.ratings import read_all_ratings, read_ratings
+from annotation.ratings.ratings import decide
 from annotation.records import PairMean, RuleSet
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, read_rules, rules_of
-from annotation.verdicts.verdicts import read_looks, read_verdicts, refuse_stale
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, rules_of
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.planner import plan_units
 from generation.output_statistics import flagged_outputs
@@ -34,6 +34,7 @@ from plumbline.prompts import PROMPTS
 from plumbline.records import Pair, Rating, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
+from streamlit_app.readers.overview import OverviewReader
 from tests.annotation.ratings.test_review import rate
 from tests.conftest import make_variant
 
@@ -78,9 +79,9 @@ def checked(study: Study) -> str:
     """What evaluation and reports say before they use verdicts."""
 
     def check() -> None:
-        found = read_verdicts(study)
-        refuse_stale(study, found)
-        refuse_edited(study, found)
+        found = CampaignRecords.open(study).verdicts
+        refuse_stale(CampaignRecords.open(study), found)
+        refuse_edited(Evidence.read(study), found)
 
     return said_by(check)
 
@@ -93,9 +94,9 @@ def edit(path: Path, change: Callable[[Any], Any]) -> None:
 
 def test_what_nobody_changed_is_believed(study: Study) -> None:
     assert checked(study) == ""
-    assert len(read_looks(study)) == 1
+    assert len(CampaignRecords.open(study).looks) == 1
     accept(study)
-    assert len(read_looks(study)) == 1 and checked(study) == ""
+    assert len(CampaignRecords.open(study).looks) == 1 and checked(study) == ""
 
 
 def other(value: Any) -> Any:
@@ -126,7 +127,7 @@ def test_a_field_of_a_verdict_that_was_edited_is_named(study: Study, field: str)
     line = checked(study)
     assert "python -m annotation accept" in line
     if field == "decision":
-        was = {one.transformation: one.decision for one in read_verdicts(study)}["backtranslation"]
+        was = {one.transformation: one.decision for one in CampaignRecords.open(study).verdicts}["backtranslation"]
         assert f"backtranslation in English says {was}, its ratings say " in line
     if not field.endswith(("sha256", "_id", "rubric_hash")):
         assert "verdicts.json: backtranslation in English says " in line
@@ -141,11 +142,11 @@ def test_status_and_the_dashboard_say_that_the_file_was_edited(
         return main()
 
     assert run("accept") == 0 and run("status") == 0
-    assert "edited by hand" not in capsys.readouterr().out and verdicts_hold(study) == ""
+    assert "edited by hand" not in capsys.readouterr().out and OverviewReader(study).verdicts_hold() == ""
     edit(study.folder / "verdicts.json", lambda rows: [{**row, "decision": "accepted"} for row in rows])
     assert run("status") == 0
     assert "verdicts.json is not what was written (edited by hand" in capsys.readouterr().out
-    assert "verdicts.json is not what was written (edited by hand" in verdicts_hold(study)
+    assert "verdicts.json is not what was written (edited by hand" in OverviewReader(study).verdicts_hold()
 
 
 @pytest.mark.parametrize("field", ["n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability"])
@@ -195,8 +196,8 @@ def test_what_verdicts_rest_on_must_be_there(study: Study, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "command"),
     [
-        ("rules.json", read_rules),
-        ("looks.json", read_looks),
+        ("rules.json", lambda study: CampaignRecords.open(study).rules),
+        ("looks.json", lambda study: CampaignRecords.open(study).looks),
         ("decisions.json", accept),
         ("offered.json", draw_sample),
     ],
@@ -218,23 +219,26 @@ def test_evidence_that_was_edited_emptied_or_deleted_is_refused(
 
 
 def test_ratings_and_pairs_that_were_edited_are_noticed(study: Study) -> None:
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     write_table(study.folder / "ratings.parquet", ratings.assign(value=5), Rating)
     assert "ratings.parquet is not what was written" in said_by(lambda: accept(study))
     assert "ratings.parquet changed after the verdicts were reached" in checked(study)
-    pairs = read_pairs(study)
+    pairs = CampaignRecords.open(study).pairs
     write_table(study.folder / "pairs.parquet", pairs[1:], Pair)
-    assert "pairs.parquet is not the one that was offered" in said_by(lambda: refuse_other_sample(study))
+    assert "pairs.parquet is not the one that was offered" in said_by(
+        lambda: refuse_other_sample(CampaignRecords.open(study))
+    )
     assert "pairs.parquet is not the one that was offered" in said_by(lambda: accept(study))
 
 
 @pytest.mark.parametrize("kept", ["offered.json", "rules.json"])
 def test_a_manifest_that_was_deleted_does_not_switch_the_checks_off(study: Study, kept: str) -> None:
     edit(study.folder / "looks.json", lambda looks: [{**looks[0], "n_ratings": 1}])
-    write_table(study.folder / "ratings.parquet", read_ratings(study).assign(value=5), Rating)
+    write_table(study.folder / "ratings.parquet", CampaignRecords.open(study).ratings.assign(value=5), Rating)
     for name in {"offered.json", "manifest.json"} - {kept}:
         (study.folder / name).unlink()
-    for command in (accept, draw_sample, read_rules) if kept == "offered.json" else (accept, read_rules):
+    rules = lambda study: CampaignRecords.open(study).rules  # noqa: E731
+    for command in (accept, draw_sample, rules) if kept == "offered.json" else (accept, rules):
         line = said_by(lambda command=command: command(study))  # type: ignore[misc]
         assert f"manifest.json is gone, and {kept} is there; bring it back from a copy" in line
     with stage(study, "generation"):  # the next command begins another manifest
@@ -270,7 +274,7 @@ def test_answers_to_controls_that_were_taken_away_are_missed(study: Study) -> No
 def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     study: Study, command: Callable[[Study], object]
 ) -> None:
-    rated = {pair.key for pair in read_pairs(study)}
+    rated = {pair.key for pair in CampaignRecords.open(study).pairs}
     rows = read_transformed(study, "paraphrasing", 1337)
     others = [row if row.key in rated else row.model_copy(update={"output": "Bananas."}) for row in rows]
     assert others != rows
@@ -278,8 +282,8 @@ def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     write_table(path, others, TransformedText)
     says = "paraphrasing/1337.parquet is not what was written (edited by hand, or another copy's); bring it back"
     assert says in said_by(lambda: command(study))
-    found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
-    assert says in said_by(lambda: plan_units(study, found, read_pairs(study)))
+    found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
+    assert says in said_by(lambda: plan_units(study, found, CampaignRecords.open(study).pairs))
     path.unlink()
     generate(study)
     assert [row.output for row in read_transformed(study, "paraphrasing", 1337)] == [row.output for row in rows]
@@ -295,10 +299,7 @@ def reworded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Calla
     def write(change: Callable[[Any], None]) -> None:
         change(content)
         (tmp_path / "rubrics" / "hteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        for module in (
-            "verdicts.preregistration", "verdicts.verdicts", "verdicts.evidence", "argilla.publish", "ratings.review",
-            "sampling.sample",
-        ):  # fmt: skip
+        for module in ("campaign_records", "verdicts.preregistration", "argilla.publish", "sampling.sample"):
             monkeypatch.setattr(f"annotation.{module}.load_rubric", lambda study: load(study, tmp_path / "rubrics"))
 
     return write
@@ -328,7 +329,7 @@ def test_a_rubric_that_changed_after_the_first_rating_needs_its_reason_and_every
         accept(study)
     assert says in str(caught.value) and "--amend" in str(caught.value)
     accept(study, "a slip of the pen")
-    assert len(read_looks(study)) == 2
+    assert len(CampaignRecords.open(study).looks) == 2
     page = write_report(study).read_text(encoding="utf-8")
     assert "The rules were changed after the first rating" in page and says.partition(":")[0] in page
     assert "Transformation quality: does the new text do what was asked" in page  # what raters read
@@ -345,11 +346,11 @@ def test_rules_of_an_earlier_version_are_read_and_say_that_the_wording_was_not_f
             del entry["rules"]["rubric"], entry["rules"]["sample"]
 
     edit(study.folder / "rules.json", change)
-    ratings = read_all_ratings(study)
-    assert other_rules(rules_of(study), read_rules(study), ratings) == []
-    assert "wording were not fixed with them" in fixed_text(read_rules(study), first_rating(ratings))
+    ratings = CampaignRecords.open(study).all_ratings
+    assert other_rules(rules_of(study), CampaignRecords.open(study).rules, ratings) == []
+    assert "wording were not fixed with them" in fixed_text(CampaignRecords.open(study).rules, first_rating(ratings))
     reworded(without_quality)
-    assert other_rules(rules_of(study), read_rules(study), ratings) == [
+    assert other_rules(rules_of(study), CampaignRecords.open(study).rules, ratings) == [
         "rubric.questions fluency, quality, now fluency"
     ]
 
@@ -369,17 +370,17 @@ def test_a_sample_that_was_offered_is_not_replaced_and_goes_on(
 
 def swapped(study: Study, number: int) -> None:
     """Other texts for the first so many rated paraphrases."""
-    rated = [pair.key for pair in read_pairs(study) if pair.transformation == "paraphrasing"][:number]
+    rated = [pair.key for pair in CampaignRecords.open(study).pairs if pair.transformation == "paraphrasing"][:number]
     rows = read_transformed(study, "paraphrasing", 1337)
     others = [row.model_copy(update={"output": "Bananas."}) if row.key in rated else row for row in rows]
     write_kept_table(study, OUTPUTS, others, TransformedText)
 
 
 def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Study) -> None:
-    found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
+    found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
 
     def decisions(**options: bool) -> set[tuple[str, str]]:
-        units = plan_units(study, found, read_pairs(study), **options)
+        units = plan_units(study, found, CampaignRecords.open(study).pairs, **options)
         return {(u.decision.status, u.decision.reason) for u in units if u.transformation == "paraphrasing"}
 
     assert decisions() == {("evaluated", "")}
@@ -394,8 +395,8 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
     model = {"model": "plumbline-sample", "revision": "1"}
     generator = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", **model}
     server = variant(transformations=TRANSFORMATIONS, generator=generator)
-    found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
-    units = plan_units(server, found, read_pairs(server))
+    found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
+    units = plan_units(server, found, CampaignRecords.open(server).pairs)
     reasons = {unit.decision.reason for unit in units if unit.transformation == "paraphrasing"}
     assert reasons == {
         "the verdict is of recorded outputs of 'plumbline-sample', not of openai ones: have these rated, or bring the"

@@ -14,14 +14,13 @@ import pytest
 
 from annotation import server
 from annotation.argilla_files import collect_files, export_argilla
+from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import NO_LICENCE, export
 from annotation.names import named_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, keep
-from annotation.ratings.ratings import read_all_ratings, read_ratings
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.verdicts import read_pair_means
 from generation.run import generate
 from plumbline.errors import DataError
 from plumbline.records import Rating
@@ -55,12 +54,14 @@ def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Mak
     (command,) = re.findall(r"^    (.* --csv answers\.csv .*)$", codebook, re.M)
     mapping = shlex.split(command)[-1]
     collect_csv(second, server.Home(tmp_path / "home"), answers, columns_of(second, mapping))
-    ratings = [read_all_ratings(study) for study in (first, second)]
-    assert len(ratings[0]) == len(ratings[1]) > len(read_ratings(first))  # controls and repeats came along
+    ratings = [CampaignRecords.open(study).all_ratings for study in (first, second)]
+    assert (
+        len(ratings[0]) == len(ratings[1]) > len(CampaignRecords.open(first).ratings)
+    )  # controls and repeats came along
     for study in (first, second):
         accept(study)
     key = ["pair_id", "question"]
-    means = [read_pair_means(study).sort_values(key, ignore_index=True) for study in (first, second)]
+    means = [CampaignRecords.open(study).pair_means.sort_values(key, ignore_index=True) for study in (first, second)]
     pd.testing.assert_frame_equal(means[0], means[1])
     assert set(ratings[0]["rater_id"]).isdisjoint(ratings[1]["rater_id"])  # pseudonyms of pseudonyms
 
@@ -96,7 +97,7 @@ def test_every_column_has_its_line_and_every_file_its_hash(variant: Make) -> Non
 def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> None:
     study = made(variant, "first")
     careless(study)
-    ratings = read_ratings(study).assign(comment="=cmd(), says Ada", source="Ada.csv")
+    ratings = CampaignRecords.open(study).ratings.assign(comment="=cmd(), says Ada", source="Ada.csv")
     write_table(study.folder / "ratings.parquet", ratings, Rating)
     folder = export(study)
     assert not any("Ada" in path.read_text(encoding="utf-8") for path in folder.iterdir())
@@ -110,7 +111,7 @@ def test_simulated_ratings_stay_simulated(variant: Make) -> None:
     assert named_pseudonym(b"key", "study", "ada").startswith("rater-")
     study = made(variant, "first")
     careless(study)
-    ratings = read_ratings(study).assign(simulated=True)
+    ratings = CampaignRecords.open(study).ratings.assign(simulated=True)
     write_table(study.folder / "ratings.parquet", ratings, Rating)
     assert "SIMULATED RATINGS" in (export(study) / "codebook.md").read_text(encoding="utf-8")
 
@@ -144,7 +145,7 @@ def test_a_broken_argilla_export_is_one_line(
 def test_argillas_files_leave_names_and_words_out(variant: Make, tmp_path: Path) -> None:
     study = made(variant, "first")
     careless(study)
-    ratings = read_ratings(study).assign(comment="says Ada", source="Ada.csv")
+    ratings = CampaignRecords.open(study).ratings.assign(comment="says Ada", source="Ada.csv")
     write_table(study.folder / "ratings.parquet", ratings, Rating)
     folder = export_argilla(study, licence="CC BY 4.0")
     files = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()}
@@ -157,14 +158,14 @@ def test_argillas_files_leave_names_and_words_out(variant: Make, tmp_path: Path)
     again = made(variant, "again")
     draw_sample(again)
     collect_files(again, server.Home(tmp_path / "home"), part)  # a queue alone, without what stands beside it
-    assert len(read_all_ratings(again)) == len(read_all_ratings(study))
+    assert len(CampaignRecords.open(again).all_ratings) == len(CampaignRecords.open(study).all_ratings)
 
 
 def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) -> None:
     first, second = made(variant, "typed"), made(variant, "typed-again")
     for study in (first, second):
         draw_sample(study)
-    pair = read_pairs(first)[0].pair_id
+    pair = CampaignRecords.open(first).pairs[0].pair_id
     signs = [sign for sign in map(chr, range(0x110000)) if not 0xD800 < ord(sign) < 0xDFFF]
     words = {f"rater-{n:08x}": f"<{''.join(signs[n * 4000 : (n + 1) * 4000])}>" for n in range(len(signs) // 4000 + 1)}
     values = {"quality": 4, "fluency": 4}
@@ -177,6 +178,6 @@ def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) 
     columns = columns_of(second, "pair=pair,rater=rater,quality=quality,fluency=fluency,time=time,comment=comment")
     collect_csv(second, server.Home(tmp_path / "home"), answered, columns)
     # No name of a rater travels, so comments are held side by side as sets, a question each.
-    told = [set(read_all_ratings(study)["comment"]) for study in (first, second)]
+    told = [set(CampaignRecords.open(study).all_ratings["comment"]) for study in (first, second)]
     assert told[0] == told[1] == {readable(text) for text in words.values()}
     assert "\0" not in "".join(told[0]) and len(told[0]) == len(words) > 270

@@ -11,9 +11,10 @@ import pytest
 
 from annotation import server
 from annotation.annotators import AnnotatorProgress, remind, write_letters
+from annotation.campaign_records import CampaignRecords
 from annotation.names import known_names, remember_names
 from annotation.ratings.answers import Answer, SourcePart, keep
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.server.backup import unpacked
 from evaluation.benchmarks.quality.checks import _rows_file
 from evaluation.results import Score, path_of
@@ -52,8 +53,9 @@ def test_snapshots_stay_in_their_folder_whatever_a_file_is_called(name: str, var
     study = variant(name="sources", transformations=["paraphrasing"], sample={"pairs": 2})
     generate(study)
     draw_sample(study)
+    (pair, *_) = CampaignRecords.open(study).pairs
     answer = Answer(
-        pair_id=read_pairs(study)[0].pair_id, rater_id="rater-00000001", values={"quality": 4, "fluency": 4},
+        pair_id=pair.pair_id, rater_id="rater-00000001", values={"quality": 4, "fluency": 4},
         submitted_at="2026-03-01T12:00:00+00:00",
     )  # fmt: skip
     keep(study, name, {name: SourcePart("1", (answer,))}, replace=False)

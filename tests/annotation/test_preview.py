@@ -10,15 +10,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation.argilla.dataset import Words
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import make_batches
 from annotation.crowd.page import question_html
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.preview import FILE, preview_html, write_preview
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import read_controls
 from annotation.sampling.queues import queues_of
-from annotation.sampling.sample import draw_sample, read_pairs, read_shown
+from annotation.sampling.sample import draw_sample
 from annotation.server.plugin.plumbline_argilla.crowd_pages import entrance
 from annotation.wordings import ANSWERING, ASKED
 from generation.run import generate
@@ -38,7 +38,7 @@ HOSTILE = (
 def test_every_queue_shows_what_argilla_is_sent(variant: Make) -> None:
     study = small(variant, "seen")
     html, rubric = preview_html(study), load_rubric(study)
-    queues = queues_of(read_shown(study))
+    queues = queues_of(CampaignRecords.open(study).shown)
     assert len(queues) > 2
     for queue, pairs in queues.items():
         part = html.split(f'<section id="{queue.dataset(study)}">')[1].split("</section>")[0]
@@ -70,17 +70,17 @@ def test_it_says_what_it_was_made_of_and_not_which_pairs_are_controls(variant: M
     assert page == study.folder / FILE
     assert f"Made from {study.folder / 'pairs.parquet'} and {study.folder / 'controls.parquet'}, worded by" in html
     assert "prompts/rubrics/hteb.yaml" in html
-    controls = read_controls(study)
+    controls = CampaignRecords.open(study).controls
     assert {control.control for control in controls} == {"positive", "negative", "repeat"}
-    assert html.count('<div class="pair">') == len(read_pairs(study)) + len(controls)
-    assert not any(pair.pair_id in html for pair in read_shown(study))
+    assert html.count('<div class="pair">') == len(CampaignRecords.open(study).pairs) + len(controls)
+    assert not any(pair.pair_id in html for pair in CampaignRecords.open(study).shown)
     assert "positive" not in html and "negative" not in html
 
 
 def test_the_crowds_page_is_the_one_that_is_posted(variant: Make) -> None:
     study = small(variant, "posted", crowd={"contact": "lab@example.org"})
     frames = [unescape(found) for found in re.findall(r'srcdoc="(.*?)"></iframe>', preview_html(study), re.DOTALL)]
-    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
     batches = {batch.queue: batch for batch in reversed(make_batches(study, list(pairs.values()), []))}
     offers = [Offer(one, tuple(pairs[own] for own in one.pair_ids), 1, 0) for one in batches.values()]
     rubric, queues = load_rubric(study), queues_of(pairs.values())
@@ -94,7 +94,7 @@ def test_prolifics_first_page_is_the_one_that_the_server_shows(variant: Make) ->
     study = small(variant, "entered", crowd={"contact": "lab@example.org", "comprehension": asked, "consent": "<i>Yes"})
     frames = [unescape(found) for found in re.findall(r'srcdoc="(.*?)"></iframe>', preview_html(study), re.DOTALL)]
     assert study.crowd is not None
-    batches = {batch.queue: batch for batch in reversed(make_batches(study, read_pairs(study), []))}
+    batches = {batch.queue: batch for batch in reversed(make_batches(study, CampaignRecords.open(study).pairs, []))}
     shown_ = []
     for batch in batches.values():
         room = shown_first(study.crowd, load_rubric(study), batch.queue, len(batch.pair_ids)) | {"return_code": ""}
@@ -118,7 +118,7 @@ def test_the_command_writes_it(variant: Make) -> None:
     assert done.returncode == 0
     assert done.stdout == f"written: what raters will see -> {study.folder / FILE}; open it in a browser\n"
     assert (study.folder / FILE).read_text(encoding="utf-8").count('<div class="pair">') == len(
-        queues_of(read_shown(study))
+        queues_of(CampaignRecords.open(study).shown)
     )
     assert here("annotation", *words, "--pairs", "0").returncode == 2
 

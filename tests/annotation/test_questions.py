@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from annotation.campaign_records import CampaignRecords
 from annotation.questions import QuestionScale, ranked, ranks_of
 from annotation.ratings.answers import Answer, check
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import Pair
 from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import rules_of
-from annotation.verdicts.verdicts import rule_id
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make
@@ -40,7 +40,7 @@ RULE_IDS = {
 def test_old_rubrics_and_rules_keep_their_identity(name: str) -> None:
     study = load_study(ROOT / "studies" / f"{name}.yaml")
     rubric_, rules = load_rubric(study), rules_of(study)
-    assert rubric_.identity() == RUBRICS[study.rubric] and rule_id(study) == RULE_IDS[name]
+    assert rubric_.identity() == RUBRICS[study.rubric] and CampaignRecords.open(study).rule_id == RULE_IDS[name]
     assert {tuple(sorted(one)) for one in rules["rubric"]["questions"]} == {("name", "points", "title")}
     assert not {"rules", "combine"} & set(rules["acceptance"])
 

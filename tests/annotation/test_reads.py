@@ -26,15 +26,14 @@ READ_ONCE = (
     "pair_means.parquet",
     "agreement.json",
 )
-# The manifest: when a command begins, when it ends, and for each file that is held against it. Tables: once for their
-# rows, and hashed once against each of what must know them: the manifest, the offer, the verdicts, the stage. `accept`
-# ends with what to do next, for which each stage's files are hashed once more.
+# Each file is read once for its rows and its hash. `accept` reads the manifest again when it has written it, and
+# what it wrote when it notes that; verdicts are hashed once against the manifest and read once.
 MOST = {
-    "accept": {"manifest.json": 19, "pairs.parquet": 5, "controls.parquet": 3, "ratings.parquet": 5,
-               "control_ratings.parquet": 2, "verdicts.json": 2, "pair_means.parquet": 2, "offered.json": 1,
+    "accept": {"manifest.json": 2, "pairs.parquet": 1, "controls.parquet": 1, "ratings.parquet": 1,
+               "control_ratings.parquet": 1, "verdicts.json": 2, "pair_means.parquet": 2, "offered.json": 1,
                "hteb.yaml": 1},
-    "status": {"manifest.json": 17, "pairs.parquet": 3, "controls.parquet": 2, "ratings.parquet": 4,
-               "control_ratings.parquet": 2, "verdicts.json": 3, "offered.json": 1, "hteb.yaml": 1},
+    "status": {"manifest.json": 1, "pairs.parquet": 1, "controls.parquet": 1, "ratings.parquet": 1,
+               "control_ratings.parquet": 1, "verdicts.json": 2, "offered.json": 1, "hteb.yaml": 1},
 }  # fmt: skip
 _opened: list[str] = []
 _watching = False

@@ -11,9 +11,8 @@ import yaml
 
 from annotation.argilla.client import Argilla
 from annotation.argilla.publish import publish
+from annotation.campaign_records import CampaignRecords
 from annotation.rubric import LIMIT, load_rubric
-from annotation.verdicts.preregistration import read_rules
-from annotation.verdicts.verdicts import rule_id
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import ROOT, Study
@@ -154,7 +153,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     monkeypatch.setattr("annotation.argilla.publish.load_rubric", lambda study: load_rubric(study, tmp_path))
     with pytest.raises(StudyError, match=f"too much for Argilla: .*{said}"):
         publish(study, cast("Argilla", None))  # nobody is asked
-    assert not read_rules(study)
+    assert not CampaignRecords.open(study).rules
 
 
 def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path: Path) -> None:
@@ -229,4 +228,4 @@ def test_on_one_to_five_and_in_the_papers_rubrics_the_threshold_is_theirs(varian
     unsaid, said = variant(acceptance={"min_pairs": 5}), variant(acceptance={"min_pairs": 5, "threshold": 3.0})
     on_scale(unsaid, tmp_path, [1, 2, 3, 4, 5])
     assert load_rubric(unsaid).threshold == load_rubric(variant(rubric="pteb", acceptance={})).threshold == 3.0
-    assert rule_id(unsaid) == rule_id(said)
+    assert CampaignRecords.open(unsaid).rule_id == CampaignRecords.open(said).rule_id

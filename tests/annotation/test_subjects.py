@@ -12,16 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
+from annotation.campaign_records import CampaignRecords
 from annotation.comparison import comparison_text
 from annotation.offering import begin_offering
 from annotation.planning import price
 from annotation.preview import preview_html
 from annotation.records import Member
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import read_controls
-from annotation.sampling.extension import extend_sample
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.sample import draw_sample, read_pairs, read_supply
+from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.status.text import next_step
@@ -50,7 +49,7 @@ def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
 def test_a_sample_has_each_text_once_in_a_queue_that_all_groups_share(make: Callable[..., Any]) -> None:
     study = make()
     pairs = draw_sample(study)
-    assert draw_sample(study) == pairs == read_pairs(study)
+    assert draw_sample(study) == pairs == CampaignRecords.open(study).pairs
     assert [(one.name, one.kind) for one in fields_of(pairs[0])] == [("text", "text"), ("talk", "chat")]
     assert {(one.axis, one.pool, one.queue, one.dataset) for one in pairs} == {
         ("texts", "human", "texts", "mine"),
@@ -60,7 +59,7 @@ def test_a_sample_has_each_text_once_in_a_queue_that_all_groups_share(make: Call
     drawn = {fields_of(one)[0].text for one in pairs}
     assert drawn == {row["prompt"] for row in rows() if "right" not in row}
     # 18 pairs are two batches in English and one in German: a known item for each that English has, repeats for all.
-    assert Counter(one.control for one in read_controls(study)) == {"known": 2, "repeat": 3}
+    assert Counter(one.control for one in CampaignRecords.open(study).controls) == {"known": 2, "repeat": 3}
 
 
 def test_what_stands_beside_a_text_makes_it_another_item(make: Callable[..., Any]) -> None:
@@ -77,13 +76,13 @@ def test_what_stands_beside_a_text_makes_it_another_item(make: Callable[..., Any
 def test_a_sample_is_extended_and_known_items_are_not_shown_again(make: Callable[..., Any]) -> None:
     study = make(sample={"pairs": 3, "batch": 9})
     first = draw_sample(study)
-    before = {one.pair_id for one in read_controls(study) if one.control == "known"}
+    before = {one.pair_id for one in CampaignRecords.open(study).controls if one.control == "known"}
     begin_offering(study, "argilla", load_rubric(study))
     larger = make(sample={"pairs": 6, "batch": 9})
     assert extend_sample(larger, "more").pairs == 6
-    pairs = read_pairs(larger)
+    pairs = CampaignRecords.open(larger).pairs
     assert pairs[:6] == first and Counter(one.transformation for one in pairs) == {"human": 6, "machine": 6}
-    known = [one.pair_id for one in read_controls(larger) if one.control == "known"]
+    known = [one.pair_id for one in CampaignRecords.open(larger).controls if one.control == "known"]
     assert len(known) == len(set(known)) == 2 and before < set(known)
 
 
@@ -96,7 +95,7 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
     study = make(own=own)
     pairs = draw_sample(study)
     assert {fields_of(one)[0].text for one in pairs} == {one["prompt"] for one in rows()[2:] if "right" not in one}
-    assert [(one.transformation, one.language, one.known) for one in read_supply(study)] == [
+    assert [(one.transformation, one.language, one.known) for one in CampaignRecords.open(study).drawn_from] == [
         ("human", "de", 0), ("human", "en", 1), ("machine", "en", 1)
     ]  # fmt: skip
     said = here("annotation", "sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
@@ -114,7 +113,7 @@ def test_a_text_that_was_drawn_is_no_known_item_later(make: Callable[..., Any]) 
     later = [{**one, "right": "acceptable"} for one in rows() if one["prompt"] in texts_of_first]
     larger = make(own=[*later, *rows()], sample={"pairs": 6, "batch": 9, "controls": {"known": 9}})
     extend_sample(larger, "more")
-    known = [one for one in read_controls(larger) if one.control == "known"]
+    known = [one for one in CampaignRecords.open(larger).controls if one.control == "known"]
     assert len(known) == 4 and texts_of_first.isdisjoint(fields_of(one)[0].text for one in known)
 
 
@@ -136,7 +135,7 @@ def test_labels_are_not_compared_and_the_refusal_says_what_is_there(make: Callab
 def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_path: Path) -> None:
     study = make()
     pairs = draw_sample(study)
-    refuse_other_prompts(study, [*pairs, *read_controls(study)])
+    refuse_other_prompts(study, [*pairs, *CampaignRecords.open(study).controls])
     lines = (tmp_path / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_text("".join([*lines[1:], json.dumps({**rows()[0], "prompt": "New"}) + "\n"]))
     with pytest.raises(DataError, match=r"1 of the sample's texts are not in it any more, such as 'Find the amber"):
@@ -165,7 +164,9 @@ def test_status_knows_who_is_asked_what_in_a_queue_that_groups_share(make: Calla
     asked = [Member(rater_id=name, dataset="mine-texts-EN", simulated=False) for name in ("rater-1", "rater-2")]
     write_json(study.folder / "members.json", asked)
     raters = read_status(study, datetime.now(UTC)).raters.set_index("rater_id")
-    english = sum(one.language == "en" for one in [*read_pairs(study), *read_controls(study)])
+    english = sum(
+        one.language == "en" for one in [*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls]
+    )
     assert raters["open"].to_dict() == {"rater-1": english, "rater-2": english}
 
 

@@ -11,12 +11,13 @@ import yaml
 
 from annotation import server
 from annotation.argilla_files import BESIDE, collect_files, export_argilla
+from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
-from annotation.ratings.ratings import read_ratings, untimed
+from annotation.ratings.ratings import untimed
 from annotation.ratings.review import review_text
 from annotation.ratings.signs import find_signs
 from annotation.report.page import write_report
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status
 from annotation.status.text import next_step, status_text
 from annotation.verdicts.acceptance import accept
@@ -54,7 +55,7 @@ def study_of(folder: Path, texts: pd.DataFrame) -> Study:
 
 def take_in(study: Study, folder: Path, answers: pd.DataFrame) -> pd.DataFrame:
     """Collect answers, columns text, output, rater, quality, fluency; without a time unless they have one."""
-    ids = {(one.original, one.transformed): one.pair_id for one in read_pairs(study)}
+    ids = {(one.original, one.transformed): one.pair_id for one in CampaignRecords.open(study).pairs}
     pairs = [ids.get(place, "") for place in zip(answers["text"], answers["output"], strict=True)]
     answers = answers.assign(pair=pairs).drop(columns=["text", "output"])
     answers = answers[answers["pair"] != ""].drop_duplicates(["pair", "rater"])
@@ -129,7 +130,7 @@ def test_records_of_earlier_versions_with_no_seconds_between_answers(tmp_path: P
     study = study_of(tmp_path, texts)
     take_in(study, tmp_path, careful(texts))
     evidence = Evidence.read(study)
-    before = read_ratings(study).assign(seconds=0.0)
+    before = CampaignRecords.open(study).ratings.assign(seconds=0.0)
     found = find_signs(before, evidence.collected.pairs, study.quality, evidence.rubric.expected)
     assert not [sign for sign in found if sign.rule == "too fast"]
 

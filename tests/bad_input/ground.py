@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from annotation.__main__ import main as annotation
-from annotation.sampling.sample import read_pairs
+from annotation.campaign_records import CampaignRecords
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.report.__main__ import main as evaluation_report
@@ -156,7 +156,7 @@ def build(root: Path) -> Place:
     _must(run("annotation sample --study {s} --exports {e}", place, {}))
     study = load_study(place.file, root / "exports")
     rows = ["Pair,Who,Q,F,When"]
-    for number, pair in enumerate(read_pairs(study)):
+    for number, pair in enumerate(CampaignRecords.open(study).pairs):
         rows += [
             f"{pair.pair_id},{who},{3 + (number + turn) % 3},{4 + turn % 2},2026-03-0{turn + 1}T10:{number:02d}:00"
             for turn, who in enumerate(("ada", "bob", "cleo"))

@@ -14,10 +14,9 @@ import pandas as pd
 import pytest
 import yaml
 
+from annotation.campaign_records import CampaignRecords
 from annotation.records import Verdict
-from annotation.sampling.sample import read_pairs
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.verdicts import rule_id
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder
 from generation.datasets.loading import load_datasets
@@ -257,7 +256,7 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "prompt_hash": plan.prompt_hashes[transformation],
         "pairs_sha256": file_hash(pairs) if pairs.exists() else "none",
         "ratings_sha256": "0",
-        "rule_id": rule_id(study),
+        "rule_id": CampaignRecords.open(study).rule_id,
     }
     return Verdict(**{**data, **changes})
 
@@ -280,7 +279,7 @@ def write_verdicts(study: Study, *rejected: str, raters: int = 3) -> None:
             source="argilla",
             simulated=False,
         )
-        for pair in read_pairs(study)
+        for pair in CampaignRecords.open(study).pairs
         for number in range(raters)
         for question in ("quality", "fluency")
     ]

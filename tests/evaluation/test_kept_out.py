@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annotation.sampling.sample import read_pairs
+from annotation.campaign_records import CampaignRecords
 from evaluation.gate import verdict_hash
 from evaluation.planner import plan_units
 from evaluation.units import ScoreUnit
@@ -17,7 +17,9 @@ from .conftest import verdict
 
 def units(study: Study, **changes: object) -> dict[str, ScoreUnit]:
     """The units of paraphrases, by data set."""
-    found = plan_units(study, [verdict(study, name, **changes) for name in study.transformations], read_pairs(study))
+    found = plan_units(
+        study, [verdict(study, name, **changes) for name in study.transformations], CampaignRecords.open(study).pairs
+    )
     return {unit.dataset.name: unit for unit in found if unit.transformation == "paraphrasing"}
 
 
@@ -54,7 +56,7 @@ def test_a_verdict_in_another_language_keeps_nothing_out(study: Study) -> None:
     flag(study)
     own = [verdict(study, name) for name in study.transformations]
     other = verdict(study, "paraphrasing", language="de", without=("wrong_language",))
-    assert not any(unit.n_kept_out for unit in plan_units(study, [*own, other], read_pairs(study)))
+    assert not any(unit.n_kept_out for unit in plan_units(study, [*own, other], CampaignRecords.open(study).pairs))
 
 
 def test_the_hash_of_a_verdict_that_covers_everything_is_what_it_was(study: Study) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from annotation.sampling.sample import read_pairs
+from annotation.campaign_records import CampaignRecords
 from evaluation import sources, texts
 from evaluation.outputs import Outputs
 from evaluation.planner import plan_units
@@ -35,7 +35,9 @@ from .conftest import Loader, verdict
 
 
 def planned(study: Study, **changes: Any) -> list[ScoreUnit]:
-    return plan_units(study, [verdict(study, name, **changes) for name in study.transformations], read_pairs(study))
+    return plan_units(
+        study, [verdict(study, name, **changes) for name in study.transformations], CampaignRecords.open(study).pairs
+    )
 
 
 def said(units: list[ScoreUnit]) -> list[tuple[object, ...]]:

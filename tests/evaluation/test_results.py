@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from mteb.results import TaskResult
 
-from annotation.verdicts.verdicts import read_verdicts
+from annotation.campaign_records import CampaignRecords
 from evaluation import results as mteb_files
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
@@ -58,7 +58,7 @@ def as_before(study: Study) -> None:
 def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     plan, found = Plan(study), rows(study, "sts")
-    made = {one.transformation: one for one in read_verdicts(study)}
+    made = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
     for name in ("paraphrasing", "translation"):
         row = found.loc[name]
         assert (row["generator_hash"], row["prompt_hash"]) == (plan.generator_hash, plan.prompt_hashes[name])
@@ -75,7 +75,7 @@ def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
 def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     write_verdicts(study, raters=2)
-    changed = read_verdicts(study)[0]
+    changed = CampaignRecords.open(study).verdicts[0]
     again = Loader()
     evaluate(study, models=["one"], load=again)
     assert again.loaded == []

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.sampling.sample import read_pairs
+from annotation.campaign_records import CampaignRecords
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
@@ -170,7 +170,7 @@ def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader
     assert set(left["reason"]) == {f"rejected: {REJECTED}"}
     assert left["score"].isna().all()
     refused = {changed(text.text, "paraphrasing") for dataset in load_datasets(study)[1:] for text in dataset.texts()}
-    rated = {pair.transformed for pair in read_pairs(study)}  # their drift is measured all the same
+    rated = {pair.transformed for pair in CampaignRecords.open(study).pairs}  # their drift is measured all the same
     assert not (refused - rated) & set(loader.model.seen)
 
 

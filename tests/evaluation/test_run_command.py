@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.sampling.sample import read_pairs
-from annotation.verdicts.verdicts import read_verdicts
+from annotation.campaign_records import CampaignRecords
 from evaluation.forecast import forecast
 from evaluation.planner import plan_units
 from evaluation.results import read_scores
@@ -90,7 +89,7 @@ def test_a_dry_run_tells_what_is_left_by_what_runs_have_measured(study: Study, l
     assert (rate.work, rate.what, rate.gpu) == ("encoding", "one", "")
     row = next(line for line in before.stdout.splitlines() if line.startswith("one "))
     scores, texts, characters = (int(cell.replace(",", "")) for cell in row.split()[1:])
-    units = plan_units(study, read_verdicts(study), read_pairs(study))
+    units = plan_units(study, CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
     evaluated = [unit for unit in units if unit.decision.status == "evaluated"]
     needed = {text.text for unit in evaluated for text in unit.data().texts()}
     assert (scores, texts, characters) == (len(evaluated), len(needed), sum(map(len, needed)))
@@ -103,7 +102,7 @@ def test_hours_are_told_of_each_revision_of_a_model(study: Study, tmp_path: Path
     both = [{"name": "one", "revision": revision} for revision in ("1", "2")]
     study = write_study(tmp_path, evaluation={"models": both})
     first, second = (Model.of(study, spec) for spec in study.evaluation.models)
-    plan = plan_units(study, read_verdicts(study), read_pairs(study))
+    plan = plan_units(study, CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
     told = forecast(study, plan, study.evaluation.models)
     assert told.endswith("not measured yet: one@1, one@2")
     rows = [line.split() for line in told.splitlines() if line.startswith("one@")]

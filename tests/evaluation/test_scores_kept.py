@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.verdicts.verdicts import read_verdicts
+from annotation.campaign_records import CampaignRecords
 from evaluation import display, tables
 from evaluation.models.encoder import Encoder
 from evaluation.report.material import notes_of
@@ -183,7 +183,12 @@ def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_dr
     evaluate(study, load=broken("one", "two"))
     pairs = pd.read_parquet(study.folder / "pairs.parquet")
     said = display.report(
-        study, read_scores(study), read_verdicts(study), pairs=pairs, ratings=rated(study), drift=read_drift(study)
+        study,
+        read_scores(study),
+        CampaignRecords.open(study).verdicts,
+        pairs=pairs,
+        ratings=rated(study),
+        drift=read_drift(study),
     )
     assert "no model has a drift yet" in said and "no pair has a rating" not in said
     assert WHY in said

@@ -16,7 +16,8 @@ import pytest
 import requests
 from moto.server import ThreadedMotoServer
 
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.campaign_records import CampaignRecords
+from annotation.sampling.sample import draw_sample
 from evaluation.benchmarks.options import add_source_options
 from generation import errors
 from generation.datasets.tables import read_frame
@@ -125,7 +126,7 @@ def test_what_comes_next_reads_it_there_as_here(
     for exports in (str(tmp_path / "exports"), f"{address}/studies"):
         study = load_study(DEMO, exports)
         generate(study)
-        drawn += [draw_sample(study), read_pairs(study)]
+        drawn += [draw_sample(study), CampaignRecords.open(study).pairs]
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["errors", "--study", str(DEMO), "--exports", exports])
         assert errors.main() == 0

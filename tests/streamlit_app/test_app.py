@@ -16,17 +16,15 @@ import streamlit as st
 import yaml
 from streamlit.testing.v1 import AppTest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.ledger import BatchOffer, Ledger
 from annotation.names import remember_names
 from annotation.offering import LEDGER
-from annotation.ratings.ratings import read_ratings
 from annotation.records import RuleSet, Verdict
-from annotation.sampling.sample import read_pairs
 from annotation.server import Home
 from annotation.verdicts.preregistration import rules_of
 from annotation.verdicts.tables import SIMULATED
-from annotation.verdicts.verdicts import read_verdicts
 from plumbline.manifest import write_kept, write_kept_table
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import read_frame, write_json, write_table
@@ -345,12 +343,12 @@ def test_the_drift_of_all_texts_is_the_chosen_models(page: Open, finished: Path,
 
 
 def test_a_task_filters_the_pairs(page: Open, finished: Path, study: Study) -> None:
-    tasks = {pair.task_type for pair in read_pairs(study)}
+    tasks = {pair.task_type for pair in CampaignRecords.open(study).pairs}
     shown = page("--study", DEMO, "--exports", finished, view="drift")
     assert len(shown.sidebar.selectbox(key="task").options) == 1 + len(tasks)
     shown.sidebar.selectbox(key="task").set_value("sts").run()
     assert_calm(shown)
-    number = sum(pair.task_type == "sts" for pair in read_pairs(study))
+    number = sum(pair.task_type == "sts" for pair in CampaignRecords.open(study).pairs)
     assert len(table_with(shown, "mean_quality")) == number
     shown.sidebar.selectbox(key="question").set_value("fluency").run()
     assert len(table_with(shown, "mean_fluency")) == number
@@ -358,7 +356,7 @@ def test_a_task_filters_the_pairs(page: Open, finished: Path, study: Study) -> N
 
 def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="drift")
-    pair = read_pairs(study)[3]
+    pair = CampaignRecords.open(study).pairs[3]
     shown.session_state["chosen_pair"] = (pair.pair_id, 0)
     shown.run()
     assert_calm(shown)
@@ -376,7 +374,7 @@ def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished:
 
 
 def test_an_address_opens_its_pair(page: Open, finished: Path, study: Study) -> None:
-    pair = read_pairs(study)[5]
+    pair = CampaignRecords.open(study).pairs[5]
     shown = page("--study", DEMO, "--exports", finished, view="drift", pair=pair.pair_id)
     assert_calm(shown)
     assert f"from {pair.dataset}" in texts(shown)
@@ -400,7 +398,7 @@ def test_comments_stand_with_a_pair(page: Open, exports: Path, study: Study) -> 
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(comment=HOSTILE[0])
     write_kept_table(study, "ratings.parquet", ratings, Rating)
     shown = page("--study", DEMO, "--exports", exports, view="drift")
-    shown.session_state["chosen_pair"] = (read_pairs(study)[0].pair_id, 0)
+    shown.session_state["chosen_pair"] = (CampaignRecords.open(study).pairs[0].pair_id, 0)
     shown.run()
     assert set(table_with(shown, "rater_id")["comment"]) == {HOSTILE[0]}
 
@@ -408,7 +406,7 @@ def test_comments_stand_with_a_pair(page: Open, exports: Path, study: Study) -> 
 def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
     write_kept_table(study, "ratings.parquet", ratings, Rating)
-    verdicts = [verdict.model_copy(update={"simulated": False}) for verdict in read_verdicts(study)]
+    verdicts = [verdict.model_copy(update={"simulated": False}) for verdict in CampaignRecords.open(study).verdicts]
     write_json(study.folder / "verdicts.json", verdicts)
     shown = page("--study", DEMO, "--exports", exports)
     for view in VIEWS:
@@ -439,7 +437,9 @@ def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path
 def test_verdicts_have_intervals_bands_and_their_distance(page: Open, finished: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="verdicts")
     table = table_with(shown, "Decision").set_index("Transformation")
-    style = next(verdict for verdict in read_verdicts(study) if verdict.transformation == "style_change")
+    style = next(
+        verdict for verdict in CampaignRecords.open(study).verdicts if verdict.transformation == "style_change"
+    )
     mean = style.questions[0].mean
     assert table.loc["Style change", "Decision"] == "✘ rejected"
     assert table.loc["Style change", "Quality − 3"] == f"{mean - 3:+.2f}".replace("-", "−")
@@ -485,7 +485,7 @@ def test_the_campaign_leads_to_the_pairs_to_read(page: Open, exports: Path, stud
     shown = page("--study", DEMO, "--exports", exports, view="campaign")
     assert_calm(shown)
     first = table_with(shown, "Comments").iloc[0]
-    pair = next(pair for pair in read_pairs(study) if pair.pair_id == pair_id)
+    pair = next(pair for pair in CampaignRecords.open(study).pairs if pair.pair_id == pair_id)
     assert list(first[["Comments", "Original", "Transformed"]]) == [3, pair.original, pair.transformed]
     shown.session_state["chosen_pair"] = (pair_id, 0)
     shown.run()
@@ -585,7 +585,9 @@ def test_a_study_that_evaluates_no_model_has_no_pages_about_models(page: Open, f
 def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", exports, view="verdicts")
     before = table_with(shown, "Decision")["Decision"]
-    verdicts = [verdict.model_copy(update={"decision": "undecided"}) for verdict in read_verdicts(study)]
+    verdicts = [
+        verdict.model_copy(update={"decision": "undecided"}) for verdict in CampaignRecords.open(study).verdicts
+    ]
     write_json(study.folder / "verdicts.json", verdicts)
     shown.run()
     assert_calm(shown)
@@ -616,21 +618,21 @@ def hostile(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
     study = load_study(hostile_study(folder), folder / "exports")
     pairs = [
         pair.model_copy(update={"original": HOSTILE[number % 4], "transformed": HOSTILE[(number + 1) % 4]})
-        for number, pair in enumerate(read_pairs(study))
+        for number, pair in enumerate(CampaignRecords.open(study).pairs)
     ]
     write_table(study.folder / "pairs.parquet", pairs, Pair)
     for name, record in (("drift", DriftRecord), ("scores", Score)):
         frame = read_frame(study.folder / f"{name}.parquet", record, "")
         frame["model"] = frame["model"].map(dict(zip(MODELS, HOSTILE, strict=False)))
         write_table(study.folder / f"{name}.parquet", frame, record)
-    verdicts = [verdict.model_copy(update={"reasons": HOSTILE}) for verdict in read_verdicts(study)]
+    verdicts = [verdict.model_copy(update={"reasons": HOSTILE}) for verdict in CampaignRecords.open(study).verdicts]
     write_json(study.folder / "verdicts.json", verdicts)
     return study
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_hostile_texts_are_shown_as_they_stand(page: Open, hostile: Study, view: str) -> None:
-    pair = {"pair": read_pairs(hostile)[0].pair_id} if view == "drift" else {}
+    pair = {"pair": CampaignRecords.open(hostile).pairs[0].pair_id} if view == "drift" else {}
     shown = page("--study", hostile.file, "--exports", hostile.folder.parent, view=view, **pair)
     assert_calm(shown)
     assert (len(shown.get("html")) == 2) == (view == "drift")
@@ -699,7 +701,7 @@ def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
     page: Open, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Home(tmp_path / "home")
-    rater = str(read_ratings(study)["rater_id"].iloc[0])
+    rater = str(CampaignRecords.open(study).ratings["rater_id"].iloc[0])
     remember_names(home, study.name, {rater: "**Marguerite**"})
     where = ("--study", DEMO, "--exports", study.folder.parent)
     address = ["127.0.0.1"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect
 
-from annotation.sampling.sample import read_pairs
+from annotation.campaign_records import CampaignRecords
 from annotation.verdicts.tables import SIMULATED
 from benchmarks import browser
 from plumbline.records import Pair
@@ -54,7 +54,7 @@ def address(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("served")
     shutil.copytree(finished, folder / "exports")
     study = load_study(DEMO, folder / "exports")
-    pairs = [pair.model_copy(update={"transformed": HOSTILE}) for pair in read_pairs(study)]
+    pairs = [pair.model_copy(update={"transformed": HOSTILE}) for pair in CampaignRecords.open(study).pairs]
     write_table(study.folder / "pairs.parquet", pairs, Pair)
     log = folder / "log"
     with browser.dashboard(study, log) as (url, _):

@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 import streamlit as st
 
-from annotation.ratings.ratings import read_all_ratings
+from annotation.campaign_records import CampaignRecords
 from annotation.records import Verdict
-from annotation.verdicts.verdicts import read_verdicts
 from evaluation.results import read_drift
 from evaluation.tables import drift_by_quality, drift_correlations
 from plumbline.errors import DataError, StudyError
@@ -90,7 +89,9 @@ def test_frames_are_copies(study: Study) -> None:
 def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     """The reports make all models' at once, the page one model's."""
     pairs = read_frame(study.folder / "pairs.parquet", Pair, "")
-    whole = drift_by_quality(pairs, read_all_ratings(study), read_drift(study), per_pair=study.raters.per_pair)
+    whole = drift_by_quality(
+        pairs, CampaignRecords.open(study).all_ratings, read_drift(study), per_pair=study.raters.per_pair
+    )
     reported = drift_correlations(whole, study.sample.seed)
     for model in MODELS:
         of_model = reported[reported["model"] == model].reset_index(drop=True)
@@ -98,8 +99,8 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
 
 
 def test_several_languages_of_a_transformation_are_counted(study: Study) -> None:
-    verdicts = [verdict.model_copy(update={"language": "de"}) for verdict in read_verdicts(study)]
-    both: list[Verdict] = [*read_verdicts(study), *verdicts]
+    verdicts = [verdict.model_copy(update={"language": "de"}) for verdict in CampaignRecords.open(study).verdicts]
+    both: list[Verdict] = [*CampaignRecords.open(study).verdicts, *verdicts]
     table = frames.turned_frame(*(turn(both, decision) for decision in ("accepted", "rejected")), study.called).data
     assert set(table["Language"]) == {"en", "de"}
     assert len(table) == len(both)

@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.decisions import refuse_other_judgements
-from annotation.sampling.sample import read_pairs
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.benchmarks.quality.contents import Contents, contents_of
 from evaluation.benchmarks.quality.data_checks import Reader, check_gold, check_texts, too_long
@@ -150,12 +150,14 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
         return [CheckedTask(name_of(unit), unit.dataset, unit) for unit in plan_units(originals, [], [])], [
             _NO_VERDICTS
         ]
-    verdicts = read_verdicts(study)
+    verdicts = CampaignRecords.open(study).verdicts
     evidence = Evidence.read(study)
-    refuse_stale(study, verdicts, evidence.rubric)
-    refuse_edited(study, verdicts, evidence)
+    refuse_stale(evidence, verdicts)
+    refuse_edited(evidence, verdicts)
     refuse_other_judgements(evidence, verdicts)
-    units = plan_units(study.model_copy(update={"datasets": tuple(wanted)}), verdicts, read_pairs(study))
+    units = plan_units(
+        study.model_copy(update={"datasets": tuple(wanted)}), verdicts, CampaignRecords.open(study).pairs
+    )
     out_units = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
     tasks = [
         CheckedTask(name_of(unit), unit.data(), unit)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.ratings.collected import CampaignData
+from annotation.campaign_records import CampaignData
 from annotation.ratings.ratings import counting_ratings
 from evaluation.benchmarks.quality.checks import CheckedTask
 from evaluation.benchmarks.quality.contents import ContentPart, Contents

@@ -25,17 +25,15 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.decisions import read_judging
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
 from annotation.names import account_pseudonym
-from annotation.offering import read_reviews
-from annotation.ratings.ratings import read_all_ratings, saw_scores
+from annotation.ratings.ratings import saw_scores
 from annotation.records import Adjudication, Review
 from annotation.report.page import write_report
-from annotation.sampling.controls import read_controls
-from annotation.sampling.extension import extend_sample
-from annotation.sampling.sample import draw_sample
+from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.verdicts.acceptance import accept
 from evaluation.bundle.export import export as export_bundle
 from plumbline.errors import DataError, StudyError
@@ -69,7 +67,7 @@ def of_records(argilla: Argilla, dataset_id: str) -> list[dict[str, Any]]:
 
 def farthest(study: Study) -> list[str]:
     """The pairs by how far people's means are from 2 and 1, on the question where they are farthest."""
-    ratings = read_all_ratings(study)
+    ratings = CampaignRecords.open(study).all_ratings
     known = set(DisputedPairs.read(study).rows["pair_id"])
     assert len(known) == 3  # of four: judges said nothing of one
     means = ratings[ratings["pair_id"].isin(known)].groupby(["pair_id", "question"])["value"].mean().unstack()
@@ -100,7 +98,7 @@ def refused_while_open(argilla: Argilla, study: Study) -> None:
     argilla.request("DELETE", f"/responses/{first['responses'][0]['id']}")
     with pytest.raises(StudyError, match="'settle-eve' can still rate 1 pair of settle and would see what others"):
         publish_review(study, argilla, 2, ["settle-eve"])
-    assert read_reviews(study) == [] and not any("REVIEW" in name for name in argilla.workspaces())
+    assert CampaignRecords.open(study).reviews == [] and not any("REVIEW" in name for name in argilla.workspaces())
     simulate(study, argilla)
 
 
@@ -167,7 +165,7 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     raters = {"per_pair": 3, "simulated": [{"name": "strict"}, {"name": "even"}, {"name": "kind"}]}
     parts = {"raters": {**raters, "suggestions": "half"}, "acceptance": {"min_pairs": 2}}
     study = far(judged(variant, "anchor", tmp_path, **parts))
-    half = {pair.pair_id for pair in read_controls(study)}
+    half = {pair.pair_id for pair in CampaignRecords.open(study).controls}
     with pytest.raises(StudyError, match="and there are none; run `.*annotation judge run"):
         publish(study, argilla)
     shown = suggestions_to_show(study)

@@ -17,7 +17,7 @@ from annotation.argilla.accounts import answered_now
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.ratings.collected import CampaignData
+from annotation.campaign_records import CampaignData
 from annotation.status.status import Status, read_status, with_server
 from annotation.status.text import next_step, status_text
 from plumbline.manifest import stage

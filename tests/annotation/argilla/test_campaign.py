@@ -21,15 +21,13 @@ from annotation.argilla.client import Argilla, connect, translated
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate, simulated_answer
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
 from annotation.names import WORKER
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import read_controls
-from annotation.sampling.extension import extend_sample
 from annotation.sampling.queues import Queue
-from annotation.sampling.sample import read_pairs
-from annotation.verdicts.preregistration import read_rules
+from annotation.sampling.sample import extend_sample
 from generation.run import read_transformed
 from plumbline import prompts
 from plumbline.errors import DataError, ServiceError, StudyError
@@ -120,7 +118,7 @@ def test_another_number_of_raters_after_publishing_is_refused(argilla: Argilla, 
 
 def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "shared", transformations=["translation", "cross_translation"])
-    pairs = read_pairs(study)
+    pairs = CampaignRecords.open(study).pairs
     languages = {pair.output_language for pair in pairs}
     assert {pair.transformation for pair in pairs} == {"translation", "cross_translation"} and len(languages) > 1
     expected = {f"shared-translation-EN-{code.upper()}": 0 for code in languages}
@@ -175,7 +173,10 @@ def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argil
     user = rater(argilla, "grace")
     beside = {"controls": {"positive": 2, "negative": 2}, "repeats": 2}
     study = small(variant, "hidden", transformations=["paraphrasing"], sample={"pairs": 6, **beside})
-    kinds = {pair.pair_id: pair.control for pair in [*read_pairs(study), *read_controls(study)]}
+    kinds = {
+        pair.pair_id: pair.control
+        for pair in [*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls]
+    }
     assert len(kinds) == 6 + 2 + 2 + 2
     publish(study, argilla)
     dataset_id = dataset(study, argilla)
@@ -213,7 +214,7 @@ def test_each_rater_has_an_order_of_their_own_that_stays(argilla: Argilla, varia
 def test_only_those_who_read_the_languages_are_let_in(argilla: Argilla, variant: Make, home: server.Home) -> None:
     assert argilla.connection is not None
     study = small(variant, "readers")
-    languages = {pair.output_language for pair in read_pairs(study) if pair.pool == "translation"}
+    languages = {pair.output_language for pair in CampaignRecords.open(study).pairs if pair.pool == "translation"}
     one = min(languages)
     accounts.add(argilla.connection, home, ["english"], ["en"])
     accounts.add(argilla.connection, home, ["bilingual"], ["en", one])
@@ -354,7 +355,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     seven = reworded(study, rubric_name, scale=7)
     assert sum(publish(seven, argilla).new.values()) == 4  # a scale cannot be changed: the dataset is made anew
     assert asked(argilla, dataset(study, argilla))[1] == 7
-    assert [one.rules["rubric"]["scale"][-1] for one in read_rules(study)] == [5, 5, 7]
+    assert [one.rules["rubric"]["scale"][-1] for one in CampaignRecords.open(study).rules] == [5, 5, 7]
 
     record = pending(argilla, user, dataset(study, argilla))[0]
     answer(argilla, user, record, "submitted", quality=7, fluency=5)
@@ -364,7 +365,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
         StudyError, match=r"shows other words than the rubric .* \(the question 'quality' .*, now .*!.*and there are"
     ):
         publish(reworded(study, rubric_name, scale=7, word="!"), argilla)
-    assert len(read_rules(study)) == 3
+    assert len(CampaignRecords.open(study).rules) == 3
     assert collect(study, argilla)["value"].max() == 7  # they are read as they were asked
 
 

@@ -23,13 +23,12 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
+from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER
 from annotation.ratings.answers import Answer, SourcePart, check, keep
-from annotation.ratings.exclusions import decide, withdraw
-from annotation.ratings.ratings import counting_ratings, read_control_ratings, read_ratings
+from annotation.ratings.ratings import counting_ratings, decide, withdraw
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_members
 from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError, ServiceError, StudyError
@@ -140,7 +139,7 @@ def test_what_did_not_change_is_not_read_again(
         *((first["external_id"], question, 1) for question in ("quality", "fluency")),
         *((second["external_id"], question, 2) for question in ("quality", "fluency")),
     }
-    assert third["external_id"] not in set(read_ratings(study)["pair_id"])
+    assert third["external_id"] not in set(CampaignRecords.open(study).ratings["pair_id"])
 
 
 def test_each_change_leaves_a_snapshot_that_stays(argilla: Argilla, variant: Make) -> None:
@@ -174,9 +173,9 @@ def test_controls_and_repeats_are_collected_apart_and_no_verdict_counts_them(arg
     publish(study, argilla)
     assert simulate(study, argilla) == (6 + 3) * 3
     ratings = collect(study, argilla)
-    assert set(ratings["pair_id"]) == {pair.pair_id for pair in read_pairs(study)}
-    told = read_control_ratings(study)
-    controls = {pair.pair_id: pair for pair in read_controls(study)}
+    assert set(ratings["pair_id"]) == {pair.pair_id for pair in CampaignRecords.open(study).pairs}
+    told = CampaignRecords.open(study).control_ratings
+    controls = {pair.pair_id: pair for pair in CampaignRecords.open(study).controls}
     assert set(told["pair_id"]) == set(controls) and len(told) == 3 * 3 * 2
     rubric = load_rubric(study)
     for row in told.itertuples():
@@ -206,7 +205,7 @@ def test_a_withdrawn_pair_is_taken_out_only_where_nobody_answered(argilla: Argil
     study = small(variant, "withdrawn", transformations=["paraphrasing"])
     publish(study, argilla)
     there = pending(argilla, ada, dataset(study, argilla))
-    sampled = {pair.pair_id for pair in read_pairs(study)}
+    sampled = {pair.pair_id for pair in CampaignRecords.open(study).pairs}
     rated, drafted, bare, other = [one for one in there if one["external_id"] in sampled][:4]
     answer(argilla, ada, rated, "submitted", quality=1, fluency=1)
     answer(argilla, ada, drafted, "draft", quality=1)
@@ -264,7 +263,7 @@ def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla:
     argilla.request("DELETE", f"/responses/{rows['responses'][0]['id']}", api_key=ada.api_key)
     with pytest.raises(DataError, match="2 ratings that were collected before are not on the server"):
         collect(study, argilla)
-    pd.testing.assert_frame_equal(read_ratings(study), before)
+    pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, before)
     assert collect(study, argilla, replace=True).empty
 
 
@@ -293,7 +292,7 @@ def test_collecting_before_publishing_says_so(argilla: Argilla, variant: Make) -
 def given(study: Study, **changes: Any) -> Answer:
     """A good answer to the study's first pair, with changes."""
     parts = {
-        "pair_id": read_pairs(study)[0].pair_id,
+        "pair_id": CampaignRecords.open(study).pairs[0].pair_id,
         "rater_id": "rater-00000000",
         "status": "submitted",
         "values": {"quality": 3, "fluency": 4},
@@ -314,7 +313,7 @@ def given(study: Study, **changes: Any) -> Answer:
 )
 def test_an_answer_that_cannot_be_a_rating_is_one_line(variant: Make, changes: dict[str, Any], said: str) -> None:
     study = small(variant, "checked", transformations=["paraphrasing"])
-    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
     check(given(study), "here", load_rubric(study), pairs)
     with pytest.raises(DataError, match=said):
         check(given(study, **changes), "here", load_rubric(study), pairs)
@@ -332,7 +331,7 @@ def test_two_answers_of_a_rater_to_a_pair_are_refused(variant: Make) -> None:
 
 def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(variant: Make) -> None:
     study = small(variant, "timed", transformations=["paraphrasing"])
-    pairs = [pair.pair_id for pair in read_pairs(study)]
+    pairs = [pair.pair_id for pair in CampaignRecords.open(study).pairs]
     times = ["10:00:00", "10:00:25.5", "10:10:25.5", "10:20:26"]  # + 25.5 s, + 600 s, + 600.5 s: a break
     answers = [
         given(study, pair_id=pair, submitted_at=f"2026-03-01T{at}+00:00") for pair, at in zip(pairs, times, strict=True)
@@ -364,7 +363,7 @@ def test_killed_while_collecting_and_run_again_gives_the_same(
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert path.read_bytes() == before or len(read_ratings(study)) == len(whole)
+        assert path.read_bytes() == before or len(CampaignRecords.open(study).ratings) == len(whole)
     done = forks.run(command, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
-    pd.testing.assert_frame_equal(read_ratings(study), whole)
+    pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, whole)

@@ -19,13 +19,13 @@ from annotation.argilla.collect import collect
 from annotation.argilla.dataset import Orders
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
+from annotation.campaign_records import CampaignRecords
 from annotation.human.records import ANSWERS, UNKNOWN, HumanAnswer
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
 from annotation.names import account_pseudonym
-from annotation.sampling.sample import draw_sample, read_shown
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines
-from annotation.verdicts.verdicts import read_verdicts
 from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
 from plumbline.study import Study
@@ -72,7 +72,7 @@ def test_tasks_from_the_draw_to_answers_that_count(
         "classes (classification): 1 of 4 items by 3 raters or more, 4 by any; 3 raters, simulated; cannot tell:"
     )
     assert lines[0].endswith("not counted: drafts 1, discarded 1")
-    assert {one.transformation for one in read_verdicts(study)} == {"classes", "search", "several"}
+    assert {one.transformation for one in CampaignRecords.open(study).verdicts} == {"classes", "search", "several"}
 
     found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
     by_person = found[~found["simulated"]]
@@ -120,7 +120,9 @@ def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argill
     publish(study, argilla)
     datasets = {queue.pool: one.id for queue, one in published(study, argilla).items()}
     items = {(item.task, record): item for item in read_items(study) for record in item.records or (item.pair_id,)}
-    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in read_shown(study)}
+    texts = {
+        pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in CampaignRecords.open(study).shown
+    }
     places: dict[tuple[str, str, str, str], int] = {}  # by rater, task, item and candidate
     orders = dict[str, list[int]]()
     for person in people:

@@ -19,15 +19,13 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla_files import collect_files, export_argilla
+from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.preview import preview_html
-from annotation.ratings.ratings import read_all_ratings
-from annotation.ratings.review import signs_of
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import read_pair_means, read_verdicts
 from annotation.verdicts.verification import refuse_edited
 from plumbline.errors import DataError
 from plumbline.study import Study
@@ -64,7 +62,7 @@ def take_in_from_files(study: Study, argilla: Argilla, other: Study, tmp_path: P
     for account, name in accounts.items():
         rg.User(username=name, id=account, password=secrets.token_hex(8), client=argilla.sdk).create()
     rg.Workspace(name="taken-in", client=argilla.sdk).create()
-    ratings = read_all_ratings(study)
+    ratings = CampaignRecords.open(study).all_ratings
     given = 0
     for part in (path for path in folder.iterdir() if path.is_dir()):
         imported = rg.Dataset.from_disk(str(part), workspace="taken-in", client=argilla.sdk)
@@ -85,7 +83,7 @@ def take_in_from_files(study: Study, argilla: Argilla, other: Study, tmp_path: P
                 given += 1
     assert given == len(ratings[ratings["status"] == "submitted"].drop_duplicates(["pair_id", "rater_id"]))
     collect_files(other, server.Home(tmp_path / "home"), folder)
-    again = read_all_ratings(other)
+    again = CampaignRecords.open(other).all_ratings
     said = ["pair_id", "question", "value", "answer", "status", "submitted_at", "surplus", "simulated"]
     both = [frame[said].sort_values(said, ignore_index=True) for frame in (ratings, again)]
     pd.testing.assert_frame_equal(both[0], both[1])
@@ -126,7 +124,7 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make, tmp
 
     take_in_from_files(study, argilla, made(variant, "kinds-again"), tmp_path)
     accept(study)
-    for verdict in read_verdicts(study):
+    for verdict in CampaignRecords.open(study).verdicts:
         summaries = {one.question: one for one in verdict.questions}
         assert summaries["naturalness"].kind == "label" and summaries["better"].kind == "text"
         assert [one.label for one in summaries["naturalness"].shares] == ["natural", "odd", "wrong"]
@@ -137,9 +135,15 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make, tmp
         assert odd.value == pytest.approx((counted["answer"] == "odd").mean())
         assert {one.label for one in summaries["order"].ranks} == {"sense", "tone", "form"}
         assert verdict.rules and pd.isna(verdict.threshold) and pd.isna(summaries["naturalness"].mean)
-    refuse_edited(study, read_verdicts(study))
-    assert set(read_pair_means(study)["question"]) == {"quality", "fluency", "naturalness", "faults", "order"}
-    assert all(sign.rule for sign in signs_of(study))
+    refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)
+    assert set(CampaignRecords.open(study).pair_means["question"]) == {
+        "quality",
+        "fluency",
+        "naturalness",
+        "faults",
+        "order",
+    }
+    assert all(sign.rule for sign in Evidence.open(study).signs)
     assert Evidence.whole(study).design.needed("paraphrasing") == ("quality", "fluency", "naturalness", "order")
     html = write_report(study).read_text(encoding="utf-8")
     assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in html

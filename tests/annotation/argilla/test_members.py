@@ -17,8 +17,8 @@ from annotation.argilla.accounts import names_at, published, workspaces_of
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
+from annotation.campaign_records import CampaignRecords
 from annotation.sampling.queues import queues_of
-from annotation.sampling.sample import read_pairs
 from annotation.status.status import read_members
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -98,7 +98,11 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     assert account is not None and account.password in ines and "Address: https://argilla.example.org/work\n" in ines
     # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
     assert "- invited-paraphrasing-EN (items: 4, minutes: about 2)" in ines
-    others = [queue.dataset(study) for queue in queues_of(read_pairs(study)) if not queue.languages <= {"de", "en"}]
+    others = [
+        queue.dataset(study)
+        for queue in queues_of(CampaignRecords.open(study).pairs)
+        if not queue.languages <= {"de", "en"}
+    ]
     assert others and all(name in ines and name not in otto for name in others)
     assert otto.startswith("Einladung zum Bewerten") and "(Einträge: 4, Minuten: etwa 2)" in otto
     assert "Sprachen: Deutsch, Englisch\n" in otto

@@ -12,10 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from annotation import server
 from annotation.argilla.simulate import _deserved
+from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from annotation.questions import QuestionScale
-from annotation.ratings.ratings import read_ratings
-from annotation.verdicts.verdicts import read_verdicts
 from evaluation.results import read_scores
 from generation.recordings import Recording
 from plumbline.errors import DataError
@@ -106,7 +105,7 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     run("annotation", "simulate")
     told = run("annotation", "collect")  # 27 pairs, 2 raters, 4 questions
     assert "216 ratings in 54 answers (54 submitted, 0 draft, 0 discarded, 54 of them simulated)" in told
-    early = read_ratings(study)
+    early = CampaignRecords.open(study).ratings
     own = early[early["transformation"] == "typing_errors"]
     assert early["simulated"].all() and set(own["question"]) == {"quality", "fluency", "naturalness", "effort"}
     assert set(early.loc[early["question"] == "effort", "value"]) <= {0, 1, 4}
@@ -171,11 +170,11 @@ def paid(study: Study, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judged(study: Study) -> None:
     """What the verdicts and the report say of what is one's own."""
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     assert set(ratings["source"]) == {"argilla", "mturk"}
     counted = ratings[~ratings["surplus"]]
     assert counted.groupby(["pair_id", "question"]).size().eq(3).all()  # two simulated raters and a worker
-    verdicts = {one.transformation: one for one in read_verdicts(study)}
+    verdicts = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
     assert list(verdicts) == [*TRANSFORMATIONS, "typing_errors"]
     typos = verdicts["typing_errors"]
     assert (typos.decision, typos.axis, typos.generator_kind, typos.simulated) == (

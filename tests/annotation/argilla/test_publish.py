@@ -11,16 +11,14 @@ import pytest
 from annotation.argilla.client import Argilla, ArgillaUser
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.ratings.answers import last_snapshot
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.exclusions import decide
-from annotation.ratings.ratings import read_ratings
+from annotation.ratings.ratings import decide
 from annotation.records import Member
 from annotation.status.status import read_status, server_line, with_server
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.verdicts import read_verdicts
 from plumbline.manifest import stage
 from plumbline.store import read_models, write_json
 from plumbline.study import Study
@@ -76,7 +74,7 @@ def of(ratings: pd.DataFrame, study: Study, user: ArgillaUser) -> pd.DataFrame:
 
 def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla: Argilla, variant: Make) -> None:
     study, users = rated(argilla, variant, "again")
-    before = of(read_ratings(study), study, users["ada"])
+    before = of(CampaignRecords.open(study).ratings, study, users["ada"])
     assert not pending(argilla, users["cy"], dataset(study, argilla))  # Argilla hides what is complete
     done = publish(study, argilla)
     assert done.aside == 4 and any("offered again" in line for line in done.replacements())
@@ -94,7 +92,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     left = dict(zip(status.raters["rater_id"], status.raters["open"], strict=True))
     assert (left[pseudonym(study, users["cy"])], left[pseudonym(study, users["bob"])]) == (4, 0)
     accept(study)
-    (verdict,) = read_verdicts(study)
+    (verdict,) = CampaignRecords.open(study).verdicts
     assert verdict.decision == "undecided" and verdict.n_pairs == 0
 
     assert give(study, argilla, users["cy"], 4) == 4
@@ -102,10 +100,10 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     assert ratings.groupby("rater_id").size().tolist() == [8, 8, 8] and not ratings["surplus"].any()
     pd.testing.assert_frame_equal(before[WHAT], of(ratings, study, users["ada"])[WHAT])
     accept(study)
-    (verdict,) = read_verdicts(study)
+    (verdict,) = CampaignRecords.open(study).verdicts
     assert (verdict.n_pairs, verdict.questions[0].mean) == (4, 4.5)
     assert verdict.n_excluded == 8
-    kept = [one for part in last_snapshot(study, "argilla").values() for one in part.answers]
+    kept = [one for part in last_snapshot(study.folder, "argilla").values() for one in part.answers]
     assert len(kept) == 12 and {one.status for one in kept} == {"submitted"}
 
 
@@ -148,7 +146,7 @@ def in_manifest(study: Study, command: str, annotators: int | None = None) -> No
 
 def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argilla: Argilla, variant: Make) -> None:
     study, users = rated(argilla, variant, "back")
-    before = of(read_ratings(study), study, users["ada"])
+    before = of(CampaignRecords.open(study).ratings, study, users["ada"])
     publish(study, argilla)
     give(study, argilla, users["cy"], 4)
     collect(study, argilla)
@@ -171,7 +169,7 @@ def test_a_study_may_leave_them_and_what_was_not_collected_is_left_alone(argilla
     assert publish(study, argilla).aside == 0
     assert not pending(argilla, users["cy"], dataset(study, argilla))
     accept(study)
-    (verdict,) = read_verdicts(study)
+    (verdict,) = CampaignRecords.open(study).verdicts
     assert verdict.sequence == (
         "passed over in the sequence, since fewer than 2 of the ratings that they got count: 4 pairs",
     )
@@ -189,7 +187,7 @@ def test_a_study_may_leave_them_and_what_was_not_collected_is_left_alone(argilla
 
 def test_a_run_that_is_cut_off_loses_nothing(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     study, users = rated(argilla, variant, "cut")
-    before = of(read_ratings(study), study, users["ada"])
+    before = of(CampaignRecords.open(study).ratings, study, users["ada"])
     real, calls = Argilla.request, 0
 
     def dying(self: Argilla, method: str, path: str, **arguments: object) -> object:

@@ -17,17 +17,16 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla_files import export_argilla
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import make_batches
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import ArgillaRooms
-from annotation.ratings.review import signs_of
 from annotation.report.page import write_report
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
-from annotation.verdicts.verdicts import read_verdicts
 from annotation.verdicts.verification import refuse_edited
 from plumbline.study import ROOT, Study, load_study
 from streamlit_app.readers import verdicts as page
@@ -45,7 +44,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     assert Counter((pair.transformation, pair.language) for pair in pairs) == {
         ("machine", "en"): 9, ("human", "en"): 5, ("human", "de"): 4,
     }  # fmt: skip
-    known = [pair for pair in read_controls(study) if pair.control == "known"]
+    known = [pair for pair in CampaignRecords.open(study).controls if pair.control == "known"]
     assert len(known) == 2 and all(json.loads(pair.expected)["label"] for pair in known)  # one a batch of nine
 
     publish(study, argilla)
@@ -73,11 +72,11 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     ratings = collect(study, argilla)
     assert set(ratings["question"]) == {"label"} and set(ratings["transformation"]) == {"human", "machine"}
     assert not set(ratings["pair_id"]) & {pair.pair_id for pair in known}
-    signs = {sign.evidence for sign in signs_of(study) if sign.rule == "controls"}
+    signs = {sign.evidence for sign in Evidence.open(study).signs if sign.rule == "controls"}
     assert f"1 of 1 answers to controls are off: known label {wrong} for {right}" in signs
 
     accept(study)
-    verdicts = {(one.transformation, one.language): one for one in read_verdicts(study)}
+    verdicts = {(one.transformation, one.language): one for one in CampaignRecords.open(study).verdicts}
     assert set(verdicts) == {("human", "en"), ("human", "de"), ("machine", "en")}
     for (group, language), verdict in verdicts.items():
         own = ratings[(ratings["transformation"] == group) & (ratings["language"] == language) & ~ratings["surplus"]]
@@ -85,7 +84,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
         assert share == pytest.approx((own["answer"] == "acceptable").mean())
         assert verdict.decision == ("accepted" if share >= 0.6 else "rejected")
         assert (verdict.generator_kind, verdict.model) == ("texts", "subject-texts.jsonl")
-    refuse_edited(study, read_verdicts(study))
+    refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)
     stages = read_status(study, datetime.now(UTC)).stages
     assert {name for name, stage in stages.items() if stage.state != "done"} == {"report"}
     html = write_report(study).read_text(encoding="utf-8")
@@ -134,7 +133,7 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
     assert simulate(study, argilla)
     ratings = collect(study, argilla)
     accept(study)
-    verdicts = {one.transformation: one for one in read_verdicts(study)}
+    verdicts = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
     for group, question in (("sample_sts", "similarity"), ("sample_reranking", "best")):
         own = ratings[ratings["transformation"] == group]
         assert set(own["question"]) == {question, "clear"} and verdicts[group].n_pairs == 10
@@ -151,12 +150,12 @@ def test_a_room_of_participants_shows_the_fields_and_no_right_answer(
     ask(monkeypatch, tmp_path, rubric())
     crowd = {"countries": {"en": ["US"], "de": ["DE"]}, "prolific_fee": 0.25, "address": "https://argilla.example.org"}
     study = texts(tmp_path, "subject-room", crowd=crowd, sample={"pairs": 4, "batch": 9, "repeats": 0})
-    pairs = [*draw_sample(study), *read_controls(study)]
+    pairs = [*draw_sample(study), *CampaignRecords.open(study).controls]
     fix_rules(study)
     known = {pair.pair_id: pair for pair in pairs}
     batch = next(
         one
-        for one in make_batches(study, read_pairs(study), read_controls(study))
+        for one in make_batches(study, CampaignRecords.open(study).pairs, CampaignRecords.open(study).controls)
         if any(known[pair_id].control == "known" for pair_id in one.pair_ids)
     )
     offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), 2, 100)

@@ -16,17 +16,15 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import ENOUGH, publish_training
+from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
-from annotation.ratings.ratings import read_all_ratings
 from annotation.report.material import read_material
 from annotation.report.page import all_tables
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import read_pairs
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.training import by_trained, read_items, read_trained
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.verdicts import read_pair_means, read_verdicts
 from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, answer, rater, small
 from tests.annotation.test_browser import watch
@@ -73,11 +71,15 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
 
     known = {one.pair.pair_id for one in items}
     accept(study)
-    assert not known & set(read_all_ratings(study)["pair_id"]) and not known & set(read_pair_means(study)["pair_id"])
-    assert [one.n_ratings for one in read_verdicts(study)] == [len(read_pairs(study)) * 3 * 2]
+    assert not known & set(CampaignRecords.open(study).all_ratings["pair_id"]) and not known & set(
+        CampaignRecords.open(study).pair_means["pair_id"]
+    )
+    assert [one.n_ratings for one in CampaignRecords.open(study).verdicts] == [
+        len(CampaignRecords.open(study).pairs) * 3 * 2
+    ]
     status = read_status(study, datetime.now(UTC))
     assert "1/2, 1 of 2 right" in status_text(status, "--study x")
-    assert status.progress["pairs"].sum() == len(read_pairs(study))
+    assert status.progress["pairs"].sum() == len(CampaignRecords.open(study).pairs)
     assert all_tables(read_material(study))["training"].frame.set_index("rater_id").loc[called, "right"] == 1
 
 

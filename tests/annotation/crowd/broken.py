@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import Platform, UncertainError
 from annotation.offering import LEDGER
-from annotation.ratings.ratings import read_all_ratings
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns
@@ -149,7 +149,7 @@ class Broken(ABC):
         with Ledger(self.study.scratch / LEDGER, self.study.name, name, "live") as ledger:
             assert ledger.spent() == self.spent(), why
             assert not [one for one in ledger.operations() if one.state == "intended"], why
-        ratings = read_all_ratings(self.study)
+        ratings = CampaignRecords.open(self.study).all_ratings
         assert len(ratings) == len(states) * 6 * 2, why  # pairs and controls of a batch, questions
         assert ratings.loc[ratings["excluded"] != "", "rater_id"].nunique() == 1, why
 

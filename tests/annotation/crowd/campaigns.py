@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
@@ -15,7 +16,6 @@ from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.workspaces import Rooms
 from annotation.offering import LEDGER, Mode
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import draw_sample
 from generation.run import generate
 from plumbline.study import Study
@@ -47,14 +47,18 @@ def drawn(variant: Make, **changes: object) -> Study:
 def honest(study: Study) -> Callable[[str, str], int]:
     """Rates 4, and controls as one should."""
     rubric = load_rubric(study)
-    right = {pair.pair_id: rubric.expected(pair.pool, pair.control) for pair in read_controls(study) if pair.control}
+    right = {
+        pair.pair_id: rubric.expected(pair.pool, pair.control)
+        for pair in CampaignRecords.open(study).controls
+        if pair.control
+    }
     return lambda pair_id, question: right.get(pair_id, {}).get(question, 4)
 
 
 def careless(study: Study) -> Callable[[str, str], int]:
     """Rates 4, and controls the wrong way round."""
     good = honest(study)
-    controls = {pair.pair_id for pair in read_controls(study)}
+    controls = {pair.pair_id for pair in CampaignRecords.open(study).controls}
     return lambda pair_id, question: 6 - good(pair_id, question) if pair_id in controls else 4
 
 

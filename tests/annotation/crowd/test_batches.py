@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch, make_batches
-from annotation.sampling.controls import read_controls
 from annotation.sampling.queues import Queue
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from generation.run import generate
 from plumbline.errors import StudyError
 from plumbline.study import Study
@@ -26,11 +26,13 @@ def study(variant: Make) -> Study:
 
 
 def batches(study: Study, taken: list[Batch] | None = None, pilot: int = 0) -> list[Batch]:
-    return make_batches(study, read_pairs(study), read_controls(study), taken or [], pilot)
+    return make_batches(
+        study, CampaignRecords.open(study).pairs, CampaignRecords.open(study).controls, taken or [], pilot
+    )
 
 
 def test_every_pair_stands_in_one_batch_of_its_queue(study: Study) -> None:
-    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
     made = batches(study)
     shown = Counter(pair_id for batch in made for pair_id in batch.pair_ids)
     assert set(shown.values()) == {1}
@@ -42,7 +44,7 @@ def test_every_pair_stands_in_one_batch_of_its_queue(study: Study) -> None:
 
 
 def test_each_batch_has_a_positive_and_a_negative_and_repeats_come_after_their_pairs(study: Study) -> None:
-    controls = {pair.pair_id: pair for pair in read_controls(study)}
+    controls = {pair.pair_id: pair for pair in CampaignRecords.open(study).controls}
     repeats = 0
     for batch in batches(study):
         kinds = Counter(controls[key].control for key in batch.pair_ids if key in controls)
@@ -62,14 +64,14 @@ def test_the_pilot_is_one_batch_a_group_of_languages_and_leaves_the_rest_for_lat
     rest = batches(study, taken=pilot)
     shown = Counter(key for batch in [*pilot, *rest] for key in batch.pair_ids)
     assert set(shown.values()) == {1}
-    assert {pair.pair_id for pair in read_pairs(study)} <= set(shown)
+    assert {pair.pair_id for pair in CampaignRecords.open(study).pairs} <= set(shown)
     assert all("negative" in _kinds(study, batch) for batch in [*pilot, *rest])
     assert batches(study, taken=[*pilot, *rest]) == []
     assert batches(study, taken=pilot, pilot=5) == []  # every group has had its pilot
 
 
 def _kinds(study: Study, batch: Batch) -> set[str]:
-    return {pair.control for pair in read_controls(study) if pair.pair_id in batch.pair_ids}
+    return {pair.control for pair in CampaignRecords.open(study).controls if pair.pair_id in batch.pair_ids}
 
 
 def test_batches_are_the_same_at_each_call_and_others_by_another_seed(study: Study) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging, platform
 from annotation.crowd.batches import Batch
 from annotation.crowd.campaign import CrowdCampaign, Launch, next_batches
@@ -19,10 +20,8 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER, Mode
-from annotation.ratings.exclusions import decide, withdraw
-from annotation.ratings.ratings import dealt_with, read_all_ratings, read_ratings
-from annotation.sampling.extension import extend_sample
-from annotation.sampling.sample import read_pairs
+from annotation.ratings.ratings import dealt_with, decide, withdraw
+from annotation.sampling.sample import extend_sample
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
@@ -72,7 +71,7 @@ def test_an_extended_sample_is_offered_in_batches_of_its_own(variant: Make, site
     launch(grown, site)
     with Ledger(grown.scratch / LEDGER, grown.name, "mturk", "live") as ledger:
         batches = [set(one.batch.pair_ids) for one in ledger.offered()]
-    new = {pair.pair_id for pair in read_pairs(grown) if pair.wave == wave.number}
+    new = {pair.pair_id for pair in CampaignRecords.open(grown).pairs if pair.wave == wave.number}
     assert len(batches) == 2 and len(new) == 4 and new <= batches[1] and not new & batches[0]
 
 
@@ -83,7 +82,7 @@ def test_batches_to_come_leave_withdrawn_pairs_out_and_those_that_are_out_stay(v
     with Ledger(ledger, study.name, "mturk", "live") as opened:
         posted = opened.posted("mturk")
         before = {one.batch.batch_id: set(one.batch.pair_ids) for one in opened.offered()}
-    sampled = {pair.pair_id for pair in read_pairs(study)}
+    sampled = {pair.pair_id for pair in CampaignRecords.open(study).pairs}
     own = {one: sorted(pairs & sampled) for one, pairs in before.items()}
     waiting = next(one for one in before if one not in posted)
     out = [own[next(iter(posted))][0], own[waiting][0]]
@@ -117,7 +116,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     assert told.hourly == pytest.approx(platform.hourly(260, 180) / 2 + platform.hourly(260, 600) / 2)
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     assert len(ratings) == 12 * 2 * 2  # pairs, workers, questions
     assert set(ratings["source"]) == {"mturk"} and ratings["batch"].nunique() == 3
     assert not ratings["simulated"].any() and (ratings["seconds"] == 20.5).all()
@@ -166,7 +165,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
         step(study, site, lambda campaign: judging.reject(campaign, ["other"], "why"))
     step(study, site, lambda campaign: judging.reject(campaign, [bad], "both controls are wrong"))
     assert site.assignments[bad].feedback == "both controls are wrong"
-    excluded = read_ratings(study).groupby("rater_id")["excluded"].first().tolist()
+    excluded = CampaignRecords.open(study).ratings.groupby("rater_id")["excluded"].first().tolist()
     assert sorted(excluded) == ["", "both controls are wrong"]
     with pytest.raises(StudyError, match="was rejected; nothing was approved"):
         step(study, site, lambda campaign: judging.approve(campaign, [bad]))
@@ -190,26 +189,26 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     work(study, site, hit, "good")
     step(study, site, collect)
     step(study, site, judging.approve_all)
-    before = read_ratings(study)
+    before = CampaignRecords.open(study).ratings
     bad = sorted(before["rater_id"].unique())[0]
     decide(study, bad, exclude=True, reason="every answer is 4")
     spent = site.balance - site.available
     # Two further batches and the place again: each only where the limit lets it.
     done = launch(study, site, limit=spent)
     assert (done.extended, site.balance - site.available) == (0, spent) and "the limit is" in done.stopped
-    assert not read_ratings(study)["again"].any()
+    assert not CampaignRecords.open(study).ratings["again"].any()
     assert launch(study, site).extended == 1 and launch(study, site).extended == 0
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     again = ratings[ratings["again"]]
     assert set(again["rater_id"]) == {bad} and set(again["pair_id"]) == set(before["pair_id"])
     assert not dealt_with(ratings).raters.get(before["pair_id"].iloc[0], 0) > 1  # an anytime rule waits for it
     work(study, site, hit, "third")
     step(study, site, collect)
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     assert ratings.groupby("pair_id")["rater_id"].nunique().loc[before["pair_id"].unique()].eq(3).all()
     assert not ratings["surplus"].any()
     decide(study, bad, exclude=False, reason="a mistake")
-    assert read_ratings(study)["surplus"].sum() == len(before) / 2  # the latest do not count
+    assert CampaignRecords.open(study).ratings["surplus"].sum() == len(before) / 2  # the latest do not count
 
     other = drawn(variant, name="leaves", raters={"per_pair": 2, "replace_excluded": False})
     launch(other, site)
@@ -218,7 +217,7 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     work(other, site, hit, "good")
     step(other, site, collect)
     step(other, site, judging.approve_all)
-    careless = read_ratings(other)["rater_id"].iloc[0]
+    careless = CampaignRecords.open(other).ratings["rater_id"].iloc[0]
     decide(other, careless, exclude=True, reason="every answer is 4")
     before, workers = {name: set(who) for name, who in site.kept_out.items()}, dict[str, str]()
     monkeypatch.setattr(CrowdCampaign, "_keep_out", lambda *_: None)  # by their share of the work nobody is
@@ -240,7 +239,7 @@ def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, 
     work(study, site, hit, "good")
     step(study, site, collect)
     step(study, site, judging.approve_all)
-    bad = sorted(read_ratings(study)["rater_id"].unique())[0]
+    bad = sorted(CampaignRecords.open(study).ratings["rater_id"].unique())[0]
     decide(study, bad, exclude=True, reason="every answer is 4")
     spent = site.balance - site.available
     extended = False
@@ -256,7 +255,7 @@ def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, 
     assert not killed and site.balance - site.available == spent + UNIT
     for _ in range(2):
         launch(study, site, limit=spent + UNIT)
-        ratings = read_ratings(study)
+        ratings = CampaignRecords.open(study).ratings
         assert set(ratings.loc[ratings["again"], "rater_id"]) == {bad}
     assert site.balance - site.available == spent + UNIT  # once
 
@@ -284,14 +283,14 @@ def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, si
     (hit,) = site.hits
     work(study, site, hit, "me")
     step(study, site, collect, "sandbox")
-    assert read_ratings(study)["simulated"].all()
-    assert set(read_ratings(study)["source"]) == {"mturk sandbox"}
+    assert CampaignRecords.open(study).ratings["simulated"].all()
+    assert set(CampaignRecords.open(study).ratings["source"]) == {"mturk sandbox"}
     with MTurkSite() as live:
         launch(study, live)
         (hit,) = live.hits
         work(study, live, hit, "somebody")
         step(study, live, collect)
-        assert set(read_all_ratings(study)["source"]) == {"mturk"}
+        assert set(CampaignRecords.open(study).all_ratings["source"]) == {"mturk"}
         with pytest.raises(StudyError, match="has ratings by people, and a rehearsal's would stand among them"):
             step(study, site, collect, "sandbox")
     modes = [(told.mode, told.states) for told in read_summaries(study)]
@@ -337,7 +336,7 @@ def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Mak
     step(study, site, lambda campaign: found.append(collect(campaign).troubles))
     (troubles,) = found
     assert isinstance(troubles, dict) and set(troubles) == {bad}
-    assert '=HYPERLINK("x") <script>' in set(read_all_ratings(study)["comment"])
+    assert '=HYPERLINK("x") <script>' in set(CampaignRecords.open(study).all_ratings["comment"])
     left: list[judging.Case] = []
     step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
     assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
@@ -350,7 +349,7 @@ def test_answers_in_a_ledger_of_before_are_read(variant: Make, site: MTurkSite) 
     (hit,) = site.hits
     submission = work(study, site, hit, "kind")
     step(study, site, collect)
-    before = read_all_ratings(study)
+    before = CampaignRecords.open(study).all_ratings
     old = ("pair_id", "values", "comment", "seconds", "submitted_at", "status")  # what a ledger's answer had at first
 
     def rewrite(campaign: CrowdCampaign) -> None:
@@ -361,7 +360,7 @@ def test_answers_in_a_ledger_of_before_are_read(variant: Make, site: MTurkSite) 
     step(study, site, rewrite)
     step(study, site, collect)
     assert len(before) == 6 * 2  # pairs of a batch, questions
-    pd.testing.assert_frame_equal(read_all_ratings(study), before)
+    pd.testing.assert_frame_equal(CampaignRecords.open(study).all_ratings, before)
 
 
 def translations(variant: Make, **crowd: object) -> Study:

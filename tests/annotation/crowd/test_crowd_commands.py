@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from annotation.__main__ import main
+from annotation.campaign_records import RULES, CampaignRecords
 from annotation.crowd.commands import lacking
 from annotation.offering import LEDGER
-from annotation.ratings.ratings import read_ratings
 from annotation.status.status import read_status
 from annotation.status.text import status_text
-from annotation.verdicts.preregistration import FILE as RULES
 from plumbline import cli
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
@@ -91,7 +90,7 @@ def test_a_campaign_by_commands_alone(
     assert "3 batches closed, $0.00 released" in crowd(study, "close", "--live")[1]
     status = crowd(study, "status")[1]
     assert "6 approved" in status and "unsettled" not in status
-    assert read_ratings(study)["rater_id"].nunique() == 2
+    assert CampaignRecords.open(study).ratings["rater_id"].nunique() == 2
     told = status_text(read_status(study, datetime.now(UTC)), "--study x.yaml")
     assert "to crowd workers: live mturk" in told and "ratings came from files" not in told
     _refuse_ids_outside_the_ledger(study)
@@ -143,7 +142,7 @@ def test_no_keys_is_one_line_that_says_what_to_set(variant: Make, crowd: Crowd) 
     )
     (line,) = complaint.strip().splitlines()[-1:]
     assert code == 2 and "AWS_ACCESS_KEY_ID" in line
-    assert not (study.folder / RULES).exists()
+    assert not (study.folder / RULES.name).exists()
 
 
 def test_every_line_and_every_error_says_platform_and_mode(variant: Make, crowd: Crowd, site: MTurkSite) -> None:

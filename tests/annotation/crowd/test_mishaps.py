@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign, Launch, LimitError
 from annotation.crowd.collecting import collect, collect_archive
@@ -19,7 +20,6 @@ from annotation.crowd.summary import plan_text, read_summaries
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.ratings.answers import Answer
-from annotation.ratings.ratings import read_all_ratings, read_ratings
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
@@ -178,7 +178,7 @@ def test_what_was_rejected_on_the_platforms_page_is_excluded_and_released(varian
     site.client().reject_assignment(AssignmentId=bad, RequesterFeedback="by hand")
     step(study, site, collect)
     step(study, site, collect)
-    excluded = read_ratings(study).groupby("rater_id")["excluded"].first().tolist()
+    excluded = CampaignRecords.open(study).ratings.groupby("rater_id")["excluded"].first().tolist()
     assert sorted(excluded) == ["", judging.ON_PLATFORM]
     assert spent(study) == UNIT == site.balance - site.available
     (told,) = read_summaries(study)
@@ -225,10 +225,10 @@ def test_live_ratings_end_a_rehearsal_on_any_platform_and_nothing_else_does(
     step(study, site, collect, "sandbox")
     launch(study, prolific)
     step(study, prolific, collect)
-    assert set(read_all_ratings(study)["source"]) == {"mturk sandbox"}  # nobody has answered there yet
+    assert set(CampaignRecords.open(study).all_ratings["source"]) == {"mturk sandbox"}  # nobody has answered there yet
     _participate(study, prolific, "a" * 24)
     step(study, prolific, collect)
-    assert set(read_all_ratings(study)["source"]) == {"prolific"}
+    assert set(CampaignRecords.open(study).all_ratings["source"]) == {"prolific"}
 
 
 def test_a_result_file_of_real_workers_ends_a_rehearsal(variant: Make, site: MTurkSite, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_result_file_of_real_workers_ends_a_rehearsal(variant: Make, site: MTu
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([list(row), list(row.values())])
     collect_archive(study, campaigns.KEY, path)
-    assert set(read_all_ratings(study)["source"]) == {"results.csv"}
+    assert set(CampaignRecords.open(study).all_ratings["source"]) == {"results.csv"}
 
 
 def test_answers_that_come_after_the_submission_are_collected(variant: Make, prolific: Site) -> None:
@@ -262,7 +262,7 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     assert admitted == {key[1]}  # the room learns who has a submission at Prolific
     prolific.rooms.given[key] = whole
     step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
-    assert found[1] == {} and read_ratings(study)["pair_id"].nunique() == 4
+    assert found[1] == {} and CampaignRecords.open(study).ratings["pair_id"].nunique() == 4
 
 
 def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(variant: Make, prolific: Site) -> None:
@@ -279,10 +279,10 @@ def test_returned_work_is_used_no_more_and_stops_nothing(variant: Make, prolific
     submission, _ = _participate(study, prolific, "d" * 24)
     _participate(study, prolific, "e" * 24)
     step(study, prolific, collect)
-    assert read_ratings(study)["rater_id"].nunique() == 2
+    assert CampaignRecords.open(study).ratings["rater_id"].nunique() == 2
     prolific.leave(submission, "RETURNED")
     step(study, prolific, collect)
-    assert read_ratings(study)["rater_id"].nunique() == 1
+    assert CampaignRecords.open(study).ratings["rater_id"].nunique() == 1
 
 
 def test_a_study_that_pauses_twice_is_started_twice(variant: Make, prolific: Site) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from annotation.campaign_records import CampaignRecords
 from annotation.human.asking import apart, questions_of
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
 from annotation.judges.annotator_messages import AnnotatorMessage, Instructions
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import read_pairs
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
 
@@ -20,7 +20,7 @@ RULE = SimulatedRater(name="rule", right=0.8, bias=0.1, noise=0.7)
 def lines(study: Study) -> Iterator[str]:
     """The model's file, line by line: what a simulated rater of `RULE` says, as a model would write it."""
     rehearsal, items, tasks = rehearsal_of(study), read_items(study), read_tasks(study)
-    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
     told = Instructions(load_rubric(study))
     for task in tasks:
         for asking in told.askings(task, items, pairs):

@@ -10,11 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.human.records import MODEL_ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
 from annotation.judges.annotator_messages import AnnotatorMessage, AnswerForm, read_answer, spellings
 from annotation.judges.annotators import annotate, annotators, lines_of
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from plumbline.errors import StudyError
 from plumbline.manifest import read_kept_frame
 from plumbline.models.chat import Completion
@@ -154,7 +155,7 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     answers = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "annotation judge run")
     assert set(answers["rater_id"]) == {"one"} and set(answers["rater_kind"]) == {"model"}
     assert answers.groupby("task").size().to_dict() == {"classes": 4, "groups": 8, "search": 12}
-    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
     words = {(item.task, item.item): pairs[item.pair_id].fields for item in read_items(study)}
     for row in answers[answers["task"] == "classes"].itertuples():
         assert f"about {row.label}." in words["classes", str(row.item)]

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from annotation.argilla.dataset import record_of
+from annotation.campaign_records import CampaignRecords
 from annotation.human.drawing import draw
 from annotation.human.simulated import read_items
 from annotation.human.tasks import METRICS, prepared, read_tasks, task_lines
 from annotation.offering import ARGILLA, begin_offering
 from annotation.rubric import LIMIT, load_rubric
-from annotation.sampling.extension import extend_sample
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.wordings import addressed_lines
@@ -117,7 +117,7 @@ def test_what_people_see_is_the_same_whatever_is_right(tmp_path: Path) -> None:
     for data in (None, other):
         study = study_of(tmp_path, *tasks, data=data)
         draw_sample(study)
-        pairs = sorted(read_pairs(study), key=lambda pair: pair.pair_id)
+        pairs = sorted(CampaignRecords.open(study).pairs, key=lambda pair: pair.pair_id)
         seen.append([json.dumps(record_of(pair, {}), default=str) for pair in pairs])
         hashes.append([one.content_hash for one in read_tasks(study)])
     searches = [{one for one in own if "Where is" in one} for own in seen]

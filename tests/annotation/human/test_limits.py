@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 import yaml
 
+from annotation.campaign_records import CampaignRecords
 from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from annotation.human.tasks import read_tasks
-from annotation.sampling.sample import draw_sample, read_pairs, sample_settings
+from annotation.sampling.sample import draw_sample, sample_settings
 from annotation.status.stages import stages_of
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import read_kept_frame, stage, write_kept_table
@@ -149,7 +150,7 @@ def test_what_raters_see_is_sealed(tmp_path: Path) -> None:
     changed = [pair.model_copy(update={"fields": pair.fields.replace("One", "1")}) for pair in pairs]
     write_table(study.folder / "pairs.parquet", changed, Pair)
     with pytest.raises(DataError, match=r"pairs.parquet is not what was written"):
-        read_pairs(study)
+        assert CampaignRecords.open(study).pairs
 
 
 def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its_own(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from annotation import server
+from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.judges.check import FOLDER, JudgeCheck, check_text, held_against
 from annotation.judges.decisions import FILE, JudgedOutcome, read_beside, with_judges
@@ -22,7 +23,7 @@ from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import read_verdicts, verdicts
+from annotation.verdicts.verdicts import verdicts
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
 from tests.annotation.judgements import HASHES
@@ -67,7 +68,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert all(one["recorded"] == ["numbers", "shares"] and not one["simulated"] for one in rows.values())
     assert rows["translation"]["ratings_sha256"] == people["translation"]["ratings_sha256"]
 
-    evidence, found = Evidence.whole(study), read_verdicts(study)
+    evidence, found = Evidence.whole(study), CampaignRecords.open(study).verdicts
     saw = {"settings": {"saw_ratings": True}}
     shown = [
         judge.model_copy(update={"engine": EngineSpec(**judge.engine.model_dump(exclude_unset=True) | saw)})

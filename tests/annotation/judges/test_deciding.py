@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.check import check, check_text
 from annotation.judges.decisions import beside, judged_mean, judged_means, read_judging, refuse_other_judgements
 from annotation.judges.powered import powered_means
@@ -24,9 +25,9 @@ from annotation.verdicts.counted import basis
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import deciders, unit_of, with_judged
-from annotation.verdicts.preregistration import fix_rules, read_rules
+from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import verdict_table
-from annotation.verdicts.verdicts import read_verdicts, verdicts
+from annotation.verdicts.verdicts import verdicts
 from annotation.verdicts.verification import refuse_edited
 from evaluation.bundle.again import _settings
 from evaluation.bundle.bundle import Bundle
@@ -120,7 +121,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     draw_sample(generated)  # which may be decided as it is; `study` is to have some that cannot
     judge(study)
     fix_rules(study)
-    fixed = read_rules(study)[-1].rules["judges"]
+    fixed = CampaignRecords.open(study).rules[-1].rules["judges"]
     assert [one["name"] for one in fixed["each"]] == ["shares", "numbers"] and fixed["pool"]
     rated(generated, tmp_path)
     done = {one.transformation: one for one in accept(study, judged=judged_means).verdicts}
@@ -128,8 +129,8 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     assert (few.decision, few.alone) == ("undecided", "undecided") and "judges are refused" in few.reasons[1]
     assert (both.decision, both.alone) == ("accepted", "accepted") and both.judged[0].recorded == ("numbers", "shares")
     assert "people + judges: 48 rated, 48 judged, worth" in both.reasons[2]
-    evidence, found = Evidence.whole(study), read_verdicts(study)
-    refuse_edited(study, found, evidence)
+    evidence, found = Evidence.whole(study), CampaignRecords.open(study).verdicts
+    refuse_edited(evidence, found)
     refuse_other_judgements(evidence, found)
     _judgements_travel_in_a_bundle(study, tmp_path)
     assert "those of people and judges together" in check_text("demo", check(study))
@@ -145,7 +146,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     _late_judgements_are_counted(evidence, both)
     forged = [_with_more(one) for one in found]
     write_json(study.folder / "verdicts.json", forged)
-    refuse_edited(study, forged, evidence)  # as far as ratings tell, it follows
+    refuse_edited(evidence, forged)  # as far as ratings tell, it follows
     with pytest.raises(DataError, match=r"what judges say of .* is not what their records say; run"):
         refuse_other_judgements(evidence, forged)
     other = [one.model_copy(update={"seed": 7}) for one in study.judges]

@@ -13,7 +13,8 @@ import pytest
 from annotation.judges.pool import _drawn, _larger, undrawn
 from annotation.judges.powered import Judging, powered_means
 from annotation.judges.records import UNDRAWN, JudgedPair
-from annotation.sampling.candidates import Candidate, Supply
+from annotation.records import Supply
+from annotation.sampling.candidates import Candidate
 from annotation.sampling.sample import PoolDrawing
 from annotation.verdicts.counted import basis
 from annotation.verdicts.judged import with_judged

@@ -5,15 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from annotation.ratings.exclusions import decide, read_decisions
-from annotation.ratings.ratings import counting_ratings, read_all_ratings, read_ratings
-from annotation.ratings.review import review_text, signs_of
+from annotation.campaign_records import CampaignRecords
+from annotation.ratings.ratings import counting_ratings, decide
+from annotation.ratings.review import review_text
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import read_verdicts
 from plumbline.errors import StudyError
 from plumbline.manifest import write_kept_table
 from plumbline.records import Rating
@@ -27,7 +25,7 @@ def rate(study: Study) -> None:
     draw_sample(study)
     rubric = load_rubric(study)
     rows: dict[bool, list[Rating]] = {True: [], False: []}
-    for number, pair in enumerate([*read_pairs(study), *read_controls(study)]):
+    for number, pair in enumerate([*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls]):
         for rater in ("a", "b", "c"):
             for question in rubric.question_names():
                 careful = rubric.expected(pair.pool, pair.control).get(question, honest(number, question))
@@ -60,36 +58,39 @@ def reviewed(study: Study) -> str:
 
 def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated: Study) -> None:
     rate(generated)
-    signs = signs_of(generated)
+    signs = Evidence.open(generated).signs
     assert {sign.rater_id for sign in signs} == {"a"}
     assert {"controls", "same answer", "apart from the others"} <= {sign.rule for sign in signs}
     assert "decide nothing" in reviewed(generated)
 
-    before = len(counting_ratings(read_ratings(generated), per_pair=3))
+    before = len(counting_ratings(CampaignRecords.open(generated).ratings, per_pair=3))
     decision = decide(generated, "a", exclude=True, reason="fails  controls\n", signs=signs)
     assert decision.reason == "fails controls"
     assert any(line.startswith("controls: ") for line in decision.signs)
-    ratings = read_ratings(generated)
+    ratings = CampaignRecords.open(generated).ratings
     assert set(ratings.loc[ratings["excluded"] != "", "rater_id"]) == {"a"}
     assert len(ratings) == before  # nothing is deleted
     assert len(counting_ratings(ratings, per_pair=3)) == before * 2 // 3
-    assert {sign.rater_id for sign in signs_of(generated)} == {"a"}  # the decision does not hide why
+    assert {sign.rater_id for sign in Evidence.open(generated).signs} == {"a"}  # the decision does not hide why
     assert "fails controls" in reviewed(generated)
 
     decide(generated, "a", exclude=False, reason="has explained it")
-    assert len(counting_ratings(read_ratings(generated), per_pair=3)) == before
-    assert [one.exclude for one in read_decisions(generated)] == [True, False]
+    assert len(counting_ratings(CampaignRecords.open(generated).ratings, per_pair=3)) == before
+    assert [one.exclude for one in CampaignRecords.open(generated).decided] == [True, False]
 
 
 def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> None:
     rate(generated)
-    before = read_ratings(generated)
+    before = CampaignRecords.open(generated).ratings
     decide(generated, "a", exclude=True, reason="fails controls")
     write_kept_table(generated, "ratings.parquet", before, Rating)  # as though it had been killed before this
     accept(generated)
-    ratings = read_ratings(generated)
+    ratings = CampaignRecords.open(generated).ratings
     assert set(ratings.loc[ratings["excluded"] == "fails controls", "rater_id"]) == {"a"}
-    assert {verdict.n_ratings for verdict in read_verdicts(generated)} == {96, 192}  # 24 pairs (or 48) x 2 raters x 2
+    assert {verdict.n_ratings for verdict in CampaignRecords.open(generated).verdicts} == {
+        96,
+        192,
+    }  # 24 pairs (or 48) x 2 raters x 2
 
 
 @pytest.mark.parametrize(
@@ -104,14 +105,14 @@ def test_a_decision_names_a_rater_and_a_reason(generated: Study, rater: str, rea
     rate(generated)
     with pytest.raises(StudyError, match=says):
         decide(generated, rater, exclude=True, reason=reason, names={"a": "ada", "z": "zora"})
-    assert read_decisions(generated) == []
+    assert CampaignRecords.open(generated).decided == []
 
 
 def test_all_ratings_have_the_types_of_their_files(generated: Study) -> None:
     """Columns of Python objects take ten times the memory, and the time."""
-    empty = read_all_ratings(generated)
+    empty = CampaignRecords.open(generated).all_ratings
     rate(generated)
-    assert len(empty) == 0 < len(read_all_ratings(generated))
-    types = read_ratings(generated).dtypes
-    pd.testing.assert_series_equal(read_all_ratings(generated).dtypes, types)
+    assert len(empty) == 0 < len(CampaignRecords.open(generated).all_ratings)
+    types = CampaignRecords.open(generated).ratings.dtypes
+    pd.testing.assert_series_equal(CampaignRecords.open(generated).all_ratings.dtypes, types)
     pd.testing.assert_series_equal(empty.dtypes, types)

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.ratings.missed import controls_missed
 from annotation.ratings.review import low_pairs
-from annotation.ratings.signs import find_signs
+from annotation.ratings.signs import controls_missed, find_signs
 from annotation.records import Sign
 from plumbline.records import Pair, Rating
 from plumbline.study.campaign import QualitySpec

@@ -11,23 +11,22 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.export import export
 from annotation.preview import preview_html
-from annotation.ratings.exclusions import decide, read_decisions, withdraw, withdrawn_pairs
-from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ratings, read_ratings
+from annotation.ratings.ratings import counting_ratings, dealt_with, decide, withdraw
 from annotation.ratings.review import review_text
 from annotation.report.exhibits import exclusions_exhibit
 from annotation.report.material import read_material
 from annotation.report.methods import methods
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.counted import basis, in_order
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import read_pair_means, read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.errors import DataError
 from plumbline.manifest import write_kept_table
@@ -47,34 +46,39 @@ def command(study: Study, *words: str) -> subprocess.CompletedProcess[str]:
 
 def of(study: Study, transformation: str, number: int) -> list[str]:
     """The first pairs of a transformation, by id."""
-    return sorted(pair.pair_id for pair in read_pairs(study) if pair.transformation == transformation)[:number]
+    return sorted(pair.pair_id for pair in CampaignRecords.open(study).pairs if pair.transformation == transformation)[
+        :number
+    ]
 
 
 def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: Study) -> None:
     """Three raters rated 24 pairs of each transformation; two of paraphrasing go, each with 3 x 2 ratings."""
     rate(generated)
     decide(generated, "a", exclude=True, reason="clicks through")
-    out = [*of(generated, "paraphrasing", 1), *(one.repeats for one in read_controls(generated) if one.repeats)][:2]
+    out = [
+        *of(generated, "paraphrasing", 1),
+        *(one.repeats for one in CampaignRecords.open(generated).controls if one.repeats),
+    ][:2]
     assert len(set(out)) == 2
     accept(generated)
-    before = {one.transformation: one for one in read_verdicts(generated)}
+    before = {one.transformation: one for one in CampaignRecords.open(generated).verdicts}
     withdraw(generated, [out[0][:12], out[1]], take_back=False, reason=f"{WHY}\n")
     with pytest.raises(DataError, match="changed after the verdicts were reached"):
-        refuse_stale(generated, read_verdicts(generated))
+        refuse_stale(CampaignRecords.open(generated), CampaignRecords.open(generated).verdicts)
     accept(generated)
-    now = {one.transformation: one for one in read_verdicts(generated)}
-    refuse_stale(generated, list(now.values()))
-    refuse_edited(generated, list(now.values()))
+    now = {one.transformation: one for one in CampaignRecords.open(generated).verdicts}
+    refuse_stale(CampaignRecords.open(generated), list(now.values()))
+    refuse_edited(Evidence.read(generated), list(now.values()))
 
-    ratings, gone = read_ratings(generated), set(out)
-    repeats = {one.pair_id for one in read_controls(generated) if one.repeats in gone}
-    assert repeats and set(withdrawn_pairs(generated)) == gone | repeats
-    every = read_all_ratings(generated)
+    ratings, gone = CampaignRecords.open(generated).ratings, set(out)
+    repeats = {one.pair_id for one in CampaignRecords.open(generated).controls if one.repeats in gone}
+    assert repeats and set(CampaignRecords.open(generated).withdrawn) == gone | repeats
+    every = CampaignRecords.open(generated).all_ratings
     assert set(every.loc[every["withdrawn"] == WHY, "pair_id"]) == gone | repeats
     assert (ratings["withdrawn"] != "").sum() == 2 * 3 * 2 and (ratings["excluded"] != "").sum() == len(ratings) / 3
     assert not gone & set(counting_ratings(ratings, 3, with_excluded=True)["pair_id"])
-    assert not gone & set(read_pair_means(generated)["pair_id"])
-    pools = {pair.pair_id: pair.pool for pair in read_pairs(generated)}
+    assert not gone & set(CampaignRecords.open(generated).pair_means["pair_id"])
+    pools = {pair.pair_id: pair.pool for pair in CampaignRecords.open(generated).pairs}
     for name, verdict in now.items():
         lost = sum(pools[one] == verdict.pool for one in gone)
         assert verdict.n_pairs == before[name].n_pairs - lost == verdict.questions[0].n_pairs
@@ -83,14 +87,17 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
         assert (verdict.decision_with_withdrawn is None) is not bool(lost)
 
     status = read_status(generated, datetime.now(UTC))
-    assert status.progress["withdrawn"].sum() == 2 and status.progress["pairs"].sum() == len(read_pairs(generated)) - 2
+    assert (
+        status.progress["withdrawn"].sum() == 2
+        and status.progress["pairs"].sum() == len(CampaignRecords.open(generated).pairs) - 2
+    )
     assert status.progress["open"].equals(status.progress["pairs"])  # one of four answers to come, to what stays
     assert status.raters.set_index("rater_id")["excluded"].sum() == 1
     assert f"Withdrawn from the sample: 2 pairs ({WHY})." in status_text(status, "--study x")
 
     withdraw(generated, out, take_back=True, reason="it is whole after all")
     accept(generated)
-    again = {one.transformation: one for one in read_verdicts(generated)}
+    again = {one.transformation: one for one in CampaignRecords.open(generated).verdicts}
     assert {name: one.questions for name, one in again.items()} == {n: one.questions for n, one in before.items()}
     assert "withdrawn" not in pq.read_schema(generated.folder / "ratings.parquet").names  # the file as it was before
 
@@ -104,7 +111,7 @@ def test_the_report_and_the_export_tell_withdrawn_from_excluded(generated: Study
     material = read_material(generated)
     counts = exclusions_exhibit(material).frame.set_index("why")["ratings"]
     assert counts[f"pair withdrawn: {WHY}"] == 3 * 2
-    assert counts.sum() == len(read_all_ratings(generated))
+    assert counts.sum() == len(CampaignRecords.open(generated).all_ratings)
     assert "1 pair was withdrawn from the sample, 1 of them when ratings of them had come in. Had they stayed" in str(
         methods(material)
     )
@@ -123,10 +130,14 @@ def test_who_withdraws_what_raters_rejected_is_told_so(generated: Study) -> None
     """After a look, the worst pairs of a rejected transformation go, until it is accepted."""
     rate(generated)
     accept(generated)
-    rejected = next(one for one in read_verdicts(generated) if one.decision == "rejected" and one.pool != "translation")
-    means = read_pair_means(generated)
+    rejected = next(
+        one
+        for one in CampaignRecords.open(generated).verdicts
+        if one.decision == "rejected" and one.pool != "translation"
+    )
+    means = CampaignRecords.open(generated).pair_means
     own = means[means["transformation"] == rejected.transformation].groupby("pair_id")["mean"].min()
-    ratings = read_ratings(generated)
+    ratings = CampaignRecords.open(generated).ratings
     ratings.loc[ratings["pair_id"].isin(own.nlargest(20).index), "value"] = 4
     write_kept_table(generated, "ratings.parquet", ratings, Rating)
     doubts = " ".join(accept(generated).doubts)
@@ -147,24 +158,24 @@ def test_a_decision_that_nothing_carries_yet_refuses_the_verdicts(
     """Killed between the decision and the ratings' marks: nobody builds on verdicts that do not know it."""
     rate(generated)
     accept(generated)
-    reached = read_verdicts(generated)
+    reached = CampaignRecords.open(generated).verdicts
     (out,) = of(generated, "paraphrasing", 1)
     with monkeypatch.context() as patch:
-        patch.setattr("annotation.ratings.exclusions.write_ratings", lambda *_: None)
+        patch.setattr("annotation.ratings.ratings.write_ratings", lambda *_: None)
         withdraw(generated, [out], take_back=False, reason=WHY)
         decide(generated, "b", exclude=True, reason="the same")
     with pytest.raises(DataError, match="list of withdrawn pairs changed"):
-        refuse_stale(generated, reached)
+        refuse_stale(CampaignRecords.open(generated), reached)
     withdraw(generated, [out], take_back=True, reason="a mistake")
     with monkeypatch.context() as patch:
-        patch.setattr("annotation.ratings.exclusions.write_ratings", lambda *_: None)
+        patch.setattr("annotation.ratings.ratings.write_ratings", lambda *_: None)
         decide(generated, "c", exclude=True, reason="the same")
     accept(generated)
-    ratings = read_ratings(generated)
+    ratings = CampaignRecords.open(generated).ratings
     assert set(ratings.loc[ratings["excluded"] == "", "rater_id"]) == {"a"}
 
 
-@pytest.mark.parametrize("moment", ["exclusions.write_ratings", "exclusions.write_kept", ""])
+@pytest.mark.parametrize("moment", ["ratings.write_ratings", "ratings.write_kept", ""])
 def test_a_withdrawal_that_was_cut_off_can_be_repeated(
     generated: Study, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -179,13 +190,16 @@ def test_a_withdrawal_that_was_cut_off_can_be_repeated(
     assert done.returncode == (130 if moment else 0)
     done = command(generated, "withdraw", *words)
     assert done.returncode == 0 and f"2 pairs withdrawn ({WHY})" in done.stdout, done.stderr
-    assert [one.pair_id for one in read_decisions(generated)] == ids
-    ratings = read_all_ratings(generated)
+    assert [one.pair_id for one in CampaignRecords.open(generated).decided] == ids
+    ratings = CampaignRecords.open(generated).all_ratings
     assert set(ratings.loc[ratings["withdrawn"] == WHY, "pair_id"]) >= set(ids)
     for _ in range(2):
         done = command(generated, "withdraw", "--take-back", *words[:-1], "whole")
         assert done.returncode == 0 and "2 pairs taken back (whole)" in done.stdout, done.stderr
-    assert len(read_decisions(generated)) == 4 and not (read_all_ratings(generated)["withdrawn"] != "").any()
+    assert (
+        len(CampaignRecords.open(generated).decided) == 4
+        and not (CampaignRecords.open(generated).all_ratings["withdrawn"] != "").any()
+    )
 
 
 def test_a_pair_that_nobody_rated_is_not_waited_for(generated: Study, tmp_path: Path) -> None:
@@ -241,7 +255,7 @@ def test_bad_input_is_one_line_and_decides_nothing(
     generated: Study, tmp_path: Path, words: list[str], says: str
 ) -> None:
     draw_sample(generated)
-    controls = read_controls(generated)
+    controls = CampaignRecords.open(generated).controls
     own, out = of(generated, "paraphrasing", 2)
     withdraw(generated, [out], take_back=False, reason="before")
     (tmp_path / "ids.txt").write_text("\n")
@@ -251,4 +265,4 @@ def test_bad_input_is_one_line_and_decides_nothing(
     }
     done = command(generated, "withdraw", *(names.get(word, word) for word in words))
     assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
-    assert len(read_decisions(generated)) == 1
+    assert len(CampaignRecords.open(generated).decided) == 1

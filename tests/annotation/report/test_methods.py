@@ -10,13 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.records import Decision, Look, RuleSet, Verdict
+from annotation.records import Decision, Look, RuleSet, Supply, Verdict
 from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
 from annotation.report.wording import listed, many
 from annotation.rubric import load_rubric
-from annotation.sampling.candidates import Supply
 from annotation.verdicts.preregistration import rules_of
 from generation.jobs import generator_hash
 from plumbline.records import Pair

@@ -16,13 +16,12 @@ import pytest
 from playwright.sync_api import Page
 
 from annotation.__main__ import main
-from annotation.ratings.exclusions import decide
-from annotation.ratings.ratings import read_control_ratings, read_ratings
-from annotation.ratings.review import signs_of
+from annotation.campaign_records import CampaignRecords
+from annotation.ratings.ratings import decide
 from annotation.report.material import read_material
 from annotation.report.page import examples, write_report
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.preregistration import read_rules
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from generation.run import generate
 from plumbline.errors import DataError, StudyError
@@ -106,7 +105,9 @@ def records(study: Study, name: str) -> list[dict[str, Any]]:
 
 
 def test_its_numbers_are_those_of_the_records(study: Study) -> None:
-    write_kept_table(study, "ratings.parquet", read_ratings(study).assign(comment="Ada Lovelace, 555-0100"), Rating)
+    write_kept_table(
+        study, "ratings.parquet", CampaignRecords.open(study).ratings.assign(comment="Ada Lovelace, 555-0100"), Rating
+    )
     accept(study)
     page = Reader(write_report(study))
     assert page.headings == SECTIONS
@@ -139,7 +140,7 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
 
 
 def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(study: Study) -> None:
-    decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=signs_of(study))
+    decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=Evidence.open(study).signs)
     accept(study)
     page = Reader(write_report(study))
     assert "script" not in page.tags and f"{SCRIPT} fails controls" in page.words
@@ -160,7 +161,7 @@ def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(st
 
 def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
     """a, b, c and d are the four of each pair; e comes later, f and g did not submit."""
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     c = ratings[ratings["rater_id"] == "c"]
     late = c["submitted_at"] + timedelta(hours=1)
     open_ = {"value": None}
@@ -174,7 +175,7 @@ def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
     accept(study)
     page = Reader(write_report(study))
     counts = table(study, "exclusions").set_index("why")["ratings"].to_list()
-    controls = len(read_control_ratings(study))
+    controls = len(CampaignRecords.open(study).control_ratings)
     assert counts == [4 * 384, 384, 384, 384, controls]  # counts, surplus, draft, discarded, controls
     raters = table(study, "raters").set_index("rater_id")
     kinds = ["submitted", "counting", "surplus", "draft", "discarded"]
@@ -195,7 +196,7 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
 
 
 def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
-    write_kept_table(study, "ratings.parquet", read_ratings(study).assign(simulated=True), Rating)
+    write_kept_table(study, "ratings.parquet", CampaignRecords.open(study).ratings.assign(simulated=True), Rating)
     accept(study)
     page = Reader(write_report(study))
     assert page.words.index(SIMULATED) < page.words.index("This report")
@@ -204,7 +205,10 @@ def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
 
 def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
     accept(study)
-    rules = [one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)}) for one in read_rules(study)]
+    rules = [
+        one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)})
+        for one in CampaignRecords.open(study).rules
+    ]
     write_kept(study, "rules.json", rules)  # as though fixed before the ratings of 2026
     accept(study)
     before = Reader(write_report(study))
@@ -278,7 +282,7 @@ def test_examples_are_the_best_the_worst_and_the_most_disputed(variant: Callable
     # Means 5, 4.67, 4.33, 3, 3, 2, 1.67, 1; the SDs of 1 3 5 and of 1 4 4 are 2 and sqrt(3): the most disputed,
     # then 1 2 3 with 1. Of what is left 5, 4.67, 4.33 are the best, and 1, 1.67 the worst.
     given = [(5, 5, 5), (5, 5, 4), (5, 4, 4), (1, 3, 5), (1, 4, 4), (1, 2, 3), (2, 2, 1), (1, 1, 1)]
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     ids = sorted(ratings["pair_id"].unique())
     where = zip(ratings["pair_id"], ratings["rater_id"], strict=True)
     values = [given[ids.index(pair)]["abc".index(rater)] for pair, rater in where]

@@ -6,11 +6,12 @@ from collections import Counter
 
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import UNRELATED, all_but_unchanged, read_controls
+from annotation.sampling.controls import UNRELATED, all_but_unchanged
 from annotation.sampling.near_duplicates import overlap, words_of
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from generation.run import generate
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
@@ -21,8 +22,8 @@ def test_every_batch_of_every_queue_has_its_controls_and_repeats(variant: Make) 
     study = variant(transformations=["paraphrasing", "cross_translation"], sample=sample)
     generate(study)
     draw_sample(study)
-    controls = queues_of(read_controls(study))
-    for queue, pairs in queues_of(read_pairs(study)).items():
+    controls = queues_of(CampaignRecords.open(study).controls)
+    for queue, pairs in queues_of(CampaignRecords.open(study).pairs).items():
         batches = -(-len(pairs) // 10)  # 24 paraphrases: 3 batches
         counts = Counter(pair.control for pair in controls[queue])
         expected = {"positive": batches, "negative": 2 * batches, "repeat": batches}
@@ -34,9 +35,9 @@ def test_every_batch_of_every_queue_has_its_controls_and_repeats(variant: Make) 
 
 def test_controls_are_what_they_are_called_and_differ_from_the_sample(generated: Study) -> None:
     draw_sample(generated)
-    sample = {pair.pair_id: pair for pair in read_pairs(generated)}
+    sample = {pair.pair_id: pair for pair in CampaignRecords.open(generated).pairs}
     shown = {(Queue.of(pair), pair.original) for pair in sample.values()}
-    for control in read_controls(generated):
+    for control in CampaignRecords.open(generated).controls:
         assert control.pair_id not in sample
         if control.control == "repeat":
             again = sample[control.repeats]
@@ -53,7 +54,7 @@ def test_controls_are_what_they_are_called_and_differ_from_the_sample(generated:
 def test_every_control_has_an_expected_answer(generated: Study) -> None:
     draw_sample(generated)
     rubric = load_rubric(generated)
-    for control in read_controls(generated):
+    for control in CampaignRecords.open(generated).controls:
         if control.control != "repeat":
             assert rubric.expected(control.pool, control.control)
 
@@ -62,7 +63,7 @@ def test_a_study_can_do_without(variant: Make) -> None:
     study = variant(sample={"pairs": 24, "controls": {"positive": 0, "negative": 0}, "repeats": 0})
     generate(study)
     draw_sample(study)
-    assert read_controls(study) == []
+    assert CampaignRecords.open(study).controls == []
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from annotation.offering import ARGILLA, begin_offering, read_waves, refuse_other_sample
+from annotation.campaign_records import CampaignRecords
+from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
 from annotation.rubric import load_rubric
-from annotation.sampling import extension
-from annotation.sampling.controls import read_controls
-from annotation.sampling.extension import extend_sample
+from annotation.sampling import sample as drawing
 from annotation.sampling.near_duplicates import NEAR, overlap, words_of
-from annotation.sampling.sample import draw_sample, read_pairs, read_shown, read_supply
+from annotation.sampling.sample import draw_sample, extend_sample
 from generation.run import generate
 from plumbline.errors import StudyError
 from plumbline.records import Pair
@@ -44,10 +43,10 @@ def by_id(pairs: list[Pair]) -> dict[str, Pair]:
 
 
 def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make) -> None:
-    before = by_id(read_shown(offered(variant)))
+    before = by_id(CampaignRecords.open(offered(variant)).shown)
     study = larger(variant)
     wave = extend_sample(study, "  the intervals are too wide ")
-    pairs, controls = read_pairs(study), read_controls(study)
+    pairs, controls = CampaignRecords.open(study).pairs, CampaignRecords.open(study).controls
     after = by_id([*pairs, *controls])
     assert {pair_id: after[pair_id] for pair_id in before} == before  # to the last field, the wave 1 among them
     new = [pair for pair in pairs if pair.pair_id not in before]
@@ -58,7 +57,7 @@ def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make)
     own = Counter(pair.control for pair in controls if pair.wave == 2 and pair.pool == "paraphrasing")
     assert own == {"positive": 1, "negative": 1, "repeat": 1}
     assert {pair.repeats for pair in controls if pair.wave == 2 and pair.control == "repeat"} <= set(by_id(new))
-    assert read_waves(study) == [wave]
+    assert CampaignRecords.open(study).waves == [wave]
     assert draw_sample(study) == pairs
     begin_offering(study, ARGILLA, load_rubric(study))  # and it may be offered
 
@@ -66,7 +65,11 @@ def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make)
 def test_no_wave_repeats_what_raters_have_seen(variant: Make) -> None:
     offered(variant)
     extend_sample(study := larger(variant), "more")
-    texts = [pair for pair in read_shown(study) if pair.control != "repeat" and pair.transformation == "paraphrasing"]
+    texts = [
+        pair
+        for pair in CampaignRecords.open(study).shown
+        if pair.control != "repeat" and pair.transformation == "paraphrasing"
+    ]
     words = [words_of(pair.original) for pair in texts]
     assert max(overlap(one, other) for one, other in combinations(words, 2)) < NEAR
 
@@ -83,11 +86,11 @@ def test_strata_that_gave_less_go_first(variant: Make) -> None:
     study = larger(variant, 16, **(alone | {"datasets": sts + intents}))
     generate(study)
     extend_sample(study, "another data set")
-    assert Counter((pair.wave, pair.dataset) for pair in read_pairs(study)) == {
+    assert Counter((pair.wave, pair.dataset) for pair in CampaignRecords.open(study).pairs) == {
         (1, "sample_sts"): 8,
         (2, "sample_intents"): 8,
     }
-    assert {one.language for one in read_supply(study)} == {"en"}
+    assert {one.language for one in CampaignRecords.open(study).drawn_from} == {"en"}
 
 
 def test_a_transformation_can_come_later(variant: Make) -> None:
@@ -96,7 +99,9 @@ def test_a_transformation_can_come_later(variant: Make) -> None:
     study = larger(variant, 8, **more)
     generate(study)
     assert extend_sample(study, "expansion, too").pairs == 8
-    assert Counter(pair.transformation for pair in read_pairs(study) if pair.wave == 2) == {"expansion": 8}
+    assert Counter(pair.transformation for pair in CampaignRecords.open(study).pairs if pair.wave == 2) == {
+        "expansion": 8
+    }
 
 
 def test_it_grows_again(variant: Make) -> None:
@@ -104,9 +109,9 @@ def test_it_grows_again(variant: Make) -> None:
     extend_sample(larger(variant), "more")
     study = larger(variant, 14)
     assert extend_sample(study, "and more").number == 3
-    assert Counter(pair.wave for pair in read_pairs(study)) == {1: 16, 2: 8, 3: 4}
-    refuse_other_sample(study)
-    assert [wave.reason for wave in read_waves(study)] == ["more", "and more"]
+    assert Counter(pair.wave for pair in CampaignRecords.open(study).pairs) == {1: 16, 2: 8, 3: 4}
+    refuse_other_sample(CampaignRecords.open(study))
+    assert [wave.reason for wave in CampaignRecords.open(study).waves] == ["more", "and more"]
 
 
 @pytest.mark.parametrize("cut", range(5))
@@ -119,7 +124,7 @@ def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
     left = cut
 
     def counted(name: str) -> None:
-        real = getattr(extension, name)
+        real = getattr(drawing, name)
 
         def write(*arguments: object) -> None:
             nonlocal left
@@ -130,7 +135,7 @@ def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
                 left -= 1
             real(*arguments)
 
-        monkeypatch.setattr(extension, name, write)
+        monkeypatch.setattr(drawing, name, write)
 
     with monkeypatch.context():
         counted("write_kept")
@@ -143,13 +148,13 @@ def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
     monkeypatch.undo()
     if 0 < cut < 4:
         with pytest.raises(StudyError, match="its extension to wave 2 was cut off; run .*--extend REASON` again"):
-            refuse_other_sample(study)
+            refuse_other_sample(CampaignRecords.open(study))
     if cut < 4:
         extend_sample(study, "more")
-    refuse_other_sample(study)
-    assert Counter(pair.wave for pair in read_pairs(study)) == {1: 16, 2: 8}
-    assert len(by_id(read_shown(study))) == len(read_shown(study))
-    assert [wave.number for wave in read_waves(study)] == [2]
+    refuse_other_sample(CampaignRecords.open(study))
+    assert Counter(pair.wave for pair in CampaignRecords.open(study).pairs) == {1: 16, 2: 8}
+    assert len(by_id(CampaignRecords.open(study).shown)) == len(CampaignRecords.open(study).shown)
+    assert [wave.number for wave in CampaignRecords.open(study).waves] == [2]
 
 
 def test_what_cannot_be_extended_says_why(variant: Make) -> None:
@@ -189,7 +194,7 @@ def test_an_exchanged_sample_is_no_extension(variant: Make) -> None:
     whole = late.read_bytes()
     late.write_bytes(early)  # a copy from before the extension: the rest of it is missing
     with pytest.raises(StudyError, match="cut off"):
-        refuse_other_sample(study)
+        refuse_other_sample(CampaignRecords.open(study))
     late.write_bytes(whole[:-1] + b"0")
     with pytest.raises(StudyError, match="is not the one that was offered"):
-        refuse_other_sample(study)
+        refuse_other_sample(CampaignRecords.open(study))

@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotation.__main__ import main
+from annotation.campaign_records import CampaignRecords
 from annotation.planning import plan
-from annotation.sampling.candidates import Candidate, Lengths, Supply, Turns, flagged_supply
+from annotation.records import Supply
+from annotation.sampling.candidates import Candidate, Lengths, Turns, flagged_supply
 from annotation.sampling.near_duplicates import NEAR, overlap, words_of
-from annotation.sampling.sample import draw_sample, read_pairs, read_supply
+from annotation.sampling.sample import draw_sample
 from generation.jobs import Plan
 from generation.output_statistics import flagged_lines
 from generation.run import generate, read_transformed
@@ -56,7 +58,7 @@ def test_each_transformation_gets_its_pairs_spread_over_tasks_and_lengths(genera
 
 
 def test_drawn_again_the_sample_is_the_same(generated: Study) -> None:
-    assert draw_sample(generated) == draw_sample(generated) == read_pairs(generated)
+    assert draw_sample(generated) == draw_sample(generated) == CampaignRecords.open(generated).pairs
 
 
 def test_another_seed_draws_others(variant: Callable[..., Study]) -> None:
@@ -125,7 +127,7 @@ def test_an_output_that_comes_later_moves_one_pair_at_most(variant: Callable[...
 
 def test_what_failed_is_kept_with_the_sample(generated: Study) -> None:
     draw_sample(generated)
-    supply = {(one.transformation, one.language): one for one in read_supply(generated)}
+    supply = {(one.transformation, one.language): one for one in CampaignRecords.open(generated).drawn_from}
     paraphrases = supply["paraphrasing", "en"]
     assert (paraphrases.ok, paraphrases.failed, paraphrases.unanswered) == (101, 3, 0)
     assert paraphrases.failed_share == pytest.approx(3 / 104)
@@ -155,7 +157,7 @@ def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant
         drawn[study.name] = {pair.key for pair in draw_sample(study)}
     assert drawn["every"] == unflagged  # flags alone move no pair
     assert drawn["some"] == unflagged - wrong
-    (seen,), (kept,) = read_supply(every), read_supply(some)
+    (seen,), (kept,) = CampaignRecords.open(every).drawn_from, CampaignRecords.open(some).drawn_from
     assert (seen.ok, seen.kept_out, seen.without) == (101, 0, ())
     assert (kept.ok, kept.kept_out, kept.without) == (71, 30, ("wrong_language",))
     assert seen.flagged == kept.flagged == {"runaway": 6, "wrong_language": 30}
@@ -329,7 +331,7 @@ def test_a_sample_with_fewer_usable_outputs_than_a_verdict_needs_says_so(
     monkeypatch.setattr("sys.argv", ["annotation", "sample", *where])
     assert main() == 0
     told = capsys.readouterr().out
-    drawn = sum(pair.transformation == "paraphrasing" for pair in read_pairs(generated))
+    drawn = sum(pair.transformation == "paraphrasing" for pair in CampaignRecords.open(generated).pairs)
     assert 0 < drawn <= 19
     assert f"no answers can decide Paraphrasing (en) {drawn} of 20" in told and "--again` asks for failed" in told
     assert f"8 verdicts by acceptance.scope language, on {drawn} to 48 pairs each (20 are needed)" in told

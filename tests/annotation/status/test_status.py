@@ -10,20 +10,20 @@ import pandas as pd
 import pytest
 
 from annotation.__main__ import main
-from annotation.ratings.exclusions import decide, withdraw
-from annotation.ratings.review import signs_of
+from annotation.campaign_records import CampaignRecords
+from annotation.ratings.ratings import decide, withdraw
 from annotation.records import Member
 from annotation.sampling.queues import Queue
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
 from annotation.status.stages import stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import ago, headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.counted import in_order
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED, count
-from annotation.verdicts.verdicts import read_verdicts
 from generation.run import generate
 from plumbline import cli
 from plumbline.manifest import stage, write_kept_table
@@ -193,7 +193,7 @@ def noted(study: Study, name: str, inputs: Sequence[str] = (), outputs: Sequence
 
 def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
     """People who agree: the first pairs of each transformation in the sequence get the value and one less in turn."""
-    sample = {one.pair_id: one for one in read_pairs(study)}
+    sample = {one.pair_id: one for one in CampaignRecords.open(study).pairs}
     order = [sample[pair_id] for pair_id in in_order(sample, study.sample.seed)]
     rows = [
         Rating(
@@ -339,7 +339,7 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     give(generated, "abcd", pairs=20)
     noted(generated, "publish", ["pairs.parquet"])
     noted(generated, "collect", ["pairs.parquet"], ["ratings.parquet"])
-    gone = [one.pair_id for one in read_pairs(generated) if one.transformation == "paraphrasing"][:5]
+    gone = [one.pair_id for one in CampaignRecords.open(generated).pairs if one.transformation == "paraphrasing"][:5]
     withdraw(generated, gone, take_back=False, reason="broken")
     status, following = at(generated)
     rows = status.progress.set_index("transformation")
@@ -355,7 +355,7 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     assert "wait for" not in following and status.progress["verdict"].str.contains("at most").all()
 
     accept(generated)
-    headlines = headline(read_status(generated, NOW), read_verdicts(generated))
+    headlines = headline(read_status(generated, NOW), CampaignRecords.open(generated).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
     assert "no answers can decide Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]
 
@@ -370,8 +370,8 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     assert status.raters["open"].isna().all()  # nobody collected from Argilla: who is asked what is not known
     assert status.progress["verdict"].eq("waiting for 24 answers").all()
 
-    decide(generated, "a", exclude=False, reason="has explained it", signs=signs_of(generated))
-    dataset = {Queue.of(one).dataset(generated) for one in read_pairs(generated)}
+    decide(generated, "a", exclude=False, reason="has explained it", signs=Evidence.open(generated).signs)
+    dataset = {Queue.of(one).dataset(generated) for one in CampaignRecords.open(generated).pairs}
     members = [Member(rater_id=rater, dataset=name, simulated=False) for rater in "abc" for name in sorted(dataset)]
     write_json(generated.folder / "members.json", members)
     status, following = at(generated)
@@ -386,7 +386,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     accept(generated)
     status, following = at(generated)
     assert following == f"{MAIN} report {ARGUMENTS}"
-    reached = read_verdicts(generated)
+    reached = CampaignRecords.open(generated).verdicts
     open_ones = [reached[0].model_copy(update={"decision": "undecided"}), *reached[1:]]
     write_json(generated.folder / "verdicts.json", open_ones)
     following = at(generated)[1]

@@ -8,11 +8,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.human.tasks import read_tasks
 from annotation.records import P_IS
 from annotation.report.wording import other_questions
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design, table_two
 from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
 from annotation.verdicts.tables import label_table, verdict_table, verdict_text
@@ -30,7 +31,7 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
     draw_sample(study)
     said = {"classes": "l2", "groups": "c1", "search": "g0", "search-2": "g3", "search-3": "g3"}
     first = {"groups": "c2", "search": "cannot_tell"}  # of the first rater
-    pairs, rubric = read_pairs(study), load_rubric(study)
+    pairs, rubric = CampaignRecords.open(study).pairs, load_rubric(study)
     rows = [
         (pair.pair_id, rater, name, (first if rater == "a" else {}).get(name, answer), pair.transformation)
         for pair in pairs

@@ -10,15 +10,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.ratings.exclusions import decide
+from annotation.campaign_records import CampaignRecords
+from annotation.ratings.ratings import decide
 from annotation.records import Chance, Verdict
 from annotation.report.material import read_material
 from annotation.report.methods import methods
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import read_controls
-from annotation.sampling.extension import extend_sample
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
@@ -42,7 +41,7 @@ def careless(study: Study, raters: str = "abc") -> None:
     draw_sample(study)
     rubric = load_rubric(study)
     rows: dict[bool, list[Rating]] = {True: [], False: []}
-    for number, pair in enumerate([*read_pairs(study), *read_controls(study)]):
+    for number, pair in enumerate([*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls]):
         for place, rater in enumerate(raters):
             for question in rubric.question_names():
                 given = {
@@ -83,7 +82,7 @@ def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Stu
     signs, controls, *others = doubts(study, verdicts)
     assert signs.startswith("3 of 3 raters whose answers count show signs of careless answers (controls 3, too fast 3")
     assert "100% of the ratings that count are theirs; about 3 of them nobody decided" in signs
-    negative = [pair for pair in read_controls(study) if pair.control == "negative"]
+    negative = [pair for pair in CampaignRecords.open(study).controls if pair.control == "negative"]
     assert negative and controls.endswith("to controls are off by more than 1 point (excluded raters left out)")
     assert any(line.startswith("alpha is below 0.2 where AC2 is 0.4 or more: ") for line in others)
 
@@ -205,7 +204,7 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
     verdicts = accept(study).verdicts
     said = doubts(study, verdicts)
     status = status_text(read_status(study, NOW), "--study mine.yaml")
-    assert doubts_text(said, study, judged=True) in status
+    assert doubts_text(said, study.judging, judged=True) in status
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
     short = page[page.index("In short") : page.index("This report")]
@@ -216,10 +215,10 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
 def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(generated: Study) -> None:
     rate(generated)
     before = read_status(generated, NOW)
-    assert not before.judged and "verdicts" in doubts_text((), generated, judged=before.judged)
+    assert not before.judged and "verdicts" in doubts_text((), generated.judging, judged=before.judged)
     accept(generated)
     after = read_status(generated, NOW)
-    assert after.judged and "agreement" in doubts_text((), generated, judged=after.judged)
+    assert after.judged and "agreement" in doubts_text((), generated.judging, judged=after.judged)
 
 
 def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None:

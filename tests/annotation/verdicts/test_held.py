@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.ratings.exclusions import decide, read_decisions
-from annotation.ratings.ratings import read_all_ratings, write_ratings
+from annotation.campaign_records import RULES, CampaignRecords
+from annotation.ratings.ratings import decide, write_ratings
 from annotation.records import RuleSet, Verdict
 from annotation.statistics.agreement import Answers
 from annotation.statistics.attention import misses_too_many, telling_apart, vary
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.preregistration import FILE, rules_of
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import rules_of
+from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError
@@ -57,7 +58,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     step = next_step(read_status(clicked, NOW), clicked.arguments)
     assert step.startswith(f"python -m annotation review {clicked.arguments}, then the same with --exclude a b c or")
     assert {decision_at(one, clicked.acceptance) for one in found} == {"undecided"}  # at every other threshold too
-    refuse_edited(clicked, found)
+    refuse_edited(Evidence.read(clicked), found)
 
 
 def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated: Study) -> None:
@@ -72,16 +73,20 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     assert (done.returncode, done.stderr) == (0, "")
     assert "a, b, c, d are kept: watched them work; run `" in done.stdout
     with pytest.raises(DataError, match="the list of raters whom people keep changed after the verdicts were reached"):
-        refuse_stale(generated, found)
+        refuse_stale(CampaignRecords.open(generated), found)
     looked_at = accept(generated).verdicts
     assert {one.decision for one in looked_at} == {"accepted"} and not any(one.to_look_at for one in looked_at)
-    assert {one.answers for one in read_decisions(generated)} == {read_all_ratings(generated)["pair_id"].nunique()}
-    refuse_edited(generated, looked_at)
+    assert {one.answers for one in CampaignRecords.open(generated).decided} == {
+        CampaignRecords.open(generated).all_ratings["pair_id"].nunique()
+    }
+    refuse_edited(Evidence.read(generated), looked_at)
 
-    ratings = read_all_ratings(generated)
+    ratings = CampaignRecords.open(generated).all_ratings
     _shorten(generated, ratings["pair_id"] == ratings["pair_id"].iloc[0])
     decide(generated, "a", "b", "c", "d", exclude=False, reason="watched them work")
-    write_ratings(generated, ratings, read_decisions(generated))  # with the answers that came in after that
+    write_ratings(
+        generated, ratings, CampaignRecords.open(generated).decided
+    )  # with the answers that came in after that
     assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
 
 
@@ -90,24 +95,24 @@ def test_a_rater_who_is_kept_and_answers_otherwise_is_looked_at_again(generated:
     careless(generated, "abcd")
     decide(generated, "a", "b", "c", "d", exclude=False, reason="watched them work")
     assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
-    ratings = read_all_ratings(generated)
-    write_ratings(generated, ratings.assign(comment="hm"), read_decisions(generated))
+    ratings = CampaignRecords.open(generated).all_ratings
+    write_ratings(generated, ratings.assign(comment="hm"), CampaignRecords.open(generated).decided)
     assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
     one_answer = (ratings["rater_id"] == "a") & (ratings["pair_id"] == ratings["pair_id"].iloc[0])
     changed = ratings["value"].where(~one_answer, 6 - ratings["value"] + (ratings["value"] == 3))
-    write_ratings(generated, ratings.assign(value=changed), read_decisions(generated))
+    write_ratings(generated, ratings.assign(value=changed), CampaignRecords.open(generated).decided)
     assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
 
     # What an earlier version noted says how many answers there were, and no more.
-    earlier = [one.model_copy(update={"answers_hash": ""}) for one in read_decisions(generated)]
+    earlier = [one.model_copy(update={"answers_hash": ""}) for one in CampaignRecords.open(generated).decided]
     write_kept(generated, "decisions.json", earlier)
     assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
 
 
 def _shorten(study: Study, late: pd.Series) -> None:
     """The study as it was before some answers came in."""
-    ratings = read_all_ratings(study)
-    write_ratings(study, ratings[~late].reset_index(drop=True), read_decisions(study))
+    ratings = CampaignRecords.open(study).all_ratings
+    write_ratings(study, ratings[~late].reset_index(drop=True), CampaignRecords.open(study).decided)
 
 
 def test_excluding_the_raters_ends_it_too(generated: Study) -> None:
@@ -125,9 +130,9 @@ def test_excluding_the_raters_ends_it_too(generated: Study) -> None:
 
 def _all(study: Study, rater: str, value: int) -> None:
     """The rater gives one point to everything, the controls among it."""
-    ratings = read_all_ratings(study)
+    ratings = CampaignRecords.open(study).all_ratings
     ratings.loc[ratings["rater_id"] == rater, "value"] = value
-    write_ratings(study, ratings, read_decisions(study))
+    write_ratings(study, ratings, CampaignRecords.open(study).decided)
 
 
 def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:
@@ -138,13 +143,15 @@ def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:
 def test_rules_of_before_stay_as_they_were(clicked: Study) -> None:
     rules = rules_of(clicked)
     rules["quality"] = {name: one for name, one in rules["quality"].items() if name not in ("attentive", "failing")}
-    write_kept(clicked, FILE, [RuleSet(fixed_at=NOW - timedelta(days=9), rules=rules)])  # as an earlier version did
+    write_kept(
+        clicked, RULES.name, [RuleSet(fixed_at=NOW - timedelta(days=9), rules=rules)]
+    )  # as an earlier version did
     found = accept(clicked).verdicts
     assert {one.decision for one in found} == {"accepted"} and not any(one.checked for one in found)
-    refuse_edited(clicked, read_verdicts(clicked))
+    refuse_edited(Evidence.read(clicked), CampaignRecords.open(clicked).verdicts)
     amended = clicked.model_copy(update={"acceptance": clicked.acceptance.model_copy(update={"threshold": 2.5})})
     assert {one.decision for one in accept(amended, "3 is too strict").verdicts} == {"accepted"}
-    assert not any(one.checked for one in read_verdicts(amended))
+    assert not any(one.checked for one in CampaignRecords.open(amended).verdicts)
 
 
 def test_what_verdicts_of_before_say_is_what_they_said() -> None:

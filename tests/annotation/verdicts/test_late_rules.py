@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from annotation import server
+from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.export import export
 from annotation.offering import begin_offering
-from annotation.ratings.ratings import read_all_ratings
 from annotation.records import RuleSet
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
@@ -22,10 +22,9 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.acceptance import Acceptance, accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.marks import LATE, late_lines, marks_of
 from annotation.verdicts.preregistration import fix_rules, rules_fixed
+from annotation.verdicts.rules import LATE, late_lines, marks_of
 from annotation.verdicts.tables import verdict_table, verdict_text
-from annotation.verdicts.verdicts import read_verdicts
 from annotation.verdicts.verification import refuse_edited
 from evaluation.tables import threshold_decisions
 from generation.run import generate
@@ -71,7 +70,7 @@ def says(done: Acceptance, rules: str, words: str) -> None:
     assert words in headline(read_status(study, NOW), done.verdicts)[1]
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index(line) < page.index("In short") and words in page
-    refuse_edited(study, read_verdicts(study))
+    refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)
 
 
 @pytest.mark.parametrize("timed", [True, False])
@@ -101,7 +100,7 @@ def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(var
     second = taken_in(variant, tmp_path / "home", {**COLUMNS, "time": "time"}, offered=True)
     study = second
     fixed_in_2025(study)
-    answers = read_all_ratings(study)
+    answers = CampaignRecords.open(study).all_ratings
     spread = answers["submitted_at"] + pd.to_timedelta(range(len(answers)), unit="s")
     fixed = Evidence.read(study).rules
     assert rules_fixed(fixed, answers.assign(submitted_at=spread), offered=True) == ("", "")
@@ -112,7 +111,10 @@ def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(var
 
 def test_an_amendment_is_late_and_one_taken_back_is_not(generated: Study) -> None:
     rate(generated)
-    ratings, rules = read_all_ratings(generated), {"acceptance": generated.acceptance.model_dump(mode="json")}
+    ratings, rules = (
+        CampaignRecords.open(generated).all_ratings,
+        {"acceptance": generated.acceptance.model_dump(mode="json")},
+    )
     lower = {"acceptance": {**rules["acceptance"], "threshold": 2.0}}
 
     def fixed(*sets: tuple[int, dict[str, object], str]) -> str:
@@ -130,11 +132,11 @@ def test_a_verdict_that_hides_it_is_refused(generated: Study) -> None:
     study = generated.model_copy(update={"raters": generated.raters.model_copy(update={"per_pair": 3})})
     rate(study)
     assert {one.rules_fixed for one in accept(study).verdicts} == {"late"}
-    hidden = [one.model_copy(update={"rules_fixed": ""}) for one in read_verdicts(study)]
+    hidden = [one.model_copy(update={"rules_fixed": ""}) for one in CampaignRecords.open(study).verdicts]
     write_json(study.folder / "verdicts.json", hidden)
     assert "rules_fixed" not in (study.folder / "verdicts.json").read_text(encoding="utf-8")  # as before there was it
     with pytest.raises(DataError, match="says rules fixed nothing, its ratings say late"):
-        refuse_edited(study, read_verdicts(study))
+        refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)
 
 
 def test_a_file_cannot_pass_for_a_campaign(variant: Make, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from annotation.ratings.exclusions import decide
-from annotation.ratings.ratings import read_ratings
+from annotation.campaign_records import CampaignRecords
+from annotation.ratings.ratings import decide
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import (
     amendments,
@@ -18,10 +18,8 @@ from annotation.verdicts.preregistration import (
     fix_rules,
     fixed_text,
     other_rules,
-    read_rules,
     rules_of,
 )
-from annotation.verdicts.verdicts import read_looks, read_verdicts
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import write_kept
 from plumbline.study import Study
@@ -50,20 +48,22 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     other = with_threshold(generated, 3.5)
     fix_rules(other)
     fix_rules(other)  # twice is once
-    assert [one.rules["acceptance"]["threshold"] for one in read_rules(other)] == [3.0, 3.5]
+    assert [one.rules["acceptance"]["threshold"] for one in CampaignRecords.open(other).rules] == [3.0, 3.5]
 
     rate(generated)
     _fixed_long_ago(other)
-    assert accept(other) and fixed_text(read_rules(other), first_rating(read_ratings(other))).endswith(
-        "before the first rating (2026-01-02, 00:00 UTC)."
-    )
+    assert accept(other) and fixed_text(
+        CampaignRecords.open(other).rules, first_rating(CampaignRecords.open(other).ratings)
+    ).endswith("before the first rating (2026-01-02, 00:00 UTC).")
     lower = with_threshold(generated, 2.5)
     with pytest.raises(StudyError, match=r"first rating \(2026-01-02 00:00 UTC\): acceptance.threshold 3.5, now 2.5;"):
         accept(lower)
-    assert read_verdicts(other)[0].threshold == 3.5
+    assert CampaignRecords.open(other).verdicts[0].threshold == 3.5
     accept(lower, "the pilot showed\nthat 3 is too strict")
-    assert read_verdicts(lower)[0].threshold == 2.5
-    ((amended, what),) = amendments(read_rules(lower), first_rating(read_ratings(lower)))
+    assert CampaignRecords.open(lower).verdicts[0].threshold == 2.5
+    ((amended, what),) = amendments(
+        CampaignRecords.open(lower).rules, first_rating(CampaignRecords.open(lower).ratings)
+    )
     assert amended.reason == "the pilot showed that 3 is too strict"
     assert what == ["acceptance.threshold 3.5, now 2.5"]
     accept(lower)  # the reason is asked for once
@@ -86,7 +86,7 @@ def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(genera
     with pytest.raises(StudyError, match=r"acceptance.threshold 3.0, now 2.5"):
         accept(study)
     accept(study, "said so beforehand")
-    ((_, what),) = amendments(read_rules(study), first_rating(read_ratings(study)))
+    ((_, what),) = amendments(CampaignRecords.open(study).rules, first_rating(CampaignRecords.open(study).ratings))
     assert what == ["acceptance.threshold 3.0, now 2.5"]
     accept(study)
 
@@ -97,27 +97,29 @@ def test_a_change_that_came_too_late_and_is_undone_needs_no_reason(generated: St
     _fixed_long_ago(study)
     fix_rules(with_threshold(generated, 2.5))
     rate(generated)
-    first = first_rating(read_ratings(study))
-    held = binding(read_rules(study), first)
+    first = first_rating(CampaignRecords.open(study).ratings)
+    held = binding(CampaignRecords.open(study).rules, first)
     assert held is not None and held.rules["acceptance"]["threshold"] == 3.0
     now = rules_of(with_threshold(generated, 2.5))
-    assert other_rules(now, read_rules(study), read_ratings(study)) == ["acceptance.threshold 3.0, now 2.5"]
+    assert other_rules(now, CampaignRecords.open(study).rules, CampaignRecords.open(study).ratings) == [
+        "acceptance.threshold 3.0, now 2.5"
+    ]
     accept(study)
-    assert amendments(read_rules(study), first) == []
-    assert "on 2025-01-01 at 00:00 UTC, before the first rating" in fixed_text(read_rules(study), first)
+    assert amendments(CampaignRecords.open(study).rules, first) == []
+    assert "on 2025-01-01 at 00:00 UTC, before the first rating" in fixed_text(CampaignRecords.open(study).rules, first)
 
 
 def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
     with pytest.raises(DataError, match=r"pairs\.parquet is not there yet"):
         accept(generated)
-    assert read_rules(generated) == []
+    assert CampaignRecords.open(generated).rules == []
 
 
 def test_a_damaged_proof_is_not_to_be_deleted(generated: Study) -> None:
     fix_rules(generated)
     (generated.folder / "rules.json").write_text("[{]", encoding="utf-8")
     with pytest.raises(DataError, match="bring it back from a copy"):
-        read_rules(generated)
+        assert CampaignRecords.open(generated).rules
 
 
 def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: Study) -> None:
@@ -125,20 +127,20 @@ def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: S
     study = with_threshold(generated, 3.0)
     groups = accept(study).groups
     accept(study)  # the same again is no new look
-    (look,) = read_looks(study)
+    (look,) = CampaignRecords.open(study).looks
     assert look.n_ratings == groups[-1].questions[0].n_ratings * 2
-    assert sum(look.decisions.values()) == len(read_verdicts(study))
+    assert sum(look.decisions.values()) == len(CampaignRecords.open(study).verdicts)
     decide(study, "a", exclude=True, reason="fails controls")
     accept(study)
-    assert [one.n_ratings for one in read_looks(study)] == [look.n_ratings, look.n_ratings * 2 // 3]
+    assert [one.n_ratings for one in CampaignRecords.open(study).looks] == [look.n_ratings, look.n_ratings * 2 // 3]
 
 
 def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
     rate(generated)
     accept(with_threshold(generated, 3.0))  # ratings that came from a file: nothing was published
-    text = fixed_text(read_rules(generated), first_rating(read_ratings(generated)))
+    text = fixed_text(CampaignRecords.open(generated).rules, first_rating(CampaignRecords.open(generated).ratings))
     assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in text
-    assert amendments(read_rules(generated), None) == []
+    assert amendments(CampaignRecords.open(generated).rules, None) == []
 
 
 def test_what_judges_may_say_is_fixed_with_the_rules_and_judges_alone_never_decide() -> None:
@@ -165,6 +167,6 @@ def _fixed_long_ago(study: Study) -> None:
     """As though all rules so far had been fixed in 2025, before the ratings of 2026 that the test writes."""
     old = [
         one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=day)})
-        for day, one in enumerate(read_rules(study))
+        for day, one in enumerate(CampaignRecords.open(study).rules)
     ]
     write_kept(study, "rules.json", old)

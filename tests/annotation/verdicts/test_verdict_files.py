@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.records import Decision
-from annotation.sampling.sample import draw_sample, read_supply
+from annotation.sampling.sample import draw_sample
 from annotation.statistics import summaries
 from annotation.statistics.agreement import Answers, krippendorff_alpha
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import verdict_text
-from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import refuse_stale
 from generation.run import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair, Rating
@@ -37,18 +38,20 @@ def test_accept_writes_what_others_read(generated: Study) -> None:
     write(generated, draw_sample(generated), 4, simulated=True)
     done = accept(generated)
     groups, found = done.groups, done.verdicts
-    assert read_agreement(generated)[0].model_dump_json() == groups[0].model_dump_json()
-    assert {v.transformation: v.decision for v in read_verdicts(generated)} == dict.fromkeys(
+    assert CampaignRecords.open(generated).agreement[0].model_dump_json() == groups[0].model_dump_json()
+    assert {v.transformation: v.decision for v in CampaignRecords.open(generated).verdicts} == dict.fromkeys(
         generated.transformations, "accepted"
     )
     assert all(verdict.simulated for verdict in found)
-    assert [verdict.failed_share for verdict in found] == [supply.failed_share for supply in read_supply(generated)]
-    means = read_pair_means(generated)
+    assert [verdict.failed_share for verdict in found] == [
+        supply.failed_share for supply in CampaignRecords.open(generated).drawn_from
+    ]
+    means = CampaignRecords.open(generated).pair_means
     assert set(means["decision"]) == {"accepted"} and len(means) == 2 * len({*means["pair_id"]})
     # Everyone gave the same: agreement cannot be told from chance, which is null in the file and NaN in the program.
     stored = json.loads((generated.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
     assert stored["questions"][0]["ac2"]["low"] is None
-    assert math.isnan(read_verdicts(generated)[0].questions[0].ac2.low)
+    assert math.isnan(CampaignRecords.open(generated).verdicts[0].questions[0].ac2.low)
     assert stored["questions"][0]["low"] == pytest.approx(4 - 3 * (1 - 0.025 ** (1 / stored["n_pairs"])))
     assert stored["questions"][0]["bounded"] is True and stored["questions"][0]["interval_reason"] == ""
 
@@ -117,20 +120,20 @@ def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:
     file.parent.mkdir(parents=True)
     file.write_text('[{"transformation": "expansion"', encoding="utf-8")
     with pytest.raises(DataError, match="is damaged .* run `python -m annotation accept"):
-        read_verdicts(demo)
+        assert CampaignRecords.open(demo).verdicts
 
 
 def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant: Callable[..., Study]) -> None:
     pairs = draw_sample(generated)
     write(generated, pairs, 4)
     found = accept(generated).verdicts
-    refuse_stale(generated, found)
+    refuse_stale(CampaignRecords.open(generated), found)
     stricter = variant(acceptance={"threshold": 4.5})
     assert stricter.folder == generated.folder
     with pytest.raises(DataError, match=r"the study's rule .* changed .* run `python -m annotation accept"):
-        refuse_stale(stricter, found)
+        refuse_stale(CampaignRecords.open(stricter), found)
     with pytest.raises(DataError, match=r"the study's rule .* changed"):
-        refuse_stale(variant(acceptance={"min_pairs": 21}), found)
+        refuse_stale(CampaignRecords.open(variant(acceptance={"min_pairs": 21})), found)
     write(generated, pairs, 2)
     with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
-        refuse_stale(generated, found)
+        refuse_stale(CampaignRecords.open(generated), found)

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from annotation.argilla import simulate
+from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import write_ratings
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from evaluation.bundle import again
 from evaluation.bundle.again import study_again
@@ -44,16 +44,18 @@ def test_other_people_rate_the_same_pairs_and_both_campaigns_are_held_side_by_si
     assert done.returncode == 0, done.stderr
     first = Bundle.open(bundle)
     study = load_study(out, exports)
-    assert shown(read_pairs(study)) == shown(first.evidence.collected.sample_pairs)
-    assert shown(read_controls(study)) == shown(first.evidence.collected.control_pairs)
+    assert shown(CampaignRecords.open(study).pairs) == shown(first.evidence.collected.sample_pairs)
+    assert shown(CampaignRecords.open(study).controls) == shown(first.evidence.collected.control_pairs)
     told = {one.name for one in study.folder.rglob("*")}
     assert told - {".manifest.lock"} == {"pairs.parquet", "controls.parquet", "sample.json", "manifest.json"}
     assert (study.acceptance, study.raters.per_pair) == (first.study().acceptance, first.study().raters.per_pair)
 
     deserved = simulate._truths(study, first.rubric)  # nothing here tells of outputs: drawn, of controls what is right
-    assert set(deserved) == {one.pair_id for one in (*read_pairs(study), *read_controls(study))}
+    assert set(deserved) == {
+        one.pair_id for one in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)
+    }
     assert all(1 <= value <= 5 for one in deserved.values() for value in (one["quality"], one["fluency"]))
-    negative = next(one for one in read_controls(study) if one.control == "negative")
+    negative = next(one for one in CampaignRecords.open(study).controls if one.control == "negative")
     assert deserved[negative.pair_id]["quality"] == 1
 
     before = first.evidence.collected.sample_ratings
@@ -85,9 +87,9 @@ def test_texts_that_may_not_be_handed_on_are_joined_before_people_read_them(tmp_
     assert not out.exists()
     files = {"sample_sts": RECORDED / "study" / "demo" / "pairs.csv"}
     joined = study_again(found, out, tmp_path / "exports2", files)
-    assert shown(read_pairs(joined.study)) == shown(read_pairs(made))
-    whole = {one.pair_id: one for one in read_controls(made)}
-    told = read_controls(joined.study)
+    assert shown(CampaignRecords.open(joined.study).pairs) == shown(CampaignRecords.open(made).pairs)
+    whole = {one.pair_id: one for one in CampaignRecords.open(made).controls}
+    told = CampaignRecords.open(joined.study).controls
     assert shown(told) == shown(whole[one.pair_id] for one in told)  # whole, or not there at all
     assert (len(told), joined.left_out) == (joined.controls, len(whole) - joined.controls) and joined.left_out > 0
 
@@ -100,7 +102,7 @@ def test_prompts_wordings_and_a_model_in_a_folder_come_with_it(variant: Callable
     made = variant(datasets=[texts], sample={"pairs": 20}, bundle=rights, **asked)
     generate(made)
     draw_sample(made)
-    write_ratings(made, pd.DataFrame(list(rated(read_pairs(made)))), [])
+    write_ratings(made, pd.DataFrame(list(rated(CampaignRecords.open(made).pairs))), [])
     accept(made)
     export(made, tmp_path / "a.plumb")
     found = open_checked(tmp_path / "a.plumb")
@@ -109,8 +111,8 @@ def test_prompts_wordings_and_a_model_in_a_folder_come_with_it(variant: Callable
     assert found.manifest.generator["model"] == "plumbline-sample"
     again = study_again(found, tmp_path / "again.yaml", tmp_path / "exports2").study
     assert (again.prompts, again.wordings, again.generator.model) == ("pteb", ("tr",), "plumbline-sample")
-    assert shown(read_pairs(again)) == shown(read_pairs(made))
-    assert {one.generator_hash for one in read_pairs(again)} == {Plan(again).generator_hash}
+    assert shown(CampaignRecords.open(again).pairs) == shown(CampaignRecords.open(made).pairs)
+    assert {one.generator_hash for one in CampaignRecords.open(again).pairs} == {Plan(again).generator_hash}
 
 
 def rated(pairs: list[Pair]) -> Iterator[dict[str, object]]:
@@ -136,7 +138,7 @@ def test_a_study_that_was_cut_off_is_written_to_its_end(
     assert out.exists() and not (exports / "again" / "pairs.parquet").exists()
     monkeypatch.undo()
     made = study_again(found, out, exports)
-    assert shown(read_pairs(made.study)) == shown(found.evidence.collected.sample_pairs)
+    assert shown(CampaignRecords.open(made.study).pairs) == shown(found.evidence.collected.sample_pairs)
     (made.study.folder / "offered.json").write_text("[]", encoding="utf-8")  # somebody was asked
     with pytest.raises(StudyError, match="records of a study of that name"):
         study_again(found, out, exports)

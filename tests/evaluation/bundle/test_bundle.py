@@ -28,6 +28,7 @@ from evaluation.bundle.export import export
 from evaluation.bundle.records import REPORTS
 from evaluation.bundle.source import BundleSource
 from plumbline.errors import DataError, StudyError
+from plumbline.store import hashed_bytes
 from plumbline.study import Study
 from tests.commands import here
 from tests.evaluation.bundle.samples import RECORDED, REFERENCE, RIGHTS, made_bundle, recorded_study
@@ -94,7 +95,10 @@ def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch:
     path = study.folder / "ratings.parquet"
     frame = pd.read_parquet(path)
     frame.assign(rater_id="anna").drop_duplicates(["pair_id", "question"]).to_parquet(path)
-    monkeypatch.setattr("annotation.ratings.ratings.refuse_replaced_table", lambda *_: None)
+    monkeypatch.setattr(
+        "plumbline.record_files.read_kept_table",
+        lambda study, name, made_by: hashed_bytes(study.folder / name, made_by),
+    )
     with pytest.raises(DataError, match="1 raters have no pseudonym"):
         export(study, tmp_path / "a.plumb")
     assert not list(tmp_path.glob("*.plumb*")) and not list(tmp_path.glob(".*.tmp"))

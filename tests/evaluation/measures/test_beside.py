@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from annotation.campaign_records import CampaignRecords
 from annotation.records import PairMean
-from annotation.sampling.sample import read_pairs
-from annotation.verdicts.verdicts import read_verdicts
 from evaluation.measures import measures as beside
 from evaluation.measures.accepted_pairs import (
     AcceptedPairs,
@@ -92,10 +91,15 @@ def rated(tmp_path: Path) -> Study:
 def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[FakeModel, int]:
     """Measure what is left; the model that was asked, and how many rows it made."""
     model, made = FakeModel(), 0
-    units = plan_units(study, read_verdicts(study), read_pairs(study), include_rejected=include_rejected)
+    units = plan_units(
+        study,
+        CampaignRecords.open(study).verdicts,
+        CampaignRecords.open(study).pairs,
+        include_rejected=include_rejected,
+    )
     models = [Model.of(study, spec) for spec in study.evaluation.models]
     picked = [one for one in models if one.name in chosen]
-    tables = beside.Tables(study, units, beside.measures(study, read_pairs(study)), models, picked)
+    tables = beside.Tables(study, units, beside.measures(study, CampaignRecords.open(study).pairs), models, picked)
     for one in picked:
         encoder = Encoder(model, one.name, one.revision)
         for found in (piece(encoder) for piece in beside.pieces(tables.todo(one))):
@@ -143,7 +147,7 @@ def test_a_pair_that_one_question_rejects_takes_its_item_out(rated: Study) -> No
 
 
 def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Study) -> None:
-    pairs = read_pairs(rated)
+    pairs = CampaignRecords.open(rated).pairs
     first = pd.read_csv(rated.resolve("sts.csv"))["sentence1"][0]
     others = [pair.model_copy(update={"transformed": "another"}) if pair.original == first else pair for pair in pairs]
     write_table(rated.folder / "pairs.parquet", others, Pair)
@@ -166,7 +170,7 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
 
 
 def unit_of(study: Study, dataset: str) -> ScoreUnit:
-    units = plan_units(study, read_verdicts(study), read_pairs(study))
+    units = plan_units(study, CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
     return next(unit for unit in units if unit.place == (dataset, "paraphrasing", 1337))
 
 
@@ -237,9 +241,9 @@ def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
 
 
 def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
-    units = plan_units(rated, read_verdicts(rated), read_pairs(rated))
+    units = plan_units(rated, CampaignRecords.open(rated).verdicts, CampaignRecords.open(rated).pairs)
     models = [Model.of(rated, spec) for spec in rated.evaluation.models]
-    tables = beside.Tables(rated, units, beside.measures(rated, read_pairs(rated)), models, models)
+    tables = beside.Tables(rated, units, beside.measures(rated, CampaignRecords.open(rated).pairs), models, models)
     requests = set(pd.read_csv(rated.resolve("requests.csv"))["text"])
     spoilt = Encoder(FakeModel(spoil=requests.__contains__), "one", "1")
     found = (piece(spoilt) for piece in beside.pieces(tables.todo(models[0])[1:]))  # drift alone, first that of sts

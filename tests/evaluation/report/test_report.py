@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page
 
-from annotation.ratings.ratings import counting_ratings, read_all_ratings
+from annotation.campaign_records import CampaignRecords
+from annotation.ratings.ratings import counting_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import read_pairs
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.measures.accepted_pairs import AcceptedScore, TextDrift
@@ -137,9 +137,10 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
         Design.of(study, load_rubric(study)),
         dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), ""),
     )
-    counting = counting_ratings(read_all_ratings(study), study.raters.per_pair)
+    counting = counting_ratings(CampaignRecords.open(study).all_ratings, study.raters.per_pair)
     by_name = {
-        verdict.transformation: verdict for verdict in annotation_verdicts(read_pairs(study), counting, design, none, 1)
+        verdict.transformation: verdict
+        for verdict in annotation_verdicts(CampaignRecords.open(study).pairs, counting, design, none, 1)
     }
     return [
         verdict(

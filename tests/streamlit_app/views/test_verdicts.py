@@ -10,9 +10,9 @@ import pytest
 import streamlit as st
 
 from annotation.adjudication import FILE as ADJUDICATIONS
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.run import judge, read_judgements
 from annotation.judges.select_generator import FOLDER
-from annotation.ratings.ratings import read_ratings
 from annotation.records import Adjudication
 from plumbline.manifest import write_kept
 from plumbline.study import Study
@@ -69,7 +69,7 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
 
     # The ratings to read are those far from a judge, the farthest first.
     scores = read_judgements(study).set_index(["pair_id", "question", "judge"])["score"].unstack("judge")
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     apart = scores.reindex(pd.MultiIndex.from_frame(ratings[["pair_id", "question"]])).sub(
         ratings["value"].to_numpy(), axis=0
     )

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page
 
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
@@ -19,9 +20,7 @@ from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer, HumanItem
 from annotation.human.simulated import read_items
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.ratings import read_ratings
-from annotation.sampling.sample import draw_sample, read_shown
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
@@ -112,7 +111,9 @@ def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: M
     draw_sample(study)
     step = partial(campaigns.step, study, site)
     step(lambda campaign: campaign.launch(0))
-    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in read_shown(study)}
+    texts = {
+        pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in CampaignRecords.open(study).shown
+    }
 
     def fields(hit_id: str, knows: bool = True) -> dict[str, str]:
         """What the page sends of a worker who read the second candidate first, and so on."""
@@ -241,7 +242,7 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     assert all(
         set(json.loads(label)) == set(SEVERAL[2 * int(item)]["label"]) for item, label in labels["several"].items()
     )
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     turns = ratings[ratings["transformation"] == "long"].sort_values("turn")["pair_id"]
     assert len(turns.unique()) == 22
     assert set(ratings.loc[ratings["transformation"] == "classes", "order"]) == {""}

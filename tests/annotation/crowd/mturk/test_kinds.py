@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.batches import make_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.platform import Offer
-from annotation.ratings.exclusions import decide
-from annotation.ratings.ratings import read_ratings
-from annotation.ratings.review import signs_of
-from annotation.sampling.controls import read_controls
+from annotation.ratings.ratings import decide
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from plumbline.fields import expected_of
 from tests.annotation import subjects
 from tests.annotation.campaigns import Make
@@ -88,7 +87,7 @@ def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: 
     assert isinstance(troubles, dict) and set(troubles) == {strange}
     assert "naturalness: no label is called" in troubles[strange] and "lovely" in troubles[strange]
     step(study, site, collect)  # from the ledger
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     assert set(ratings["answer"]) == {"", "natural", "grammar, words", "tone > form = sense"}
     assert len(ratings) == 4 * 5  # pairs; quality, fluency, naturalness, faults, order: the empty text is no answer
     step(study, site, lambda campaign: judging.approve(campaign, [kind]))
@@ -142,7 +141,7 @@ def test_texts_are_rated_paid_and_judged_by_a_crowd(
     study = subjects.texts(tmp_path, "paid", own, crowd={"countries": {"en": ["US"]}, "share": 1.0}, sample=sample)
     pairs = draw_sample(study)
     groups = {pair.pair_id: pair.transformation for pair in pairs}
-    right = {pair.pair_id: expected_of(pair)["label"] for pair in read_controls(study)}
+    right = {pair.pair_id: expected_of(pair)["label"] for pair in CampaignRecords.open(study).controls}
     launch(study, site)
     (hit,) = site.hits
     assert not any("right" in name or "expected" in name for name in site.fields(hit))
@@ -159,8 +158,8 @@ def test_texts_are_rated_paid_and_judged_by_a_crowd(
     careless = site.work(hit, "careless", fields(lambda label: "unnatural" if label != "unnatural" else "acceptable"))
     step(study, site, collect)
     assert len(right) == 4  # two of the batch, and two of a pilot
-    assert set(read_ratings(study)["pair_id"]) == set(groups)
-    (suspect,) = {one.rater_id for one in signs_of(study) if one.rule == "controls"}  # the careless one
+    assert set(CampaignRecords.open(study).ratings["pair_id"]) == set(groups)
+    (suspect,) = {one.rater_id for one in Evidence.open(study).signs if one.rule == "controls"}  # the careless one
     step(study, site, lambda campaign: judging.approve(campaign, [careful, careless]))
     assert {one.status for one in site.assignments.values()} == {"Approved"}
     assert {one.decision for one in accept(study).verdicts} == {"undecided"}  # until a person has looked

@@ -9,6 +9,7 @@ import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
 from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms
@@ -17,10 +18,8 @@ from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
 from annotation.names import worker_pseudonym
 from annotation.ratings.answers import Answer
-from annotation.ratings.collected import CampaignData
-from annotation.ratings.exclusions import decide
-from annotation.ratings.ratings import read_ratings
-from annotation.sampling.sample import draw_sample, read_shown
+from annotation.ratings.ratings import decide
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
@@ -67,7 +66,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
         assert site.submissions[submission]["status"] == "APPROVED"
     answers_lines(study, accept(study))
     found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
-    (order,) = set(read_ratings(study)["order"])
+    (order,) = set(CampaignRecords.open(study).ratings["order"])
     for item in read_items(study):
         own = found[found["item"] == item.item].set_index("candidate")
         assert [*own["value"].sort_values()] == [0, 0, 0, 0, 0, 3]
@@ -81,7 +80,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         acceptance={"min_pairs": 2, "min_raters": 1},
     )  # fmt: skip
     draw_sample(study)
-    texts = {pair.pair_id: list(fields_of(pair)[1].value) for pair in read_shown(study)}
+    texts = {pair.pair_id: list(fields_of(pair)[1].value) for pair in CampaignRecords.open(study).shown}
     with prolific_site() as site:
         step = partial(campaigns.step, study, site)
         step(lambda campaign: campaign.launch(0))
@@ -128,7 +127,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
     assert line.endswith("cannot tell: 0 of 36 answers; not counted: excluded or withdrawn 3")
     found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
     rated = {worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24): pid for pid in "ac"}
-    assert set(found["rater_id"]) == set(rated) and set(read_ratings(study)["rater_id"]) > set(rated)
+    assert set(found["rater_id"]) == set(rated) and set(CampaignRecords.open(study).ratings["rater_id"]) > set(rated)
     items = {item.item: item for item in read_items(study)}
     for one in found.itertuples():
         number = items[one.item].shown.index(one.candidate) + 1
@@ -158,7 +157,7 @@ def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tm
                     submitted_at=f"2026-03-01T10:0{turn}:00+00:00",
                     values=dict.fromkeys(names, "g0"),
                 )
-                for turn, pair in enumerate(read_shown(study), 1)
+                for turn, pair in enumerate(CampaignRecords.open(study).shown, 1)
             ]
             site.submit(site.join(posted, pid * 24))
 
@@ -182,6 +181,6 @@ def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tm
         step(lambda campaign: campaign.close())
         step(lambda campaign: spent.append(campaign.ledger.spent()))
         assert spent[-1] == 225  # no place is empty
-    ratings = read_ratings(study)
+    ratings = CampaignRecords.open(study).ratings
     assert set(ratings.loc[ratings["again"], "rater_id"]) == {bad} and not ratings["surplus"].any()
     assert ratings["rater_id"].nunique() == 3

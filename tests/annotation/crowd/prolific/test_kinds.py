@@ -10,12 +10,12 @@ import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
 from annotation.crowd.judging import sheet_text
 from annotation.crowd.prolific.workspaces import ArgillaRooms
 from annotation.names import worker_pseudonym
-from annotation.ratings.ratings import read_ratings
 from annotation.verdicts.acceptance import accept
 from tests.annotation.campaigns import ALONE, Make, answer
 from tests.annotation.crowd import campaigns
@@ -55,7 +55,7 @@ def test_a_batch_of_all_kinds_is_answered_collected_judged_and_paid(
         submission = site.join(posted, PID)
         site.submit(submission)
         step(collect)
-        ratings = read_ratings(study)
+        ratings = CampaignRecords.open(study).ratings
         own = ratings[ratings["pair_id"] == first["external_id"]].set_index("question")["answer"]
         assert own.to_dict() == {
             "quality": "", "fluency": "", "naturalness": "natural", "faults": "grammar, words",

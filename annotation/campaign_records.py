@@ -1,0 +1,332 @@
+"""A campaign's records, opened once: the one place that knows their files, what is in them and who makes them.
+
+Frames and no records of the pairs and ratings: a hundred thousand pairs are read in a tenth of a second, as records in
+one and a half. What is often the same is categories (in their order), so that it is compared, counted and grouped by as
+numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pandas as pd
+import pyarrow as pa
+
+from annotation.records import (
+    Decision,
+    Group,
+    Look,
+    OfferedAgain,
+    Offering,
+    PairMean,
+    Review,
+    RuleSet,
+    Supply,
+    Verdict,
+    Wave,
+)
+from annotation.rubric import Rubric, load_rubric
+from plumbline.errors import DataError
+from plumbline.identity import identity
+from plumbline.manifest import refuse_replaced_table, refuse_unnoted
+from plumbline.record_files import RecordFile, StudyRecords
+from plumbline.records import Pair, Rating, Record
+from plumbline.schemas import arrow_schema, with_words
+from plumbline.store import as_record, joined
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
+
+PAIRS = RecordFile("pairs.parquet", Pair, "annotation sample")
+CONTROLS = RecordFile("controls.parquet", Pair, "annotation sample")
+RATINGS = RecordFile("ratings.parquet", Rating, "annotation collect", noted=True)
+CONTROL_RATINGS = RecordFile("control_ratings.parquet", Rating, "annotation collect", noted=True)
+DECISIONS = RecordFile("decisions.json", Decision, "annotation review", noted=True)
+RULES = RecordFile(
+    "rules.json",
+    RuleSet,
+    "annotation publish",
+    noted=True,
+    advice="bring it back from a copy: without it nothing shows when the rules were fixed",
+)
+SUPPLY = RecordFile("sample.json", Supply, "annotation sample", noted=True)
+WAVES = RecordFile("waves.json", Wave, "annotation sample", "--extend REASON", noted=True)
+OFFERED = RecordFile("offered.json", Offering, "annotation publish", noted=True)
+AGAIN = RecordFile("offered_again.json", OfferedAgain, "annotation publish", noted=True)
+LOOKS = RecordFile("looks.json", Look, "annotation accept", noted=True)
+REVIEWS = RecordFile("reviews.json", Review, "annotation review", "--adjudicate N --by NAMES", noted=True)
+VERDICTS = RecordFile("verdicts.json", Verdict, "annotation accept")
+AGREEMENT = RecordFile("agreement.json", Group, "annotation accept")
+PAIR_MEANS = RecordFile("pair_means.parquet", PairMean, "annotation accept")
+
+_OF_PAIRS = (
+    *("transformation", "axis", "pool", "dataset", "task_type", "language", "output_language"),
+    *("control", "model", "generator_hash", "prompt_hash"),
+)
+_OF_RATINGS = (
+    *("pair_id", "transformation", "language", "rater_id", "question", "status"),
+    *("source", "batch", "comment", "answer", "excluded", "withdrawn"),
+)
+
+
+@dataclass(frozen=True)
+class CampaignData:
+    """The pairs before raters and their ratings, which nobody may change."""
+
+    pairs: pd.DataFrame  #: rows of `Pair`: the sample, then controls and repeats; empty before there is a sample
+    ratings: pd.DataFrame  #: rows of `Rating`, of all of them; empty before the first
+    withdrawn: Mapping[str, str] = field(default_factory=dict)  #: why pairs were withdrawn, by id, repeats of them too
+
+    @classmethod
+    def read(cls, study: Study) -> CampaignData:
+        """What lies in the study's folder. Raises DataError for damaged files."""
+        return CampaignRecords.open(study).collected
+
+    @classmethod
+    def of_tables(
+        cls, pairs: Iterable[pa.Table], ratings: Iterable[pa.Table], decisions: Sequence[Decision]
+    ) -> CampaignData:
+        """What somebody has read already: tables of `Pair` and of `Rating`, and what people decided."""
+        data = cls(_frame(pairs, Pair, _OF_PAIRS), _frame(ratings, Rating, _OF_RATINGS))
+        return cls(data.pairs, data.ratings, withdrawals(decisions, data.control_pairs) if len(data.pairs) else {})
+
+    @functools.cached_property
+    def sample(self) -> pd.DataFrame:
+        """The sample's pairs, without their texts."""
+        return self.pairs.drop(columns=["original", "transformed", "fields"])[self.pairs["control"] == ""]
+
+    @functools.cached_property
+    def sample_pairs(self) -> list[Pair]:
+        """The sample as records."""
+        return _records(self.pairs[self.pairs["control"] == ""])
+
+    @functools.cached_property
+    def control_pairs(self) -> list[Pair]:
+        """Controls and repeats as records."""
+        return _records(self.pairs[self.pairs["control"] != ""])
+
+    @functools.cached_property
+    def plain_ratings(self) -> pd.DataFrame:
+        """All ratings, as they are written: no column is categories."""
+        return self.ratings.astype({name: self.ratings[name].cat.categories.dtype for name in _OF_RATINGS})
+
+    @functools.cached_property
+    def sample_ratings(self) -> pd.DataFrame:
+        """The plain ratings of all but controls and repeats: those of `ratings.parquet`."""
+        return self.plain_ratings[~self._of_controls]
+
+    @functools.cached_property
+    def control_ratings(self) -> pd.DataFrame:
+        """The plain ratings of controls and repeats."""
+        return self.plain_ratings[self._of_controls]
+
+    @functools.cached_property
+    def _of_controls(self) -> pd.Series:
+        return self.ratings["pair_id"].isin(self.pairs.loc[self.pairs["control"] != "", "pair_id"])
+
+    @functools.cached_property
+    def known(self) -> pd.DataFrame:
+        """The ratings of these pairs."""
+        mask = self.ratings["pair_id"].isin(self.pairs["pair_id"])
+        return self.ratings if mask.all() else self.ratings[mask]
+
+    @functools.cached_property
+    def of_sample(self) -> pd.DataFrame:
+        """The ratings of the sample's pairs."""
+        return self.known[~self._of_controls[self.known.index]]
+
+
+def _frame(tables: Iterable[pa.Table], record: type[Record], words: Sequence[str]) -> pd.DataFrame:
+    schema = arrow_schema(record)
+    encoded = with_words(schema, words)
+    return joined([table.cast(encoded) for table in tables], record, words)
+
+
+def _records(pairs: pd.DataFrame) -> list[Pair]:
+    return [as_record(typing.cast("dict[str, Any]", row), Pair) for row in pairs.to_dict("records")]
+
+
+def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict[str, str]:
+    """Why pairs are withdrawn, by id, as the last decision about each says; repeats among `controls` go with them."""
+    last = {decision.pair_id: decision for decision in decisions if decision.pair_id}
+    reasons = {pair_id: decision.reason for pair_id, decision in last.items() if decision.exclude}
+    return reasons | {pair.pair_id: reasons[pair.repeats] for pair in controls if pair.repeats in reasons}
+
+
+def rule_id(acceptance: AcceptanceSpec, per_pair: int) -> str:
+    """Identity of the rule that ratings are judged by: the acceptance, and how many ratings a pair count."""
+    return identity("rule-v1", acceptance.model_dump(), per_pair)
+
+
+class CampaignRecords(StudyRecords):
+    """The records of a campaign, from the sample to the verdicts: each is read when it is first asked for."""
+
+    def changed(self, **values: Any) -> Self:
+        """The same with other values, such as rules that a command has just written."""
+        other = copy.copy(self)
+        other.__dict__ |= values
+        return other
+
+    @functools.cached_property
+    def rubric(self) -> Rubric:
+        """What the study asks its raters."""
+        return load_rubric(self.study)
+
+    @functools.cached_property
+    def collected(self) -> CampaignData:
+        """The pairs before raters, and all ratings. Raises DataError for damaged and replaced files."""
+        pairs = [self.table(file, _OF_PAIRS) for file in (PAIRS, CONTROLS)] if self.has(PAIRS) else []
+        return CampaignData.of_tables(pairs, self._rating_tables(_OF_RATINGS), self.decided if pairs else [])
+
+    @functools.cached_property
+    def pairs(self) -> list[Pair]:
+        """The sample. Raises DataError where it was taken away, or is not what people's tasks were drawn as."""
+        refuse_replaced_table(self.study, PAIRS.name, PAIRS.command(self.study))
+        if "collected" in self.__dict__ and self.has(PAIRS):
+            return self.collected.sample_pairs
+        return [as_record(row, Pair) for row in self.table(PAIRS).to_pylist()]
+
+    @property
+    def known_pairs(self) -> list[Pair]:
+        """The same; nothing before it was drawn."""
+        return self.pairs if self.has(PAIRS) else []
+
+    @functools.cached_property
+    def controls(self) -> list[Pair]:
+        """The study's controls and repeats; `Pair.control` says which is which."""
+        if "collected" in self.__dict__ and self.has(PAIRS):
+            return self.collected.control_pairs
+        return [as_record(row, Pair) for row in self.table(CONTROLS).to_pylist()]
+
+    @property
+    def known_controls(self) -> list[Pair]:
+        """The same; nothing before they were made."""
+        return self.controls if self.has(CONTROLS) else []
+
+    @property
+    def shown(self) -> list[Pair]:
+        """All that raters see: the sample, and what tells about raters."""
+        return [*self.pairs, *self.controls]
+
+    @functools.cached_property
+    def ratings(self) -> pd.DataFrame:
+        """The sample's ratings collected so far. Raises DataError before the first."""
+        frame: pd.DataFrame = self.table(RATINGS).to_pandas()
+        return frame
+
+    @functools.cached_property
+    def control_ratings(self) -> pd.DataFrame:
+        """The ratings of controls and repeats collected so far. Raises DataError before the first."""
+        frame: pd.DataFrame = self.table(CONTROL_RATINGS).to_pandas()
+        return frame
+
+    @functools.cached_property
+    def all_ratings(self) -> pd.DataFrame:
+        """All ratings, of the sample, controls and repeats; an empty frame before the first time."""
+        return joined(self._rating_tables(()), Rating)
+
+    def _rating_tables(self, words: Sequence[str]) -> list[pa.Table]:
+        files = [file for file in (RATINGS, CONTROL_RATINGS) if self.has(file)]
+        tables = [self.table(file, words) for file in files]
+        if files == [RATINGS] and self.is_noted(CONTROL_RATINGS):
+            command = CONTROL_RATINGS.command(self.study)
+            advice = f"bring it back from a copy, or move {RATINGS.name} away too and run `{command}` again"
+            raise DataError(f"{self.path(CONTROL_RATINGS)} is gone; {advice}")
+        return tables
+
+    @functools.cached_property
+    def withdrawn(self) -> Mapping[str, str]:
+        """Why pairs are withdrawn, by id, repeats of them too; they are not offered, and no rating of theirs counts."""
+        return withdrawals(self.withdrawals, self.controls) if self.withdrawals else {}
+
+    @functools.cached_property
+    def decided(self) -> list[Decision]:
+        """All that people decided about raters and pairs, the oldest first; none before the first."""
+        return self.models(DECISIONS)
+
+    @functools.cached_property
+    def decisions(self) -> list[Decision]:
+        """Those about raters."""
+        return [decision for decision in self.decided if decision.rater_id]
+
+    @functools.cached_property
+    def withdrawals(self) -> list[Decision]:
+        """Those about pairs."""
+        return [decision for decision in self.decided if decision.pair_id]
+
+    @functools.cached_property
+    def rules(self) -> list[RuleSet]:
+        """The sets of rules that were fixed, the oldest first; none before publishing."""
+        rules = self.models(RULES)
+        if not rules and self.path(RULES).exists():
+            raise DataError(f"{self.path(RULES)} is damaged; {RULES.advice}")
+        if any("rubric" in rule_set.rules for rule_set in rules):  # versions before that noted nothing
+            refuse_unnoted(self.study, RULES.name)
+        return rules
+
+    @functools.cached_property
+    def supply(self) -> list[Supply]:
+        """What the sample was drawn from; nothing of samples by earlier versions."""
+        return self.models(SUPPLY)
+
+    @property
+    def drawn_from(self) -> list[Supply]:
+        """The same. Raises DataError before a sample was drawn."""
+        supply = self.supply
+        self.need(SUPPLY)
+        return supply
+
+    @functools.cached_property
+    def offered_again(self) -> list[OfferedAgain]:
+        """The answers of excluded raters whose pairs were offered again; also if taken back."""
+        return self.models(AGAIN)
+
+    @property
+    def answers_again(self) -> set[tuple[str, str]]:
+        """The same as (pair, rater)."""
+        return {(note.pair_id, note.rater_id) for note in self.offered_again}
+
+    @functools.cached_property
+    def waves(self) -> list[Wave]:
+        """The extensions of the sample, the first one first; none where it is as it was drawn."""
+        return self.models(WAVES)
+
+    @functools.cached_property
+    def offerings(self) -> list[Offering]:
+        """When the sample began to be offered, the first time first."""
+        return self.models(OFFERED)
+
+    @functools.cached_property
+    def looks(self) -> list[Look]:
+        """When verdicts were reached, the first time first; the same ones reached again are no new look."""
+        return self.models(LOOKS)
+
+    @functools.cached_property
+    def reviews(self) -> list[Review]:
+        """When pairs were given to adjudicators, who see judges' scores; none before the first time."""
+        return self.models(REVIEWS)
+
+    @functools.cached_property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts reached last. Raises DataError before there are any."""
+        return self.models(VERDICTS)
+
+    @functools.cached_property
+    def agreement(self) -> list[Group]:
+        """Table 2 as computed last. Raises DataError before it was."""
+        return self.models(AGREEMENT)
+
+    @functools.cached_property
+    def pair_means(self) -> pd.DataFrame:
+        """The pairs' own means as computed last: the columns of `PairMean`. Raises DataError before they were."""
+        frame: pd.DataFrame = self.table(PAIR_MEANS).to_pandas()
+        return frame
+
+    @property
+    def rule_id(self) -> str:
+        """Identity of the rule that the study's ratings are judged by."""
+        return rule_id(self.study.acceptance, self.study.raters.per_pair)
