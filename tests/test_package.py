@@ -194,12 +194,12 @@ def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed:
 
 
 def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: Installed) -> None:
-    for module, extra in (
-        ("generation.run", "generation"),
-        ("annotation", "annotation"),
-        ("evaluation.run", "evaluation"),
+    for extra, module, *words in (
+        ("generation", "generation.run", "--help"),
+        ("annotation", "annotation", "status", "--study", "studies/demo.yaml"),
+        ("evaluation", "evaluation.run", "--help"),
     ):
-        ended = installed.run("", "python", "-m", module, "--help")
+        ended = installed.run("", "python", "-m", module, *words)
         assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
         assert ended.stderr.startswith(f"error: python -m {module} needs ") and WITH[extra] in ended.stderr
     for package in ("annotation", "evaluation"):
