@@ -22,6 +22,7 @@ from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.preview import preview_html
+from annotation.report.exhibits import labels_exhibit
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
 from annotation.verdicts.acceptance import accept
@@ -29,7 +30,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verification import refuse_edited
 from plumbline.errors import DataError
 from plumbline.study import Study
-from streamlit_app.readers import verdicts as page
+from streamlit_app.readers.campaign import CampaignReader
 from tests.annotation.campaigns import PARAPHRASING, Make, answer, dataset, rater, small
 from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, ORDER, RULES, ask, rubric
 
@@ -152,10 +153,10 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make, tmp
     shown = preview_html(study)  # of each queue two pairs or more: a rank for each of three labels
     assert shown.count('<input type="number"> Its tone') == shown.count('<div class="pair">') > 5
     assert (study.folder / "report" / "labels.csv").exists()
-    labels = page.labels(study).frame
+    labels = CampaignReader(study).table(labels_exhibit).frame
     assert {"AC1", "Fleiss' kappa", "alpha (nominal)", "alpha (MASI)", "share", "agreement", "tau-b", "W",
             "mean rank", "ranked first"} == set(labels["number"])  # fmt: skip
-    assert len(page.means(study)) and len(page.shares(study))
+    assert len(CampaignReader(study).means()) and len(CampaignReader(study).shares())
 
 
 @pytest.mark.usefixtures("asked")

@@ -21,6 +21,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import make_batches
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import ArgillaRooms
+from annotation.report.exhibits import labels_exhibit
 from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status
@@ -29,7 +30,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.verification import refuse_edited
 from plumbline.study import ROOT, Study, load_study
-from streamlit_app.readers import verdicts as page
+from streamlit_app.readers.campaign import CampaignReader
 from tests.annotation.campaigns import answer, rater
 from tests.annotation.subjects import CHAT, ask, rubric, texts
 from tests.streamlit_app.conftest import go_to
@@ -89,7 +90,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     assert {name for name, stage in stages.items() if stage.state != "done"} == {"report"}
     html = write_report(study).read_text(encoding="utf-8")
     assert "The texts of human come from the file subject-texts.jsonl." in html
-    assert len(page.labels(study).frame)
+    assert len(CampaignReader(study).table(labels_exhibit).frame)
     pd.testing.assert_frame_equal(collect(study, argilla), ratings)
     own_files = export_argilla(study) / "subject-texts-texts-EN"
     exported = json.loads((own_files / ".argilla" / "settings.json").read_text(encoding="utf-8"))

@@ -16,8 +16,8 @@ from evaluation.tables import (
     translation_table,
 )
 from plumbline.transformations import AXES, TRANSFORMATIONS
-from tests.annotation.statistics.test_paired import PTEB
 from tests.evaluation.made_scores import made_scores, printed, score_row
+from tests.plumbline.statistics.test_paired import PTEB
 
 BOTH = pytest.mark.parametrize("setting", ["english", "multilingual"])
 # Printed numbers are rounded to 0.005: a number made of two of them is off by up to 0.01, and printed itself to 0.005.

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotation.crowd.page import (
-    FOLDER,
     LIMIT,
     NAMESPACE,
     consent_of,
@@ -25,6 +24,7 @@ from annotation.crowd.prolific.workspaces import DONE
 from annotation.human.order import OrderDrawing
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
+from annotation.wordings import CROWD_WORDS
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer
@@ -106,7 +106,7 @@ def test_left_to_right(code: str) -> None:
 
 def test_every_word_is_there_in_every_language_of_the_campaign() -> None:
     """And with the same places to fill in."""
-    assert {file.stem for file in FOLDER.glob("*.yaml")} == {"en", *LANGUAGES}
+    assert {file.stem for file in CROWD_WORDS.glob("*.yaml")} == {"en", *LANGUAGES}
     for code in LANGUAGES:
         items, of_items = prolific_words(code, of_pairs=False), {**PROLIFIC, **prolific_words("en", of_pairs=False)}
         both = (rating_words(code, of_pairs=False), rating_words("en", of_pairs=False)), (items, of_items)
