@@ -79,7 +79,7 @@ def test_keys_are_computed_and_files_read_once_in_a_run(
     study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys, read = Counter[tuple[str, str, int]](), Counter[str]()
-    job, opened = Plan.job, store.native_file
+    job, opened, whole = Plan.job, store.native_file, store.read_bytes
 
     def counted_job(plan: Plan, text: Text, transformation: str, seed: int) -> Job:
         keys[text.text_id, transformation, seed] += 1
@@ -89,8 +89,13 @@ def test_keys_are_computed_and_files_read_once_in_a_run(
         read[str(path.relative_to(study.folder))] += 1
         return opened(path)
 
+    def counted_bytes(path: Path) -> bytes:
+        read[str(path.relative_to(study.folder))] += 1
+        return whole(path)
+
     monkeypatch.setattr(Plan, "job", counted_job)
     monkeypatch.setattr(store, "native_file", counted_open)
+    monkeypatch.setattr(store, "read_bytes", counted_bytes)
     evaluate(study, load=loader)
     assert len(loader.loaded) == 2 and set(keys.values()) == {1}
     assert {read[f"transformations/{name}/1337.parquet"] for name in study.transformations} == {1}
