@@ -107,7 +107,7 @@ _COMMANDS = (
 )  # fmt: skip
 
 
-class _Parser(cli.Parser):
+class _CommandParser(cli.Parser):
     """The command line of one command; its options are declared when it is asked for."""
 
     def __init__(self, *args: Any, command: _Command | None = None, **settings: Any) -> None:
@@ -143,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=as_called("example: python -m annotation sample --study studies/demo.yaml"),
     )
     commands = parser.add_subparsers(
-        title="commands, in the order of a campaign", metavar="COMMAND", required=True, parser_class=_Parser
+        title="commands, in the order of a campaign", metavar="COMMAND", required=True, parser_class=_CommandParser
     )
     for command in _COMMANDS:
         called = as_called(f"python -m annotation {command.name}")

@@ -167,9 +167,9 @@ class CampaignRecords(StudyRecords):
 
     def changed(self, **values: Any) -> Self:
         """The same with other values, such as rules that a command has just written."""
-        other = copy.copy(self)
-        other.__dict__ |= values
-        return other
+        copied = copy.copy(self)
+        copied.__dict__ |= values
+        return copied
 
     @functools.cached_property
     def rubric(self) -> Rubric:

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from plumbline.fields import PAIR
 from plumbline.fields import Kind as FieldKind
 from plumbline.languages import language_code
-from plumbline.study.base import Later, StudyPart
+from plumbline.study.base import SparseModel, StudyPart
 from plumbline.words import trim
 
 ENGLISH = "en"  # stands in for languages that a rubric has no words in
@@ -146,7 +146,7 @@ def wordings(node: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, node
 
 
-class Question(Later, StudyPart):
+class Question(SparseModel, StudyPart):
     """One question about a pair; what is not said means what it meant before there were kinds: a required rating."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "labels", "required", "pools"})
@@ -215,7 +215,7 @@ class PoolText(StudyPart):
     )
 
 
-class ShownField(Later, StudyPart):
+class ShownField(SparseModel, StudyPart):
     """A field that raters read: of a pair its texts, of another subject what its items have."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pools"})
@@ -226,7 +226,7 @@ class ShownField(Later, StudyPart):
     pools: tuple[str, ...] = Field(default=(), description="the pools that have it; all where none is named")
 
 
-class FieldTitles(Later, StudyPart):
+class FieldTitles(SparseModel, StudyPart):
     """What the two texts of a pair are called, and what was asked of the program; or the fields of another subject."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"original", "transformed", "asked", "shown"})

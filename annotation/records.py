@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from annotation.questions import Kind
 from plumbline.records import Number, Record
 from plumbline.statistics.estimates import Estimate
-from plumbline.study.base import Later
+from plumbline.study.base import SparseModel
 from plumbline.study.campaign import RuleSpec
 
 
@@ -60,7 +60,7 @@ class Coefficient(Record):
     estimate: Estimate = Field(description="the number")
 
 
-class Summary(Later, Record):
+class Summary(SparseModel, Record):
     """The ratings of one question within one group, as HTEB's Table 2 reports them. NaN is null in the file."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"kind", "median", "shares", "ranks", "coefficients", "bounded"})
@@ -121,7 +121,7 @@ P_IS = (
 )
 
 
-class Verdict(Later, Record):
+class Verdict(SparseModel, Record):
     """Whether a transformation may be used in a language, and what that rests on (`verdicts.json`)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset(
@@ -248,7 +248,7 @@ class Sign(Record):
     n: int = Field(description="answers, pairs or comments that the rule looked at")
 
 
-class Decision(Later, Record):
+class Decision(SparseModel, Record):
     """What a person decided about a rater or a pair (`decisions.json`); later ones go before earlier ones."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pair_id", "answers", "answers_hash"})

@@ -62,5 +62,5 @@ def _hashed(texts: Iterable[str]) -> NDArray[np.int64]:
     return np.array([(hash(text), len(text)) for text in set(texts)], np.int64).reshape(-1, 2)
 
 
-def _distinct(found: NDArray[np.int64]) -> NDArray[np.int64]:
-    return found[np.unique(found[:, 0], return_index=True)[1]]
+def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    return numbers[np.unique(numbers[:, 0], return_index=True)[1]]

@@ -223,19 +223,19 @@ class Results:
             if units or pairs or unmeasured:
                 yield Todo(model, units, pairs, unmeasured)
 
-    def save(self, todo: Todo, made: PairDrift | UnitScore | UnitMeasures) -> None:
+    def save(self, todo: Todo, result: PairDrift | UnitScore | UnitMeasures) -> None:
         """Note what was made and put it on disk; the table of a large study is written every `WRITE_SECONDS`."""
         self._failed.pop(todo.model.name, None)
-        if isinstance(made, PairDrift):
-            self._add_drift(todo.model, todo.pairs, made.values)
+        if isinstance(result, PairDrift):
+            self._add_drift(todo.model, todo.pairs, result.values)
             self.write()
             return
-        if isinstance(made, UnitMeasures):
-            self._beside.save(todo.model, made)
+        if isinstance(result, UnitMeasures):
+            self._beside.save(todo.model, result)
             return
-        unit = self._units[made.place]
-        row = self._row(todo.model, unit, made.numbers)
-        write(self.study, row, made.result)
+        unit = self._units[result.place]
+        row = self._row(todo.model, unit, result.numbers)
+        write(self.study, row, result.result)
         self._scores[todo.model.name, unit.place] = row  # not before its file is there: an interrupt ends with `write`
         self._journal.append(row)
         if unit.transformation == ORIGINAL:

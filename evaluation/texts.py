@@ -138,7 +138,7 @@ class Texts:
         """Its distinct texts; raises likewise."""
         dataset = self.dataset(spec, revision)
         return self._held.get(
-            (spec.name, ORIGINAL), lambda: Originals.of(dataset), lambda one: len(one.ids), [(spec.name,)]
+            (spec.name, ORIGINAL), lambda: Originals.of(dataset), lambda originals: len(originals.ids), [(spec.name,)]
         )
 
     def asked(self, spec: DatasetSpec, transformation: str, seed: int) -> OutputRequest:
@@ -157,7 +157,7 @@ class Texts:
             return OutputRequest(Hashes.of(keys(), f"{transformation}, seed {seed}"), languages)
 
         beside = [(spec.name,), (spec.name, ORIGINAL)]
-        return self._held.get((spec.name, transformation, seed, "asked"), ask, lambda one: len(one.keys), beside)
+        return self._held.get((spec.name, transformation, seed, "asked"), ask, lambda table: len(table.keys), beside)
 
     def outputs(self, spec: DatasetSpec, transformation: str, seed: int) -> Outputs:
         """The outputs of a data set's texts."""

@@ -145,13 +145,13 @@ class ScoreUnit:
             _mteb_version(),
         )
 
-    def row(self, study: Study, model: Model, made: Numbers) -> Score:
+    def row(self, study: Study, model: Model, numbers: Numbers) -> Score:
         """The record of this unit's score by a model; NaN if left out or undefined."""
         kind = study.transforming.get(self.transformation)
         left_out = self.decision.status == "left_out"
         reason = self.decision.reason
-        if not left_out and (math.isnan(made.score) or (self.drops and math.isnan(made.original))):
-            reason = "; ".join(filter(None, [reason, UNDEFINED if math.isnan(made.score) else UNDEFINED_ORIGINAL]))
+        if not left_out and (math.isnan(numbers.score) or (self.drops and math.isnan(numbers.original))):
+            reason = "; ".join(filter(None, [reason, UNDEFINED if math.isnan(numbers.score) else UNDEFINED_ORIGINAL]))
         return Score(
             model=model.name,
             dataset=self.name,
@@ -161,8 +161,8 @@ class ScoreUnit:
             axis=kind.axis if kind else ORIGINAL,
             seed=self.seed,
             metric=METRICS[self.task],
-            score=made.score,
-            original_score=made.original,
+            score=numbers.score,
+            original_score=numbers.original,
             n=self.n,
             n_failed=self.n_failed,
             n_kept_out=self.n_kept_out,
@@ -170,14 +170,14 @@ class ScoreUnit:
             status=self.decision.status,
             reason=reason,
             unit_id="" if left_out else self.unit_id(study, model),
-            model_revision=model.revision or made.revision or UNKNOWN,
+            model_revision=model.revision or numbers.revision or UNKNOWN,
             dataset_revision=self.revision,
             protocol=study.evaluation.protocol,
             precision=study.evaluation.precision,
             generator_hash=self.generator_hash,
             prompt_hash=self.prompt_hash,
             verdict_hash=",".join(self.decision.verdicts),
-            versions="" if left_out else made.versions,
+            versions="" if left_out else numbers.versions,
         )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
 
 
-class _Parser(argparse.ArgumentParser):
+class _AppParser(argparse.ArgumentParser):
     """A parser that complains on the page instead of ending the server."""
 
     def error(self, message: str) -> NoReturn:
@@ -58,7 +58,7 @@ def add_names_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = _Parser(prog="app.py", add_help=False)
+    parser = _AppParser(prog="app.py", add_help=False)
     add_study_options(parser)
     add_names_options(parser)
     return parser.parse_args(sys.argv[1:])

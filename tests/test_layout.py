@@ -8,6 +8,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -326,3 +327,59 @@ def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """How many lines a function has without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     return (function.end_lineno or 0) - (body[0].lineno if body else function.lineno) + 1
+
+
+#: They say that something is there and not what it is.
+EMPTY_WORDS = {
+    *("one", "own", "found", "made", "said", "told", "given", "kept", "left", "there", "place", "known", "asked"),
+    "other",
+}
+#: Keys of study files, columns and fields of records, names of the Python API; and a file whose text is hashed.
+FIXED_NAMES = {
+    "annotation/human/records.py": {"own", "asked", "place"},
+    "annotation/judges/records.py": {"place", "asked"},
+    "annotation/questions.py": {"asked"},
+    "annotation/records.py": {"known"},
+    "annotation/server/backup.py": {"made"},
+    "evaluation/bundle/records.py": {"place"},
+    "evaluation/human/metrics.py": {"given"},
+    "evaluation/human/records.py": {"made"},
+    "evaluation/run.py": {"made", "kept", "asked"},
+    "evaluation/work.py": {"place", "asked"},
+    "generation/examples.py": {"place", "found"},
+    "generation/instructions/records.py": {"kept"},
+    "plumbline/manifest.py": {"kept"},
+    "plumbline/study/campaign.py": {"known"},
+    "plumbline/study/subject.py": {"known"},
+}
+
+
+def assigned_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """The product's modules, the server's plugin aside."""
+    for package in FLOW:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            if "plugin" not in file.parts:
+                yield str(file.relative_to(ROOT)), ast.parse(file.read_text(encoding="utf-8"))
+
+
+def test_names_say_what_they_hold() -> None:
+    empty = {file: names for file, tree in trees() if (names := EMPTY_WORDS.intersection(assigned_names(tree)))}
+    assert empty == FIXED_NAMES
+
+
+def test_each_class_has_a_name_of_its_own_that_is_a_noun() -> None:
+    classes = [node.name for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert len(classes) > 100
+    assert not [name for name, number in Counter(classes).items() if number > 1]
+    participles = re.compile(
+        r"_?(?:Told|Held|Made|Given|Taken|Left|Later|(?!Embed|Seed|Feed|Speed)[A-Z][a-z]+(?:ed|wn|ought|ound))"
+    )
+    assert not [name for name in classes if participles.fullmatch(name)]

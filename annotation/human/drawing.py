@@ -167,12 +167,12 @@ def _in_turns(names: Sequence[str], label: Callable[[str], str]) -> list[str]:
 
 
 def _searched(
-    spec: HumanTaskSpec, task_type: str, found: Sequence[ScoredItem], seed: int, left_out: Counter[str]
+    spec: HumanTaskSpec, task_type: str, scored: Sequence[ScoredItem], seed: int, left_out: Counter[str]
 ) -> list[DrawnItem]:
     """Queries with so many candidates each: as many as the task asks for, or fewer where there are none."""
-    items = list(found)
+    items = list(scored)
     if task_type == "bitext_mining":  # any row will do, and candidates are drawn for those that are taken
-        items = [_with_candidates(spec, item, found, seed) for item in _picked(spec, found, seed)]
+        items = [_with_candidates(spec, item, scored, seed) for item in _picked(spec, scored, seed)]
     usable = list[ScoredItem]()
     for item in items:
         distinct = _apart(item, spec.cut)

@@ -67,14 +67,14 @@ _QUIET = {"enable_thinking": False}
 _WAITING = 8  # batches in flight: one whose answers are a token long ends all at once, and the next must be there
 
 
-class _Prompted(Protocol):
+class _PromptHolder(Protocol):
     """What is asked: `prompt_hash` is of all that is said but the texts."""
 
     @property
     def prompt_hash(self) -> str: ...
 
 
-Q = TypeVar("Q", bound=_Prompted)
+Q = TypeVar("Q", bound=_PromptHolder)
 R = TypeVar("R", Judgement, ModelAnswer)
 
 

@@ -87,18 +87,18 @@ def paragraphs(material: CampaignMaterial) -> list[str]:
     return [_paragraph(material, campaign) for campaign in material.crowd]
 
 
-def _paragraph(material: CampaignMaterial, one: CrowdSummary) -> str:
+def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
     crowd = material.study.crowd
-    if one.mode == "sandbox":
-        return f"A rehearsal ran on {_NAMES[one.platform]}'s {one.mode}; its ratings count as simulated."
-    approved, rejected = one.states.get("approved", 0), one.states.get("rejected", 0)
+    if campaign.mode == "sandbox":
+        return f"A rehearsal ran on {_NAMES[campaign.platform]}'s {campaign.mode}; its ratings count as simulated."
+    approved, rejected = campaign.states.get("approved", 0), campaign.states.get("rejected", 0)
     parts = [
-        f"Crowd workers of {_NAMES[one.platform]} were offered {one.posted} batches; {approved} submissions were"
-        f" approved and {rejected} rejected."
+        f"Crowd workers of {_NAMES[campaign.platform]} were offered {campaign.posted} batches; {approved} submissions"
+        f" were approved and {rejected} rejected."
     ]
-    if not math.isnan(one.hourly):
-        parts.append(f"The median submission took {one.minutes:.0f} minutes and was paid ${one.hourly:.2f} an hour,"
-                     " bonuses included.")  # fmt: skip
+    if not math.isnan(campaign.hourly):
+        pay = f"${campaign.hourly:.2f} an hour, bonuses included"
+        parts.append(f"The median submission took {campaign.minutes:.0f} minutes and was paid {pay}.")
     if crowd is not None:
         parts.append(
             f"Pay was set at ${crowd.pay.hourly:g} an hour for {crowd.pay.seconds:g} s a pair, the same in every"
@@ -106,7 +106,7 @@ def _paragraph(material: CampaignMaterial, one: CrowdSummary) -> str:
         )
         if crowd.pay.below_fair:
             parts.append(f"This is less than ${FAIR_WAGE:g} an hour; the reason given is: {crowd.pay.below_fair}.")
-    later = sum(not decided.by_rule for decided in one.decisions)
+    later = sum(not decided.by_rule for decided in campaign.decisions)
     if later:
         parts.append(f"{later} of the rejections followed from no rule that was fixed beforehand.")
     return " ".join(parts)

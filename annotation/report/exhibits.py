@@ -269,7 +269,7 @@ def signs_exhibit(material: CampaignMaterial) -> Exhibit:
 def decisions_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a decision about a rater or a pair, the oldest first."""
     first = material.looks[0].at if material.looks else None
-    decisions = sorted([*material.decisions, *material.withdrawals], key=lambda one: one.decided_at)
+    decisions = sorted([*material.decisions, *material.withdrawals], key=lambda decision: decision.decided_at)
     seen = ["yes" if first and decision.decided_at > first else "no" for decision in decisions]
     rows = [
         (

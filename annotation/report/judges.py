@@ -54,11 +54,11 @@ def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> lis
     return [Section("Judges beside people", parts)]
 
 
-def made_up(made: JudgedOutcome) -> list[str]:
+def made_up(outcome: JudgedOutcome) -> list[str]:
     """Who the judges are, and what of judges and ratings is no model's and no person's: a line each."""
-    models = made.judging.judgements.drop_duplicates("judge").sort_values("judge")
+    models = outcome.judging.judgements.drop_duplicates("judge").sort_values("judge")
     named = [f"{model['judge']} ({model['model']})" for model in models.to_dict("records")]
-    recorded = f" Recorded, nobody was asked: {', '.join(made.recorded)}." if made.recorded else ""
+    recorded = f" Recorded, nobody was asked: {', '.join(outcome.recorded)}." if outcome.recorded else ""
     makers = dict.fromkeys(models["generator"])
     kin = {
         model["judge"]: [name for name in makers if family(name) == family(model["model"])]
@@ -66,14 +66,14 @@ def made_up(made: JudgedOutcome) -> list[str]:
     }
     related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in kin.items() if names)
     doubtful = [f"Judges of their own outputs, or by name of a relative's, which they may favour: {related}."]
-    return [f"Judges: {', '.join(named)}.{recorded}", *(doubtful if related else []), *_simulated(made)]
+    return [f"Judges: {', '.join(named)}.{recorded}", *(doubtful if related else []), *_simulated(outcome)]
 
 
-def _simulated(made: JudgedOutcome) -> list[str]:
-    return [SIMULATED] if made.simulated else []
+def _simulated(outcome: JudgedOutcome) -> list[str]:
+    return [SIMULATED] if outcome.simulated else []
 
 
-def decisions_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
+def decisions_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
     """A row a verdict: people's decision first, then that of people and judges, and what it rests on."""
     judged = material.study.called.judged.capitalize()
     rows = [
@@ -87,30 +87,30 @@ def decisions_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibi
                 filter(None, [row["rests_on"], row["why_not"] and f"people alone: {row['why_not']}"])
             ),
         }
-        for row in made.decisions.to_dict("records")
+        for row in outcome.decisions.to_dict("records")
     ]
-    frame = made.decisions.assign(
-        judges=", ".join(made.judging.judges), recorded=", ".join(made.recorded), simulated=made.simulated
+    frame = outcome.decisions.assign(
+        judges=", ".join(outcome.judging.judges), recorded=", ".join(outcome.recorded), simulated=outcome.simulated
     )
     frame = frame.assign(reasons=["; ".join(reasons) for reasons in frame["reasons"]])
     caption = "Decisions of people, and beside them what the rule says of people and judges"
     return Exhibit("judges_decisions", caption, frame, pd.DataFrame(rows))
 
 
-def agreement_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
+def agreement_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
     """A row for each judge, question and transformation: how far its scores are from people's ratings."""
     design = Design.of(material.study, material.rubric)
     scaled = material.counting[material.counting["question"].isin(material.questions)]
     frame = pd.concat(
         [
             against_people(scaled[scaled["question"] == question], scores, design.asked(str(question)).scale)
-            for question, scores in over_orders(made.judging.judgements).groupby("question")
+            for question, scores in over_orders(outcome.judging.judgements).groupby("question")
             if question in material.questions
         ]
         or [pd.DataFrame(columns=AGAINST)],
         ignore_index=True,
     )
-    frame = frame.assign(recorded=frame["judge"].isin(made.recorded), simulated=made.simulated)
+    frame = frame.assign(recorded=frame["judge"].isin(outcome.recorded), simulated=outcome.simulated)
     printed = pd.DataFrame(
         {
             "Judge": frame["judge"],
@@ -129,9 +129,9 @@ def agreement_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibi
     return Exhibit("judges_agreement", caption, frame, printed)
 
 
-def order_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
+def order_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
     """A row for each judge and question: how far scores move with the order in which the scale was read."""
-    judgements = made.judging.judgements
+    judgements = outcome.judging.judgements
     parts = [
         order_effects(scores, "up", "down")
         for question, scores in judgements.groupby("question")
@@ -140,7 +140,7 @@ def order_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
     frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if frame.empty:
         return Exhibit("judges_order", "", frame, frame)
-    frame = frame.assign(recorded=frame["judge"].isin(made.recorded))
+    frame = frame.assign(recorded=frame["judge"].isin(outcome.recorded))
     printed = pd.DataFrame(
         {
             "Judge": frame["judge"],
@@ -153,19 +153,19 @@ def order_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
     return Exhibit("judges_order", "How far judges' scores move with the order of the scale", frame, printed)
 
 
-def length_exhibit(material: CampaignMaterial, made: JudgedOutcome) -> Exhibit:
+def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
     """A row for each judge and question: how the gap to people rises with the length of the output."""
-    scores = over_orders(made.judging.judgements)
+    scores = over_orders(outcome.judging.judgements)
     scaled = material.counting[material.counting["question"].isin(material.questions)]
     parts = [
-        length_effects(ratings, scores[scores["question"] == question], made.judging.judged)
+        length_effects(ratings, scores[scores["question"] == question], outcome.judging.judged)
         for question, ratings in scaled.groupby("question", observed=True)
         if question in set(scores["question"])
     ]
     frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if frame.empty:
         return Exhibit("judges_length", "", frame, frame)
-    frame = frame.assign(recorded=frame["judge"].isin(made.recorded), simulated=made.simulated)
+    frame = frame.assign(recorded=frame["judge"].isin(outcome.recorded), simulated=outcome.simulated)
     printed = pd.DataFrame(
         {"Judge": frame["judge"], "Question": frame["question"], "Slope [95%]": _intervals(frame, "slope")}
     )

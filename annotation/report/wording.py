@@ -103,9 +103,9 @@ def many(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def verb(number: int, thing: str, one: str, several: str) -> str:
+def verb(number: int, thing: str, single: str, several: str) -> str:
     """`1 rater was`, `2 raters were`."""
-    return f"{many(number, thing)} {one if number == 1 else several}"
+    return f"{many(number, thing)} {single if number == 1 else several}"
 
 
 def other_questions(study: Study, rubric: Rubric, plain: Collection[str]) -> list[str]:

@@ -98,7 +98,7 @@ def by_transformation(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs.groupby(_UNIT, sort=False)[names].sum().reset_index()
 
 
-def by_rater(ratings: pd.DataFrame, asked: Workload, signs: Sequence[Sign]) -> pd.DataFrame:
+def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -> pd.DataFrame:
     """A row for each rater who answered or is asked to, those with the most answers first; `ratings` are all.
 
     Columns: rater_id, simulated, `answers` (submitted), `open` (pairs of the rater's datasets that want answers and
@@ -109,17 +109,17 @@ def by_rater(ratings: pd.DataFrame, asked: Workload, signs: Sequence[Sign]) -> p
     columns = [*_ANSWER, "status", "excluded", "submitted_at", "simulated", "source", "batch"]
     answers = ratings[columns].assign(again=asked_again(ratings)).drop_duplicates(_ANSWER)
     pairs = answers["pair_id"].astype("category").cat
-    datasets = pd.Categorical([asked.datasets.get(pair) for pair in pairs.categories.tolist()])
+    datasets = pd.Categorical([workload.datasets.get(pair) for pair in pairs.categories.tolist()])
     answers = answers.assign(dataset=datasets[pairs.codes.to_numpy()]).dropna(subset=["dataset"])
     submitted = answers[answers["status"] == "submitted"]
     first = answers.drop_duplicates("rater_id")
     simulated_by_rater = dict(zip(first["rater_id"], first["simulated"], strict=True))
-    simulated_by_rater |= {member.rater_id: member.simulated for member in asked.members}
+    simulated_by_rater |= {member.rater_id: member.simulated for member in workload.members}
     excluded = set(answers.loc[answers["excluded"] != "", "rater_id"].unique())
-    members = {member.rater_id for member in asked.members}
+    members = {member.rater_id for member in workload.members}
     here = set(answers.loc[answers["source"] == ARGILLA, "rater_id"]) if members else set[str]()
-    open_pairs = _left(answers, asked)
-    behind = _behind(submitted, excluded, open_pairs, asked)
+    open_pairs = _left(answers, workload)
+    behind = _behind(submitted, excluded, open_pairs, workload)
     drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
     of_rater = Counter(sign.rater_id for sign in signs)
     answered, last = _counts(submitted, "rater_id"), _last(submitted[~untimed(answers)[submitted.index]])
@@ -143,24 +143,24 @@ def by_rater(ratings: pd.DataFrame, asked: Workload, signs: Sequence[Sign]) -> p
     return frame.sort_values(["answers", "rater_id"], ascending=[False, True], ignore_index=True)
 
 
-def _left(answers: pd.DataFrame, asked: Workload) -> dict[str, Counter[str]]:
+def _left(answers: pd.DataFrame, workload: Workload) -> dict[str, Counter[str]]:
     """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
     got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
-    wanted = [asked.fewer.get(asked.datasets.get(pair_id, ""), asked.per_pair) for pair_id in got.index]
-    complete = [*got.index[got >= wanted], *(pair_id for pair_id in asked.withdrawn if pair_id in asked.datasets)]
+    wanted = [workload.fewer.get(workload.datasets.get(pair_id, ""), workload.per_pair) for pair_id in got.index]
+    complete = [*got.index[got >= wanted], *(pair_id for pair_id in workload.withdrawn if pair_id in workload.datasets)]
     complete = list(dict.fromkeys(complete))
-    number = Counter(asked.datasets.values())
-    number.subtract(asked.datasets[pair] for pair in complete)
+    number = Counter(workload.datasets.values())
+    number.subtract(workload.datasets[pair] for pair in complete)
     settled = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]
     done = _counts(settled, ["rater_id", "dataset"])
     open_pairs: dict[str, Counter[str]] = defaultdict(Counter)
-    for member in asked.members:
+    for member in workload.members:
         open_pairs[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
     return open_pairs
 
 
 def _behind(
-    submitted: pd.DataFrame, excluded: Collection[str], left: Mapping[str, Counter[str]], asked: Workload
+    submitted: pd.DataFrame, excluded: Collection[str], remaining: Mapping[str, Counter[str]], workload: Workload
 ) -> dict[str, list[str]]:
     """Why members are behind, in words: of those who have something left to rate, who gave few answers or is idle.
 
@@ -171,7 +171,7 @@ def _behind(
     gave = _counts(submitted, ["dataset", "rater_id"])
     last = _last(submitted)
     raters: dict[str, set[str]] = defaultdict(set)
-    for member in asked.members:
+    for member in workload.members:
         if member.rater_id not in excluded:
             raters[member.dataset].add(member.rater_id)
     medians = {
@@ -180,12 +180,12 @@ def _behind(
     }
     behind: dict[str, list[str]] = defaultdict(list)
     for rater in set[str]().union(*raters.values()):
-        places = [dataset for dataset, number in left[rater].items() if number]
+        places = [dataset for dataset, number in remaining[rater].items() if number]
         if any(gave[dataset, rater] < FEW * medians[dataset] for dataset in places):
             behind[rater].append("few answers")
-        answered = last.get(rater, asked.since)
-        if places and answered is not None and asked.at - answered > IDLE:
-            behind[rater].append(f"no answer for {(asked.at - answered).days} days")
+        answered = last.get(rater, workload.since)
+        if places and answered is not None and workload.at - answered > IDLE:
+            behind[rater].append(f"no answer for {(workload.at - answered).days} days")
     return behind
 
 

@@ -231,15 +231,15 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
     return with_checks(verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt), evidence)
 
 
-def _undecided(study: Study, pairs: pd.DataFrame, found: Sequence[Verdict]) -> list[Ahead]:
+def _undecided(study: Study, pairs: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[Ahead]:
     """The groups of which no verdict is, or none that decides; `pairs` are those of `by_pair`."""
     key = SCOPES[study.acceptance.scope]
-    done = {tuple(getattr(verdict, name) for name in key) for verdict in found if verdict.decision != "undecided"}
+    done = {tuple(getattr(verdict, name) for name in key) for verdict in verdicts if verdict.decision != "undecided"}
     return [group for group in ahead(pairs, study.acceptance) if group.key not in done]
 
 
 def _progress(
-    study: Study, pairs: pd.DataFrame, found: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
+    study: Study, pairs: pd.DataFrame, verdicts: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
 ) -> pd.DataFrame:
     progress = by_transformation(pairs)
     ready = not progress["open"].any()
@@ -247,7 +247,7 @@ def _progress(
     cells = []
     for row in progress.to_dict("records"):
         key = row["transformation"], row["language"]
-        decisions = [verdict.decision for verdict in found if (verdict.transformation, verdict.language) == key]
+        decisions = [verdict.decision for verdict in verdicts if (verdict.transformation, verdict.language) == key]
         cells.append(_verdict(decisions, int(row["open"]), never.get(key, ""), fresh=fresh, ready=ready))
     return progress.assign(verdict=cells)
 

@@ -317,8 +317,8 @@ def _judges(each: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _generator(engine: EngineSpec) -> dict[str, Any]:
     """What made the texts, without where it stood: of a folder its name, and that it is one."""
-    known: type[StudyPart] = SETTINGS.get(engine.kind, StudyPart)
-    settings = known.model_validate(engine.settings).model_dump(exclude_none=True)
+    kind: type[StudyPart] = SETTINGS.get(engine.kind, StudyPart)
+    settings = kind.model_validate(engine.settings).model_dump(exclude_none=True)
     portable = {
         **engine.model_dump(mode="json", include={"kind", "model", "revision", "sampling"}),
         **{name: settings[name] for name in _OF_GENERATORS if name in settings},

@@ -73,9 +73,9 @@ class Shards:
         """How many shards could be made of the texts that no worker has."""
         return len(self._again) + -(-self._left // self._batch)
 
-    def ask(self, asked: TextQueue) -> None:
+    def ask(self, texts: TextQueue) -> None:
         """Have texts encoded. Raises StudyError for more than the store's limit lets stand."""
-        self._waiting.append(asked)
+        self._waiting.append(texts)
         self._admit()
 
     def next(self, workers: int) -> TextShard | None:
@@ -120,17 +120,17 @@ class Shards:
                     yield queue, rows
             self._admit()
 
-    def _verified(self, asked: TextQueue) -> Embeddings | None:
+    def _verified(self, texts: TextQueue) -> Embeddings | None:
         """The rows; None where some have to be encoded again."""
-        if asked.missing:  # what was read before it has had the store begin anew
+        if texts.missing:  # what was read before it has had the store begin anew
             return None
         try:
-            return self._store.rows(asked.keys)
+            return self._store.rows(texts.keys)
         except RowsLost:
-            asked.reads += 1
-            if asked.reads >= READS:
+            texts.reads += 1
+            if texts.reads >= READS:
                 raise
-        self._count(asked)
+        self._count(texts)
         if self._store.width is not None:
             self._room(self._store.width)
         return None
@@ -165,14 +165,14 @@ class Shards:
             if width is not None:
                 self._room(width)
 
-    def _count(self, asked: TextQueue) -> None:
+    def _count(self, texts: TextQueue) -> None:
         """See what of it is missing, and have encoded what nobody encodes yet."""
-        asked.missing = self._store.missing(asked.keys)
-        new = asked.missing - self._pending
-        wanted = {text: key for text, key in zip(asked.texts, asked.keys, strict=True) if key in new}
+        texts.missing = self._store.missing(texts.keys)
+        new = texts.missing - self._pending
+        wanted = {text: key for text, key in zip(texts.texts, texts.keys, strict=True) if key in new}
         self._pending.update(wanted.values())
         if wanted:
-            self._texts.append((asked, [(text, wanted[text]) for text in longest_first(wanted)]))
+            self._texts.append((texts, [(text, wanted[text]) for text in longest_first(wanted)]))
 
     def _room(self, width: int) -> None:
         """Make room for all that is missing; where the store begins anew for it, what was there is missing too."""

@@ -102,10 +102,11 @@ def read_evaluation(study: Study) -> tuple[list[Verdict], pd.DataFrame, tuple[st
     """(verdicts, scores, notes) of a study, refused where one has outrun the other; what is included needs none."""
     scores = read_scores(study)
     unrated = (scores["status"] == "included_rejected").any() and not (study.folder / "verdicts.json").exists()
-    verdicts = [] if unrated else CampaignRecords.open(study).verdicts
+    evidence = Evidence.open(study)
+    verdicts = [] if unrated else evidence.verdicts
     if verdicts:
-        refuse_stale(CampaignRecords.open(study), verdicts)
-        refuse_edited(Evidence.read(study), verdicts)
+        refuse_stale(evidence, verdicts)
+        refuse_edited(evidence.read_all(), verdicts)
     if scores.empty:
         raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{study.command(COMMAND)}` again")
     refuse_outrun(study, scores, verdicts)
@@ -146,7 +147,8 @@ def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> 
     rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
     none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
     pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, study.command(SAMPLE))
-    question, rated = next(iter(rubric.rating_names()), ""), CampaignRecords.open(study).all_ratings
+    campaign = CampaignRecords.open(study)
+    question, rated = next(iter(rubric.rating_names()), ""), campaign.all_ratings
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
@@ -157,12 +159,12 @@ def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> 
     )
     correlations = tables.drift_correlations(frame, study.sample.seed)
     counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
-    design = design_of(study, rubric, CampaignRecords.open(study).rules, first_rating(rated))
+    design = design_of(study, rubric, campaign.rules, first_rating(rated))
     resampled = pd.DataFrame()
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
     if len(counting) and not study.acceptance.rules:
-        rests_on = basis(pairs, counting, design, dealt_with(rated, CampaignRecords.open(study).withdrawn)).ratings
+        rests_on = basis(pairs, counting, design, dealt_with(rated, campaign.withdrawn)).ratings
         resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
     return ReportMaterial(
         results,

@@ -142,14 +142,14 @@ def _resampled(
     return np.concatenate([first_of(drawn) - second_of(drawn) for drawn in counts])
 
 
-def _watch(kept: dict[str, Any], kind: TaskType, task: Any) -> None:
+def _watch(scores_by_part: dict[str, Any], kind: TaskType, task: Any) -> None:
     """Keep the task, and of searches what mteb measures of each query, by subset."""
-    kept["task"] = task
+    scores_by_part["task"] = task
     if kind in _QUERY_METRICS:
         measured = task.task_specific_scores
 
         def keep(scores: Any, *others: Any, hf_subset: str, **named: Any) -> Any:
-            kept[hf_subset] = {
+            scores_by_part[hf_subset] = {
                 query: {name: metrics[key] for name, key in _OF_QUERIES.items() if key in metrics}
                 for query, metrics in scores.items()
             }
@@ -164,33 +164,33 @@ def _predictions(folder: Path) -> dict[str, Any]:
     return predictions
 
 
-def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> SubsetScores | None:
+def _part(kind: TaskType, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
     """Gold and predictions of one subset; None where they do not belong together."""
     from evaluation.tasks.ties import settled  # noqa: PLC0415 (it imports mteb)
 
     if kind in SEARCHES:
-        order = [made[query] for query in sorted(made)]
+        order = [outputs[query] for query in sorted(outputs)]
         every = {
             name: np.array([query_scores[name] for query_scores in order], np.float64)
             for name in (order[0] if order else ())
         }
-        return SubsetScores(np.zeros(len(made)), every.pop(_QUERY_METRICS[kind], np.empty(0)), every)
+        return SubsetScores(np.zeros(len(outputs)), every.pop(_QUERY_METRICS[kind], np.empty(0)), every)
     gold = rows[gold_column(task, kind)] if kind != "bitext_mining" else np.arange(len(rows))
     if kind in ("sts", "str", "pair_classification"):
-        part = SubsetScores(np.asarray(gold, dtype=np.float64), settled(made["cosine_scores"]))
+        part = SubsetScores(np.asarray(gold, dtype=np.float64), settled(outputs["cosine_scores"]))
     elif kind == "classification":
-        right, runs = np.asarray(gold), [np.asarray(labels) for labels in made]
+        right, runs = np.asarray(gold), [np.asarray(labels) for labels in outputs]
         values = _right(right, runs)
         part = SubsetScores(right, values, {LABELS: np.stack(runs)} if len(values) else {})
     elif kind == "multilabel_classification":
         from sklearn.preprocessing import MultiLabelBinarizer  # noqa: PLC0415
 
         wanted = MultiLabelBinarizer().fit_transform(list(gold))
-        part = SubsetScores(np.arange(len(wanted)), _right(wanted, [np.asarray(labels) for labels in made]))
+        part = SubsetScores(np.arange(len(wanted)), _right(wanted, [np.asarray(labels) for labels in outputs]))
     elif kind == "summarisation":
-        if len(gold) != len(made["cosine_scores"]):
+        if len(gold) != len(outputs["cosine_scores"]):
             return None  # mteb leaves out texts whose summaries the model finds all alike, and does not say which
-        both = zip(gold, made["cosine_scores"], strict=True)
+        both = zip(gold, outputs["cosine_scores"], strict=True)
         values = np.array([SubsetScores(np.asarray(grades), settled(cosines)).score(rho) for grades, cosines in both])
         defined = values[~np.isnan(values)]  # the others are left out of the score too (`ties`)
         part = SubsetScores(np.zeros(len(defined)), defined)
@@ -198,9 +198,11 @@ def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> SubsetScores | Non
         nested = len(rows) and isinstance(gold[0], list)
         if nested and len(rows) > 1:
             return None  # sets, or levels of one set
-        part = SubsetScores(np.asarray(gold[0] if nested else list(gold)), np.asarray(made[0] if nested else made))
+        part = SubsetScores(
+            np.asarray(gold[0] if nested else list(gold)), np.asarray(outputs[0] if nested else outputs)
+        )
     else:
-        (nearest,) = made.values()  # of the one pair of columns
+        (nearest,) = outputs.values()  # of the one pair of columns
         part = SubsetScores(np.asarray(gold), np.asarray([nearest_row["corpus_id"] for nearest_row in nearest]))
     return part if part.gold.shape[:1] == part.predictions.shape[:1] else None
 

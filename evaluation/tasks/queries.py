@@ -33,18 +33,20 @@ class Queries:
         """Watch a task of mteb's (`AbsTaskRetrieval`) that is about to be scored."""
         task.task_specific_scores = partial(self._note, task, task.task_specific_scores)
 
-    def _note(self, task: Any, measure: Callable[..., Any], scores: Any, qrels: Any, found: Any, **others: Any) -> Any:
+    def _note(
+        self, task: Any, measure: Callable[..., Any], scores: Any, qrels: Any, results: Any, **others: Any
+    ) -> Any:
         """Mteb's own hook, which is given all queries' metrics and similarities."""
-        ranked = _without_first(found) if task.skip_first_result else found
+        ranked = _without_first(results) if task.skip_first_result else results
         name = OF_QUERY[self.metric]
         sure = [confidences(list(ranked[query].values())) for query in scores]
         self.parts.append(QueryScores([float(query_scores[name]) for query_scores in scores.values()], sure))
-        return measure(scores, qrels, found, **others)
+        return measure(scores, qrels, results, **others)
 
 
-def _without_first(found: Similarities) -> dict[str, dict[str, float]]:
+def _without_first(results: Similarities) -> dict[str, dict[str, float]]:
     """As mteb scores tasks whose first passage is the query itself."""
     return {
-        query: dict(sorted(ranking.items(), key=lambda one: one[1], reverse=True)[1:])
-        for query, ranking in found.items()
+        query: dict(sorted(ranking.items(), key=lambda passage: passage[1], reverse=True)[1:])
+        for query, ranking in results.items()
     }

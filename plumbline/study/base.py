@@ -149,23 +149,23 @@ def first_complaint(error: ValidationError) -> str:
     return f"{where}: {what}{more}" if where else f"{what}{more}"
 
 
-def _of_their_own(found: list[ErrorDetails]) -> list[ErrorDetails]:
+def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
     """The complaints without those that only follow from others.
 
     Defaults that hang on a wrong field cannot be made, and a list of which every entry is wrong is called too short.
     """
-    above = {error["loc"][:end] for error in found for end in range(len(error["loc"]))}
+    above = {error["loc"][:end] for error in errors for end in range(len(error["loc"]))}
     return [
         error
-        for error in found
+        for error in errors
         if error["type"] != "default_factory_not_called"
         and not (error["type"] == "too_short" and error["loc"] in above)
     ]
 
 
-def _plain(place: tuple[int | str, ...]) -> Iterator[int | str]:
+def _plain(location: tuple[int | str, ...]) -> Iterator[int | str]:
     """A place in a study as its file has it: pydantic adds the kind that it took something for."""
-    for of, before, part in zip((None, None, *place), (None, *place), place, strict=False):
+    for of, before, part in zip((None, None, *location), (None, *location), location, strict=False):
         entry = isinstance(before, int) and of == "datasets"
         if not (part in _KINDS and (entry or before == "subject")):
             yield part
@@ -178,7 +178,7 @@ def refuse_duplicates(names: list[str], what: str) -> None:
             raise ValueError(f"{what} {name!r} appears twice; give each its own name")
 
 
-class Later(BaseModel):
+class SparseModel(BaseModel):
     """A model whose fields `LATER` are left out while they have their defaults."""
 
     LATER: ClassVar[frozenset[str]] = frozenset()

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_serializer, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
-from plumbline.study.base import Later, Line, Name, Seed, StudyPart, refuse_duplicates
+from plumbline.study.base import Line, Name, Seed, SparseModel, StudyPart, refuse_duplicates
 
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
 _SIGNS = "1 to 64 letters, digits, blanks and . _ - + @, and begins and ends with a letter or digit"
 _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
 
 
-class ControlsSpec(Later, StudyPart):
+class ControlsSpec(SparseModel, StudyPart):
     """Control pairs, whose right answers are known, per batch of each queue (PTEB, appendix B: one of each)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"known"})
@@ -49,7 +49,7 @@ class SampleSpec(StudyPart):
         return known_flags(value)
 
 
-class SimulatedRater(Later, StudyPart):
+class SimulatedRater(SparseModel, StudyPart):
     """A made-up rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"right", "cannot_tell"})
@@ -63,7 +63,7 @@ class SimulatedRater(Later, StudyPart):
     cannot_tell: float = Field(default=0.0, ge=0, le=1, description="of these tasks: how often nothing can be told")
 
 
-class RatersSpec(Later, StudyPart):
+class RatersSpec(SparseModel, StudyPart):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded"})
@@ -154,7 +154,7 @@ class RuleSpec(StudyPart):
 _BESIDE_JUDGES = 30  # rated pairs: `plumbline.statistics.prediction_powered.FEWEST_RATED`, which a test holds it to
 
 
-class AcceptanceSpec(Later, StudyPart):
+class AcceptanceSpec(SparseModel, StudyPart):
     """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
 
     `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
-from plumbline.study.base import Later, Line, StudyPart, refuse_duplicates
+from plumbline.study.base import Line, SparseModel, StudyPart, refuse_duplicates
 
 TaskType = Literal[
     "sts",
@@ -47,7 +47,7 @@ def _known_language(value: str) -> str:
 LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
 
 
-class _WithGold(Later, StudyPart):
+class _WithGold(SparseModel, StudyPart):
     LATER: ClassVar[frozenset[str]] = frozenset({"gold_scale"})
 
     gold_scale: tuple[float, float] = Field(

@@ -178,8 +178,8 @@ def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _known(name: str, known: Sequence[str]) -> str:
-    return nearest(name, list(known)) if known else "the study has none: add it to `datasets`"
+def _known(name: str, names: Sequence[str]) -> str:
+    return nearest(name, list(names)) if names else "the study has none: add it to `datasets`"
 
 
 def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
@@ -205,12 +205,12 @@ def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _defaults(data: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> Any:
+def _defaults(data: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Any:
     """A part of a study with what its tasks say. Raises StudyError where the study says it too."""
     written = data.get(name, {})
     if not isinstance(written, dict):
         return written
     for key, why in _SAID.items():
-        if key in own and key in written:
+        if key in settings and key in written:
             raise StudyError(f"{name}.{key}: {why}; take it out")
-    return {**own, **written}
+    return {**settings, **written}

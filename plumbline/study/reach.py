@@ -147,7 +147,7 @@ def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> No
     short = [size for size in verdict_sizes(study, texts) if size.lacks(rule)]
     if not short:
         return
-    least = min(short, key=lambda one: (one.pairs, one.ratings))
+    least = min(short, key=lambda need: (need.pairs, need.ratings))
     item = study.called.item
     if least.pairs < rule.min_pairs:
         what = f"acceptance.min_pairs {rule.min_pairs}"

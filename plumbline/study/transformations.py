@@ -238,7 +238,7 @@ def _code(value: str) -> str:
 def _eight() -> dict[str, Transformation]:
     files = resource("prompts").glob("transformations/*.yaml")
     transformations = [Transformation.model_validate(read_yaml(file)) for file in files]
-    return {kind.name: kind for kind in sorted(transformations, key=lambda one: one.order or 0)}
+    return {kind.name: kind for kind in sorted(transformations, key=lambda kind: kind.order or 0)}
 
 
 EIGHT: Mapping[str, Transformation] = _eight()
@@ -306,10 +306,10 @@ def _read(entry: dict[Any, Any], base: Path, where: str) -> Transformation:
     return transformation.placed(file.parent if file else base, file)
 
 
-def refuse_mixed_up(own: Mapping[str, Transformation]) -> None:
+def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
     """Raise StudyError for what would make a number of HTEB's another one, or one name two things."""
     axes = {kind.axis for kind in EIGHT.values()}
-    for name, kind in own.items():
+    for name, kind in custom.items():
         where = f"transformation {name!r}"
         if name in EIGHT:
             raise StudyError(f"{where} is one of HTEB's eight; give yours another name")
@@ -318,11 +318,11 @@ def refuse_mixed_up(own: Mapping[str, Transformation]) -> None:
             raise StudyError(
                 f"{where}: {what} is an axis of HTEB, which holds HTEB's transformations alone; choose another"
             )
-        if kind.axis in EIGHT or kind.axis in own:
+        if kind.axis in EIGHT or kind.axis in custom:
             raise StudyError(
                 f"{where}: its axis {kind.axis!r} is also a transformation's name; call one of them otherwise"
             )
-        partner = own.get(kind.rated_with)
+        partner = custom.get(kind.rated_with)
         if kind.rated_with and (partner is None or partner is kind or partner.rated_with or partner.axis != kind.axis):
             raise StudyError(
                 f"{where}: rated_with {kind.rated_with!r} must be another of the study's own, of the same axis and"

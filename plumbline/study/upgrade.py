@@ -115,8 +115,8 @@ def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
     def name_of(engine: Any, rater: str = "") -> Any:
         if not isinstance(engine, dict):
             return engine
-        for name, known in engines.items():
-            if ({k: v for k, v in known.items() if k != "sampling"} if rater else known) == engine:
+        for name, defined in engines.items():
+            if ({k: v for k, v in defined.items() if k != "sampling"} if rater else defined) == engine:
                 return name
         stem = rater or str(engine.get("model", "")).rpartition("/")[2].lower()
         stem = re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_")[:60] or "engine"
@@ -131,8 +131,8 @@ def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
         name = name_of(entry["engine"], str(entry.get("name", "model")))
         wanted = {**Sampling().model_dump(), **usual, **entry.get("sampling", {})}
         now = {**Sampling().model_dump(), **usual, **engines[name].get("sampling", {}), **entry.get("sampling", {})}
-        other = {key: value for key, value in wanted.items() if now[key] != value}
-        sampling = {"sampling": {**entry.get("sampling", {}), **other}} if other else {}
+        changed = {key: value for key, value in wanted.items() if now[key] != value}
+        sampling = {"sampling": {**entry.get("sampling", {}), **changed}} if changed else {}
         return {**entry, "engine": name, **sampling}
 
     if "generator" in data:
@@ -221,10 +221,10 @@ def _with_comments(text: str, before: Sequence[str]) -> str:
         if not plain:
             continue
         comments = [*above, *([match[2]] if match else [])]
-        index = next((number for number, other in enumerate(lines) if plain in other and "#" not in other), None)
+        index = next((number for number, line in enumerate(lines) if plain in line and "#" not in line), None)
         if comments and index is None:  # it stands elsewhere, in other words
             first = plain.partition(",")[0].rpartition(": ")[2]
-            index = next((number for number, other in enumerate(lines) if first in other and "#" not in other), None)
+            index = next((number for number, line in enumerate(lines) if first in line and "#" not in line), None)
         if comments and index is not None:
             indent = " " * (len(lines[index]) - len(lines[index].lstrip()))
             if match:

@@ -199,7 +199,7 @@ def test_a_report_of_models_that_all_failed_says_why(study: Study, monkeypatch: 
     rated(study)
     write_outputs(study)
     monkeypatch.setattr("evaluation.report.material.refuse_stale", lambda *_: None)
-    monkeypatch.setattr("evaluation.report.material.read_all_ratings", lambda _: rated(study))
+    monkeypatch.setattr(CampaignRecords, "all_ratings", rated(study))
     page = write_report(study)
     assert page == study.folder / FOLDER / "index.html" and WHY.split(":")[1] in page.read_text(encoding="utf-8")
 

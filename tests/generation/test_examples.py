@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from generation.examples import casing, negation, typos, word_order
+from plumbline.study import ROOT
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,9 @@ def test_casing_goes_both_ways() -> None:
     assert casing("WHERE IS IT?", language="en", seed=1) == "where is it?"
     with pytest.raises(ValueError, match="no other case"):
         casing("123", language="en", seed=1)
+
+
+def test_the_source_is_the_one_that_outputs_of_before_were_made_by() -> None:
+    """It is part of the identity of what functions make: another name of a variable makes all of it anew."""
+    source = (ROOT / "generation" / "examples.py").read_bytes()
+    assert hashlib.sha256(source).hexdigest() == "00641d83b6ff998bd11d9adeb60c42e1a2d416bb43c5f54f945aa69f2956279f"

@@ -195,7 +195,7 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("What was decided</h2>") < page.index("Anchoring: an experiment</h2>")
 
-    judges = [one.model_dump() for one in study.judges]
+    judges = [judge.model_dump(exclude_unset=True) for judge in study.judges]
     sample = {"pairs": 4, **ALONE}
     other = far(variant(name="anchor", transformations=["paraphrasing"], sample=sample, raters=raters, judges=judges))
     with pytest.raises(StudyError, match="asks for other pairs"):

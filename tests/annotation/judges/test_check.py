@@ -74,12 +74,12 @@ def beside_people(study: Study, where: list[str]) -> None:
         judge.model_copy(update={"engine": EngineSpec(**judge.engine.model_dump(exclude_unset=True) | saw)})
         for judge in study.judges
     ]
-    other = replace(evidence, study=study.model_copy(update={"judges": tuple(shown)}))
+    other = evidence.changed(study=study.model_copy(update={"judges": tuple(shown)}))
     made, _ = read_beside(other, found)
     assert made is not None and set(made.decisions["with_judges"]) == {""}
     assert "shares, numbers saw people's ratings" in made.decisions["why_not"].iloc[-1]
     rule = study.acceptance.model_copy(update={"judges": "none"})
-    assert read_beside(replace(evidence, study=study.model_copy(update={"acceptance": rule})), found) == (None, "")
+    assert read_beside(evidence.changed(study=study.model_copy(update={"acceptance": rule})), found) == (None, "")
 
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("What was decided</h2>") < page.index("Judges beside people</h2>")

@@ -14,6 +14,7 @@ import pytest
 from mteb.cache import ResultCache
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
+from annotation.campaign_records import CampaignRecords
 from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from annotation.records import Verdict
 from evaluation import human_benchmark
@@ -207,7 +208,7 @@ def test_a_task_that_was_not_accepted_is_told(study: Study, monkeypatch: pytest.
         Verdict.model_construct(transformation=task, language="en", decision=decision, reasons=(why,))
         for task, (decision, why) in reached.items()
     ]
-    monkeypatch.setattr("evaluation.human.run.read_verdicts", lambda _: verdicts)
+    monkeypatch.setattr(CampaignRecords, "verdicts", verdicts)
     told = evaluate_human(study).compared.notes
     assert told[0] == "sample_sts (en) is undecided, and scored all the same: 3 items, of at least 6"
     assert not any("enough" in note for note in told)
