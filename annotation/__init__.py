@@ -11,9 +11,27 @@ if TYPE_CHECKING:
     from annotation.statistics.frames import ac2, alpha, kappa, mean_interval
     from annotation.statistics.summaries import Design
     from annotation.verdicts.frames import judge
+    from plumbline.statistics.reliability import icc, split_half_reliability, z_scores
+    from plumbline.statistics.truth import dawid_skene, glad, majority
     from plumbline.study.campaign import AcceptanceSpec
 
-__all__ = ["AcceptanceSpec", "Design", "ac2", "alpha", "draw_sample", "judge", "kappa", "mean_interval", "plan"]
+__all__ = [
+    "AcceptanceSpec",
+    "Design",
+    "ac2",
+    "alpha",
+    "dawid_skene",
+    "draw_sample",
+    "glad",
+    "icc",
+    "judge",
+    "kappa",
+    "majority",
+    "mean_interval",
+    "plan",
+    "split_half_reliability",
+    "z_scores",
+]
 
 __getattr__, __dir__ = lazily(
     __name__,
@@ -23,6 +41,8 @@ __getattr__, __dir__ = lazily(
         "annotation.statistics.frames": ["ac2", "alpha", "kappa", "mean_interval"],
         "annotation.statistics.summaries": ["Design"],
         "annotation.verdicts.frames": ["judge"],
+        "plumbline.statistics.reliability": ["icc", "split_half_reliability", "z_scores"],
+        "plumbline.statistics.truth": ["dawid_skene", "glad", "majority"],
         "plumbline.study.campaign": ["AcceptanceSpec"],
     },
 )

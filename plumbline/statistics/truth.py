@@ -1,0 +1,252 @@
+"""What is true where raters name one of several classes: the majority's, and estimates that learn whom to believe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from plumbline.frames import filled, once, with_names
+
+Floats = NDArray[np.float64]
+_LEAST = 1e-300  # a probability whose logarithm can still be taken
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The probable class of each item, and how far each rater can be believed."""
+
+    probabilities: pd.DataFrame  #: a row an item, a column a class; each row sums to 1
+    raters: pd.DataFrame  #: a row a rater: answers, and accuracy (the expected share that is right)
+    iterations: int  #: of the estimation; 0 where there was none
+    converged: bool
+
+    @property
+    def labels(self) -> pd.Series:
+        """The most probable class of each item; NaN where two are equally probable."""
+        values = self.probabilities.to_numpy()
+        tied = (np.abs(values - values.max(axis=1, keepdims=True)) < 1e-9).sum(axis=1) > 1
+        return self.probabilities.idxmax(axis=1).mask(tied)
+
+    def frame(self) -> pd.DataFrame:
+        """A row an item: label, and its probability."""
+        return pd.DataFrame({"label": self.labels, "probability": self.probabilities.max(axis=1)})
+
+
+@dataclass(frozen=True)
+class _Votes:
+    """Answers as numbers: of which item, by which rater, for which class."""
+
+    item: NDArray[np.int64]
+    rater: NDArray[np.int64]
+    label: NDArray[np.int64]
+    items: pd.Index
+    raters: pd.Index
+    labels: pd.Index
+
+    @classmethod
+    def of(cls, ratings: pd.DataFrame, pair: str, rater: str, value: str) -> _Votes:
+        columns = ["pair_id", "rater_id", "value"]
+        frame = with_names(ratings, "ratings", pair_id=pair, rater_id=rater, value=value)[columns]
+        filled(frame, columns, "ratings")
+        once(frame, ("pair_id", "rater_id"), "ratings of one question")
+        if frame.empty:
+            raise ValueError("ratings: there are none")
+        (item, items), (rater_number, raters) = pd.factorize(frame["pair_id"]), pd.factorize(frame["rater_id"])
+        label, labels = pd.factorize(frame["value"], sort=True)
+        return cls(item, rater_number, label, pd.Index(items), pd.Index(raters), pd.Index(labels))
+
+    def shares(self) -> Floats:
+        """Of each item the share of its raters that named each class."""
+        counts = np.zeros((len(self.items), len(self.labels)))
+        np.add.at(counts, (self.item, self.label), 1)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    def truth(self, probabilities: Floats, iterations: int = 0, *, converged: bool = True) -> Truth:
+        """The result, with what raters' answers are expected to be worth under it."""
+        right = np.bincount(self.rater, probabilities[self.item, self.label], len(self.raters))
+        answers = np.bincount(self.rater, minlength=len(self.raters))
+        return Truth(
+            pd.DataFrame(probabilities, index=self.items, columns=self.labels),
+            pd.DataFrame({"answers": answers, "accuracy": right / answers}, index=self.raters),
+            iterations,
+            converged,
+        )
+
+
+def majority(ratings: pd.DataFrame, *, pair: str = "pair_id", rater: str = "rater_id", value: str = "value") -> Truth:
+    """What most raters of an item named: each answer counts alike.
+
+    Args:
+        ratings: a row each: the item (column `pair`), who answered (`rater`) and a class (`value`: text or number).
+        pair: the column of items.
+        rater: the column of raters.
+        value: the column of classes.
+
+    Returns:
+        The shares of answers as probabilities; an item whose raters are split evenly has no label.
+
+    Raises:
+        ValueError: a column is missing or has gaps, there are no ratings, or a rater answered twice for an item.
+
+    Source: Zheng et al. (2017), Truth Inference in Crowdsourcing: Is the Problem Solved?, VLDB 10(5), section 4.
+
+    >>> import pandas as pd
+    >>> from annotation import majority
+    >>> answers = {"a": "yyn", "b": "ynn", "c": "yyn"}
+    >>> ratings = pd.DataFrame(
+    ...     [(item, rater, label) for rater, labels in answers.items() for item, label in enumerate(labels)],
+    ...     columns=["pair_id", "rater_id", "value"],
+    ... )
+    >>> majority(ratings).labels.tolist()
+    ['y', 'y', 'n']
+
+    """
+    votes = _Votes.of(ratings, pair, rater, value)
+    return votes.truth(votes.shares())
+
+
+def dawid_skene(
+    ratings: pd.DataFrame,
+    *,
+    smoothing: float = 0.01,
+    iterations: int = 500,
+    pair: str = "pair_id",
+    rater: str = "rater_id",
+    value: str = "value",
+) -> Truth:
+    """The probable classes where each rater errs in a way of their own, by expectation and maximisation.
+
+    Rater r names class l for an item of class t with probability pi_r(t, l), classes have shares p(t):
+
+        P(t | answers) ~ p(t) prod_r pi_r(t, l_r),     pi_r(t, l) ~ s + sum of P(t | answers) over r's items named l,
+
+    in turn from the shares of the majority on, until the likelihood stands still.
+
+    Args:
+        ratings: as for `majority`.
+        smoothing: s, the answers that each rater is thought to have given beforehand to each class; 0 is Dawid and
+            Skene's own, in which a rater with few answers can become infallible.
+        iterations: at most.
+        pair: the column of items.
+        rater: the column of raters.
+        value: the column of classes.
+
+    Returns:
+        The probabilities, and whether the likelihood stood still (to 1e-8 of itself).
+
+    Raises:
+        ValueError: as `majority`, and for smoothing below 0 and fewer iterations than 1.
+
+    Source: Dawid and Skene (1979), Applied Statistics 28, 20-28.
+
+    >>> import pandas as pd
+    >>> from annotation import dawid_skene
+    >>> answers = {"a": "yynnyyn", "b": "yynnyyn", "c": "nynyyny", "d": "nynyyny", "e": "nynyyny"}
+    >>> answers |= {"f": "yynnyyn"}
+    >>> ratings = pd.DataFrame(
+    ...     [(item, rater, label) for rater, labels in answers.items() for item, label in enumerate(labels)],
+    ...     columns=["pair_id", "rater_id", "value"],
+    ... )
+    >>> dawid_skene(ratings).raters["answers"].tolist()
+    [7, 7, 7, 7, 7, 7]
+
+    """
+    if smoothing < 0 or iterations < 1:
+        raise ValueError(f"smoothing is at least 0 and iterations at least 1, not {smoothing} and {iterations}")
+    votes = _Votes.of(ratings, pair, rater, value)
+    n_classes, n_raters = len(votes.labels), len(votes.raters)
+    beliefs, before = votes.shares(), -np.inf
+    for iteration in range(1, iterations + 1):
+        confusion = np.full((n_raters, n_classes, n_classes), float(smoothing))
+        for label in range(n_classes):
+            np.add.at(confusion[:, label, :], (votes.rater, votes.label), beliefs[votes.item, label])
+        of_class = confusion.sum(axis=2, keepdims=True)
+        confusion = np.divide(confusion, of_class, out=np.full_like(confusion, 1 / n_classes), where=of_class > 0)
+        logs = np.tile(np.log(np.maximum(beliefs.mean(axis=0), _LEAST)), (len(votes.items), 1))
+        np.add.at(logs, votes.item, np.log(np.maximum(confusion, _LEAST))[votes.rater, :, votes.label])
+        highest = logs.max(axis=1, keepdims=True)
+        likely = np.exp(logs - highest)
+        likelihood = float((np.log(likely.sum(axis=1)) + highest[:, 0]).sum())
+        beliefs = likely / likely.sum(axis=1, keepdims=True)
+        if likelihood - before <= 1e-8 * abs(likelihood):
+            return votes.truth(beliefs, iteration)
+        before = likelihood
+    return votes.truth(beliefs, iterations, converged=False)
+
+
+def glad(
+    ratings: pd.DataFrame,
+    *,
+    iterations: int = 100,
+    pair: str = "pair_id",
+    rater: str = "rater_id",
+    value: str = "value",
+) -> Truth:
+    """The probable classes where items differ in difficulty: a rater and an item have one number each.
+
+    Rater r names the true class of item i with probability 1 / (1 + exp(-a_r b_i)), b_i > 0, and else any other class;
+    a_r and log b_i have the priors N(1, 1), and classes are equally probable beforehand. Expectation and maximisation
+    (L-BFGS) in turn, from the shares of the majority on, until no probability moves by 0.0001.
+
+    Args:
+        ratings: as for `majority`.
+        iterations: at most.
+        pair: the column of items.
+        rater: the column of raters.
+        value: the column of classes.
+
+    Returns:
+        The probabilities, and whether they stood still.
+
+    Raises:
+        ValueError: as `majority`, and for fewer iterations than 1.
+
+    Source: Whitehill et al. (2009), Whose Vote Should Count More, NIPS, sections 2 and 3.
+
+    >>> import pandas as pd
+    >>> from annotation import glad
+    >>> answers = {"a": "yynnyynn", "b": "yynnyynn", "c": "ynnyynyn"}
+    >>> ratings = pd.DataFrame(
+    ...     [(item, rater, label) for rater, labels in answers.items() for item, label in enumerate(labels)],
+    ...     columns=["pair_id", "rater_id", "value"],
+    ... )
+    >>> "".join(glad(ratings).labels)
+    'yynnyynn'
+
+    """
+    from scipy.optimize import minimize  # noqa: PLC0415 (importing scipy takes long)
+
+    if iterations < 1:
+        raise ValueError(f"iterations is at least 1, not {iterations}")
+    votes = _Votes.of(ratings, pair, rater, value)
+    n_raters, wrong = len(votes.raters), max(len(votes.labels) - 1, 1)
+    beliefs, numbers = votes.shares(), np.ones(n_raters + len(votes.items))
+    for iteration in range(1, iterations + 1):
+        right = beliefs[votes.item, votes.label]
+        numbers = minimize(_glad_loss, numbers, (votes, right), "L-BFGS-B", jac=True, options={"maxiter": 25}).x
+        ability = numbers[votes.rater] * np.exp(numbers[n_raters + votes.item])
+        hit, miss = -np.logaddexp(0, -ability), -np.logaddexp(0, ability) - np.log(wrong)
+        logs = np.repeat(np.bincount(votes.item, miss, len(votes.items))[:, None], len(votes.labels), axis=1)
+        np.add.at(logs, (votes.item, votes.label), hit - miss)
+        likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+        before, beliefs = beliefs, likely / likely.sum(axis=1, keepdims=True)
+        if np.abs(beliefs - before).max() < 1e-4:
+            return votes.truth(beliefs, iteration)
+    return votes.truth(beliefs, iterations, converged=False)
+
+
+def _glad_loss(numbers: Floats, votes: _Votes, right: Floats) -> tuple[float, Floats]:
+    """Minus the expected log posterior of abilities and log ease (one after the other), and its gradient."""
+    n_raters = len(votes.raters)
+    ability, ease = numbers[votes.rater], np.exp(numbers[n_raters + votes.item])
+    product = ability * ease
+    likely = right * np.logaddexp(0, -product) + (1 - right) * np.logaddexp(0, product)
+    slope = 1 / (1 + np.exp(-np.clip(product, -500, 500))) - right
+    gradient = np.concatenate([
+        np.bincount(votes.rater, slope * ease, n_raters),
+        np.bincount(votes.item, slope * product, len(votes.items)),
+    ])  # fmt: skip
+    return float(likely.sum() + ((numbers - 1) ** 2).sum() / 2), gradient + numbers - 1
