@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from annotation.statistics.summaries import Design
     from annotation.verdicts.frames import judge
     from plumbline.statistics.reliability import icc, split_half_reliability, z_scores
+    from plumbline.statistics.severity import severity
     from plumbline.statistics.truth import dawid_skene, glad, majority
     from plumbline.study.campaign import AcceptanceSpec
 
@@ -29,6 +30,7 @@ __all__ = [
     "majority",
     "mean_interval",
     "plan",
+    "severity",
     "split_half_reliability",
     "z_scores",
 ]
@@ -42,6 +44,7 @@ __getattr__, __dir__ = lazily(
         "annotation.statistics.summaries": ["Design"],
         "annotation.verdicts.frames": ["judge"],
         "plumbline.statistics.reliability": ["icc", "split_half_reliability", "z_scores"],
+        "plumbline.statistics.severity": ["severity"],
         "plumbline.statistics.truth": ["dawid_skene", "glad", "majority"],
         "plumbline.study.campaign": ["AcceptanceSpec"],
     },
