@@ -144,10 +144,10 @@ def _absolute_ends(value: float, squares: tuple[float, float, float], n: int, k:
     b = 1 + k * value * (n - 1) / (n * (1 - value))
     freedom = (a * raters + b * rest) ** 2 / ((a * raters) ** 2 / (k - 1) + (b * rest) ** 2 / ((n - 1) * (k - 1)))
     low, high = f.ppf(_UPPER, n - 1, freedom), f.ppf(_UPPER, freedom, n - 1)
-    other = k * raters + (k * n - k - n) * rest
+    rest_of_both = k * raters + (k * n - k - n) * rest
     return (
-        n * (items - low * rest) / (low * other + n * items),
-        n * (high * items - rest) / (other + n * high * items),
+        n * (items - low * rest) / (low * rest_of_both + n * items),
+        n * (high * items - rest) / (rest_of_both + n * high * items),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -181,12 +180,12 @@ class _Model:
         """Those of items and raters, as shares of the error's, by restricted maximum likelihood."""
         from scipy.optimize import minimize  # noqa: PLC0415
 
-        def deviance(logs: Sequence[float]) -> float:
+        def deviance(logs: Floats) -> float:
             return self.fit(*np.exp(np.clip(logs, math.log(_NOTHING), 18.0))).deviance
 
         best = min(
             (
-                minimize(deviance, start, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6})
+                minimize(deviance, np.array(start), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6})
                 for start in _STARTS
             ),
             key=lambda result: result.fun,
@@ -251,10 +250,10 @@ class _Model:
 
         def at(logs: Floats) -> tuple[float, Floats]:
             """(the deviance, the means' variances) where the three variances have these logarithms."""
-            made = self.fit(math.exp(logs[0]), math.exp(logs[1]))
+            refit = self.fit(math.exp(logs[0]), math.exp(logs[1]))
             error = fit.error * math.exp(logs[2])
-            deviance = made.deviance + self.freedom * (math.log(error / made.error) + made.error / error - 1)
-            return deviance, np.diag(made.covariance) * error
+            deviance = refit.deviance + self.freedom * (math.log(error / refit.error) + refit.error / error - 1)
+            return deviance, np.diag(refit.covariance) * error
 
         free = [axis for axis in range(3) if center[axis] > math.log(10 * _NOTHING)]
         steps = np.eye(3)[free] * _STEP
