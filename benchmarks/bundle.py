@@ -27,7 +27,7 @@ from benchmarks.registry import Measurement, benchmark
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle
 from evaluation.bundle.export import export
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
 from plumbline.identity import identity

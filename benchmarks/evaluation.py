@@ -31,7 +31,7 @@ from evaluation.models import embeddings
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from evaluation.tables.comparisons import split_half_table
 from generation.datasets.loading import load_datasets
 from plumbline.study import ROOT, Study

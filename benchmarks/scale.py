@@ -202,7 +202,7 @@ def tell_evaluation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[st
 
     from evaluation.models.embeddings import EmbeddingStore  # noqa: PLC0415
     from evaluation.models.encoder import Encoder  # noqa: PLC0415
-    from evaluation.run import evaluate  # noqa: PLC0415
+    from evaluation.scoring import evaluate  # noqa: PLC0415
 
     study = _study(folder, texts, ["paraphrasing", "expansion"], [1337], per_set)
     _write_outputs(study)

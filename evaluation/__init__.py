@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         split_half_choice,
     )
     from evaluation.models.distances import drift
-    from evaluation.run import evaluate
+    from evaluation.scoring import evaluate
     from evaluation.tables import axis_table
     from plumbline.statistics.paired import hodges_lehmann, wilcoxon
     from plumbline.statistics.rankings import borda, rank_intervals
@@ -58,7 +58,7 @@ __getattr__, __dir__ = lazily(
             "share_above_median",
             "split_half_choice",
         ],
-        "evaluation.run": ["evaluate"],
+        "evaluation.scoring": ["evaluate"],
         "evaluation.models.distances": ["drift"],
         "plumbline.statistics.paired": ["hodges_lehmann", "wilcoxon"],
         "plumbline.statistics.rankings": ["borda", "rank_intervals"],

@@ -16,7 +16,7 @@ from annotation.server import Home, backup, running
 from annotation.server.backup import Keeper, unpacked
 from annotation.server.database import TABLES
 from evaluation.models.embeddings import EmbeddingStore
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from plumbline.errors import ServiceError
 
 from .disks import small_disk

@@ -344,7 +344,7 @@ FIXED_NAMES = {
     "evaluation/bundle/records.py": {"place"},
     "evaluation/human/metrics.py": {"given"},
     "evaluation/human/records.py": {"made"},
-    "evaluation/run.py": {"made", "kept", "asked"},
+    "evaluation/scoring.py": {"made", "kept", "asked"},
     "evaluation/work.py": {"place", "asked"},
     "generation/examples.py": {"place", "found"},
     "generation/instructions/records.py": {"kept"},

@@ -197,7 +197,7 @@ def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: In
     for extra, module, *words in (
         ("generation", "generation.run", "--help"),
         ("annotation", "annotation", "status", "--study", "studies/demo.yaml"),
-        ("evaluation", "evaluation.run", "--help"),
+        ("evaluation", "evaluation.run", "--study", "studies/demo.yaml"),
     ):
         ended = installed.run("", "python", "-m", module, *words)
         assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr

@@ -20,7 +20,7 @@ from evaluation.measures.accepted_pairs import AcceptedPairs, AllTexts
 from evaluation.models import encoder
 from evaluation.planner import plan_units
 from evaluation.results import read_scores
-from evaluation.run import RunOutcome, evaluate_units
+from evaluation.scoring import RunOutcome, evaluate_units
 from evaluation.work import Loader
 from plumbline.errors import StudyError
 from plumbline.records import Score
@@ -66,7 +66,7 @@ def evaluate_bundle(
     """Score models on a bundle that was checked; records go to `exports/<study>-<identity>/`.
 
     `models` are as a study file has them (`specs`). Raises StudyError for simulated ratings that are not wanted, and as
-    `evaluation.run.evaluate` does.
+    `evaluation.scoring.evaluate` does.
     """
     if bundle.manifest.simulated and not wanted.simulated:
         raise StudyError(

@@ -24,7 +24,7 @@ from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.status.text import next_step
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from generation.run import generate
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of

@@ -22,8 +22,8 @@ from annotation.campaign_records import CampaignRecords
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.report.__main__ import main as evaluation_report
-from evaluation.run import evaluate
 from evaluation.run import main as evaluation_run
+from evaluation.scoring import evaluate
 from generation.compare import main as compare
 from generation.errors import main as errors
 from generation.run import main as generation_run
@@ -111,7 +111,7 @@ def run(words: str, place: Place, environment: Mapping[str, str]) -> Done:
         for name, value in {**ours, **environment}.items():
             patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
         patch.setattr(sys, "argv", [module, *rest])
-        patch.setattr("evaluation.run.evaluate", functools.partial(evaluate, load=_load))
+        patch.setattr("evaluation.scoring.evaluate", functools.partial(evaluate, load=_load))
         with pytest.raises(SystemExit) as ended:
             cli.run(MAINS[module])
     return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())

@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.measures.accepted_pairs import read_accepted_scores, read_text_drift
 from evaluation.results import read_drift, read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from plumbline.errors import DataError
 from plumbline.study import Study
 from tests.evaluation.measures import test_beside

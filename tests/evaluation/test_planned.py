@@ -19,7 +19,7 @@ from evaluation import sources, texts
 from evaluation.outputs import Outputs
 from evaluation.planner import plan_units
 from evaluation.results import read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset

@@ -25,7 +25,7 @@ from evaluation.human.records import SCORES as PEOPLE
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.results import read_drift, read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from plumbline.errors import StudyError
 from plumbline.rates import read_rates
 from plumbline.study import ROOT, Study, load_study

@@ -17,7 +17,7 @@ from evaluation import results as mteb_files
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_drift, read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError

@@ -20,7 +20,7 @@ from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
 from evaluation.results import path_of, read_drift, read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from evaluation.tasks import scoring
 from evaluation.units import UNDEFINED
 from evaluation.work import pieces
@@ -132,7 +132,7 @@ def test_a_second_run_loads_no_model_and_changes_nothing(study: Study, loader: L
 
 def test_scores_may_come_in_any_order(study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
     """As from a cluster: each stands beside its original's, in the table and in mteb's file."""
-    monkeypatch.setattr("evaluation.run.pieces", lambda *todo: pieces(*todo)[::-1])
+    monkeypatch.setattr("evaluation.scoring.pieces", lambda *todo: pieces(*todo)[::-1])
     evaluate(study, load=loader, models=["one"])
     scores = read_scores(study)
     originals = scores[scores["transformation"] == "original"].set_index("dataset")["score"]
@@ -340,7 +340,7 @@ def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -
 def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, seconds: str) -> None:
     script = (
         "import sys, time\n"
-        "from evaluation import results, run\n"
+        "from evaluation import results, scoring\n"
         "results.WRITE_SECONDS = float(sys.argv[3])\n"
         "from plumbline.study import load_study\n"
         "from tests.evaluation.conftest import FakeModel, Loader\n"
@@ -350,7 +350,7 @@ def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, sec
         "            print('stuck', flush=True)\n"
         "            time.sleep(600)\n"
         "        return super().embed(*args, **kwargs)\n"
-        "run.evaluate(load_study(sys.argv[1], sys.argv[2]), models=['one'], load=Loader(model=Slow()))\n"
+        "scoring.evaluate(load_study(sys.argv[1], sys.argv[2]), models=['one'], load=Loader(model=Slow()))\n"
     )
     arguments = [sys.executable, "-c", script, str(study.file), str(tmp_path / "exports"), seconds]
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL

@@ -12,7 +12,7 @@ from annotation.campaign_records import CampaignRecords
 from evaluation.forecast import forecast
 from evaluation.planner import plan_units
 from evaluation.results import read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from evaluation.sources import Folder
 from evaluation.units import Model
 from generation.datasets.loading import load_datasets

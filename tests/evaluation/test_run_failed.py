@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from evaluation.tasks import scoring
 from generation.datasets.loading import load_datasets
 from generation.datasets.local import TableDataset

@@ -17,7 +17,7 @@ from evaluation import tables
 from evaluation.outputs import Outputs, same_items, transformed
 from evaluation.report.material import SAME_ITEMS, notes_of
 from evaluation.results import read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from evaluation.tables.scores import EARLIER, whole_data_sets
 from evaluation.tasks import scoring
 from evaluation.units import UNDEFINED_ORIGINAL

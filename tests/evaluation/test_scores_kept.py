@@ -16,7 +16,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.report.material import notes_of
 from evaluation.report.page import FOLDER, write_report
 from evaluation.results import read_drift, read_scores
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from plumbline.errors import DataError, ServiceError
 from plumbline.records import Rating
 from plumbline.study import Study

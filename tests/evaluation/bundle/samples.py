@@ -13,7 +13,7 @@ import yaml
 
 from evaluation.bundle.export import export
 from evaluation.bundle.records import REPORTS
-from evaluation.run import evaluate
+from evaluation.scoring import evaluate
 from plumbline.study import ROOT, Study, load_study
 from tests.shared import made_once
 
