@@ -15,6 +15,8 @@ Form = Literal["1", "2", "3", "1k", "2k", "3k"]
 Floats = NDArray[np.float64]
 _UPPER = (1 + CONFIDENCE) / 2
 _FEWEST_ITEMS = 3  # two always correlate fully
+_TOO_LITTLE = "items differ less than chance alone would have them differ"
+_ROUNDING = 1e-9  # of the span of the ratings: what differs by less differs by rounding alone
 
 
 def icc(
@@ -41,7 +43,7 @@ def icc(
 
     Returns:
         The estimate; `n` counts items. NaN with a reason where there are fewer than two items or no item has two
-        ratings, where nothing varies, and for forms 2 and 3 where not every rater rated every item.
+        ratings, where items' means do not vary, and for forms 2 and 3 where not every rater rated every item.
 
     Raises:
         ValueError: a column is missing, a value is no number, a rater rated an item twice, or there is no such form.
@@ -76,6 +78,8 @@ def icc(
         return Estimate.undefined("fewer than two items, or no item with two ratings", n_items)
     if np.ptp(checked["value"].to_numpy()) == 0:
         return Estimate.undefined("all ratings are equal", n_items)
+    if np.ptp(checked.groupby("pair_id")["value"].mean().to_numpy()) < _ROUNDING * np.ptp(checked["value"].to_numpy()):
+        return Estimate.undefined("all items have the same mean", n_items)
     if form.startswith("1"):
         return _one_way(checked, n_items, mean=form.endswith("k"))
     table = checked.pivot_table(index="pair_id", columns="rater_id", values="value").to_numpy(np.float64)
@@ -121,9 +125,14 @@ def _two_way(table: Floats, form: str) -> Estimate:
             return _estimate(np.ones(3), n)
         values = np.array([items / rest, *_f_ends(items / rest, n - 1, (n - 1) * (k - 1))])
         return _estimate(1 - 1 / values if form == "3k" else (values - 1) / (values - 1 + k), n)
+    if form == "2k" and items + (raters - rest) / n <= 0:
+        return Estimate.undefined(_TOO_LITTLE, n)
     value = (items - rest) / (items + (k - 1) * rest + k * (raters - rest) / n)
     single = np.array([value, *_absolute_ends(value, (items, raters, rest), n, k)])
-    return _estimate(single * k / (1 + (k - 1) * single) if form == "2k" else single, n)
+    values = single * k / (1 + (k - 1) * single) if form == "2k" else single
+    if not values[1] <= values[0] <= values[2]:
+        return Estimate.alone(float(values[0]), f"no interval: {_TOO_LITTLE}", n)
+    return _estimate(values, n)
 
 
 def _f_ends(ratio: float, above: float, below: float) -> tuple[float, float]:
@@ -183,7 +192,7 @@ def z_scores(ratings: pd.DataFrame, *, rater: str = "rater_id", value: str = "va
     values = pd.Series(numbers(frame["value"], "ratings"), index=ratings.index)
     groups = values.groupby(frame["rater_id"].to_numpy())
     spread = groups.transform(lambda of_rater: of_rater.std(ddof=0))
-    return (values - groups.transform("mean")) / spread.where(spread > 0)
+    return (values - groups.transform("mean")) / spread.where(groups.transform("max") > groups.transform("min"))
 
 
 def split_half_reliability(
@@ -248,6 +257,8 @@ def split_half_reliability(
         if np.ptp(first) == 0 or np.ptp(second) == 0:
             return Estimate.undefined("all items have the same mean", n_items)
         correlation = np.corrcoef(first, second)[0, 1]
+        if correlation < _ROUNDING - 1:
+            return Estimate.undefined("the halves of a split contradict each other fully", n_items)
         reliabilities[split] = 2 * correlation / (1 + correlation)
     low, high = percentiles(reliabilities)
     return Estimate(value=float(reliabilities.mean()), low=low, high=high, n=n_items)

@@ -54,6 +54,10 @@ def test_the_interval_of_unequal_numbers_covers_what_it_says(form: Form) -> None
         ([[1], [2], [3]], "1", "no item with two ratings"),
         ([[2, 2], [2, 2]], "3", "all ratings are equal"),
         ([[1, 2], [2]], "2", "not every rater rated every item"),
+        ([[1, 3], [3, 1], [2, 2]], "1k", "all items have the same mean"),
+        ([[1, 3], [3, 1], [2, 2]], "2", "all items have the same mean"),
+        ([[0.1, 0.3], [0.3, 0.1], [0.2, 0.2]], "3k", "all items have the same mean"),
+        ([[1, 5.2], [5, 1], [3, 3]], "2k", "items differ less than chance"),
     ],
 )
 def test_what_has_no_correlation_says_why(table: list[list[float]], form: Form, reason: str) -> None:
@@ -70,6 +74,15 @@ def test_raters_who_agree_fully_correlate_fully() -> None:
 def test_a_rater_without_spread_has_no_z_scores() -> None:
     scores = z_scores(pd.DataFrame({"rater_id": ["a", "b", "a", "b"], "value": [1, 3, 2, 3]}, index=[7, 8, 9, 10]))
     assert scores.loc[[7, 9]].tolist() == [-1, 1] and scores.loc[[8, 10]].isna().all()
+
+
+def test_equal_ratings_have_no_z_scores_whatever_their_rounding() -> None:
+    assert z_scores(pd.DataFrame({"rater_id": ["a"] * 7, "value": [0.7] * 7})).isna().all()
+
+
+def test_halves_that_contradict_each_other_have_no_reliability() -> None:
+    estimate = split_half_reliability(long([[1, 3], [3, 1], [2, 2]]), rng=np.random.default_rng(1))
+    assert math.isnan(estimate.value) and "contradict" in estimate.reason
 
 
 def test_halves_of_many_ratings_say_what_the_correlation_of_means_says() -> None:
