@@ -164,6 +164,13 @@ class Bundle:
         settings: dict[str, Any] = self._json(records.STUDY)
         if not _of_a_study(settings):
             raise DataError(f"{self._where(records.STUDY)} holds no study; {AGAIN}")
+        for part, allowed in records.OF_STUDY.items():
+            values = settings if part == "study" else settings.get(part, {})
+            for entry in values if isinstance(values, list) else [values]:
+                if strange := next((key for key in entry if key not in allowed), ""):
+                    raise DataError(
+                        f"{self._where(records.STUDY)} says {strange[:80]!r} of its {part}, and no bundle does; {AGAIN}"
+                    )
         return settings
 
     def study(self, models: Sequence[Any] = (), exports: Path | None = None, name: str = "") -> Study:
@@ -229,10 +236,11 @@ class Bundle:
 
 def _of_a_study(settings: Any) -> bool:
     """Whether settings have the form of which more is read than a study's own model checks."""
-    if not (isinstance(settings, dict) and isinstance(settings.get("generator", {}), dict)):
+    if not isinstance(settings, dict):
         return False
-    scored = settings.get("evaluation", {})
-    models = scored.get("models", []) if isinstance(scored, dict) else None
+    if not all(isinstance(settings.get(part, {}), dict) for part in ("generator", "raters", "evaluation")):
+        return False
+    models = settings.get("evaluation", {}).get("models", [])
     return all(
         isinstance(named, list)
         and all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in named)

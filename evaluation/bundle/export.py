@@ -52,7 +52,6 @@ from plumbline.words import trim
 
 WITHHELD = "(not in the bundle)"  # what stands for raters' free words
 _COLUMNS = ("key", "text_id", "source_language", "output", "status", "reason", "flags", "first_flags", "attempts")
-_OF_GENERATORS = ("languages", "quantization", "dtype", "max_model_len")  # of an engine's settings
 _UNNAMED = ("", "not specified")  # licences that are none
 Member = tuple[str, bytes | memoryview]  # its name and content
 
@@ -321,7 +320,7 @@ def _generator(engine: EngineSpec) -> dict[str, Any]:
     settings = kind.model_validate(engine.settings).model_dump(exclude_none=True)
     portable = {
         **engine.model_dump(mode="json", include={"kind", "model", "revision", "sampling"}),
-        **{name: settings[name] for name in _OF_GENERATORS if name in settings},
+        **{name: settings[name] for name in records.OF_GENERATORS if name in settings},
     }
     name = _name_of(engine.model)
     return portable if name == engine.model else {**portable, "model": name, records.FOLDER: True}

@@ -13,6 +13,7 @@ from plumbline.errors import DataError
 from plumbline.reading import MalformedError, parse_json
 from plumbline.records import Number, Record
 from plumbline.study.base import first_complaint
+from plumbline.study.engines import JUDGE_SETTINGS
 
 Fault = tuple[str, str]  # member, what is wrong with it
 COPY = "copy_of"
@@ -21,6 +22,16 @@ AGAIN = "get it again from where it came from"
 OF_MODELS = ("name", "kind", "revision", "prompts", "ngrams", "dimensions")
 FOLDER = "folder"  # key of a generator whose model is the name of a folder: its hash is of the whole path
 KINDS = ("sentence_transformers", "mteb", "lexical")
+OF_GENERATORS = ("languages", "quantization", "dtype", "max_model_len")  # of an engine's settings
+#: All that `study.json` may say, by part: no setting of an engine, say, that lets a model run code of its own.
+OF_STUDY: dict[str, tuple[str, ...]] = {
+    "study": ("name", "description", "datasets", "transformations", "seeds", "prompts", "languages", "wordings",
+              "generator", "sample", "rubric", "raters", "acceptance", "quality", "judges", "evaluation"),
+    "generator": ("kind", "model", "revision", "sampling", *OF_GENERATORS, FOLDER),
+    "raters": ("per_pair",),
+    "judges": JUDGE_SETTINGS,
+    "evaluation": ("protocol", "precision", "failed", "models"),
+}  # fmt: skip
 STUDY, TRANSFORMATIONS, RUBRIC = "study.json", "transformations.json", "rubric.json"
 PAIRS, RATINGS, SCORES = "pairs.parquet", "ratings.parquet", "scores.parquet"
 CONTROLS, CONTROL_RATINGS, MEANS = "controls.parquet", "control_ratings.parquet", "pair_means.parquet"

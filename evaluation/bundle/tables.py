@@ -169,7 +169,11 @@ def from_parquet(
         plain = pa.schema([schema.field(name) for name in present])
         table = pa.Table.from_batches(_batches(content, plain, functools.partial(charge, str(where))), plain)
         for field in plain:
-            if (field.metadata or {}).get(_JSON) and pa.types.is_string(field.type):
+            if (field.metadata or {}).get(_JSON):
+                if not pa.types.is_string(field.type):
+                    raise pa.ArrowInvalid(
+                        f"its column {field.name[:60]!r} is of {str(field.type)[:60]} and called JSON"
+                    )
                 inside = pc.sum(pc.count_substring_regex(table[field.name], r"[\[{,]")).as_py() or 0
                 charge(f"{where}/{field.name}", inside, 0)
         return table

@@ -24,12 +24,12 @@ from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
 from generation.jobs import Plan
 from generation.run import generate
-from plumbline.errors import StudyError
+from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair, Rating
 from plumbline.study import Study, load_study
 from tests.commands import here
 from tests.evaluation.bundle.samples import RECORDED, RIGHTS, recorded_study
-from tests.evaluation.bundle.test_bundle import words_in
+from tests.evaluation.bundle.test_bundle import renewed, with_json, words_in
 
 
 def shown(pairs: Any) -> list[tuple[str, ...]]:
@@ -174,4 +174,14 @@ def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path)
     out.unlink()
     with pytest.raises(StudyError, match="records of a study of that name"):
         study_again(Bundle.open(bundle), out, exports)
+    assert not out.exists()
+
+
+def test_what_would_run_code_comes_with_no_study(edited: Callable[..., Path], tmp_path: Path) -> None:
+    """An engine's settings go to vLLM as they stand: a stranger's would let a model of the stranger's run code."""
+    evil = {"generator": {"kind": "vllm", "model": "evil/model", "settings": {"trust_remote_code": True}}}
+    changes = {name: with_json(lambda said: said | evil) for name in ("study.json", "manifest.json")}
+    found, out = Bundle.open(renewed(edited(changes))), tmp_path / "again.yaml"
+    with pytest.raises(DataError, match="says 'settings' of its generator, and no bundle does"):
+        study_again(found, out, tmp_path / "exports")
     assert not out.exists()

@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,6 +23,15 @@ def off_scale(frame: pd.DataFrame) -> pd.DataFrame:
 def without_scores(content: bytes) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pq.read_table(io.BytesIO(content)).drop_columns(["score"]), sink)
+    return sink.getvalue()
+
+
+def of_large_words(content: bytes) -> bytes:
+    """The same with a column that is said to hold JSON, of a type whose JSON nobody counts."""
+    table = pq.read_table(io.BytesIO(content))
+    at, field = table.schema.get_field_index("score"), pa.field("score", pa.large_string(), metadata={b"json": b"1"})
+    sink = io.BytesIO()
+    pq.write_table(table.set_column(at, field, pa.array(["[]"] * len(table), pa.large_string())), sink)
     return sink.getvalue()
 
 
@@ -43,6 +53,10 @@ def of_first(**said: Any) -> Any:
 
 def of_last(**said: Any) -> Any:
     return with_json(lambda rows: [*rows[:-1], rows[-1] | said])
+
+
+def in_part(part: str, **said: Any) -> Any:
+    return with_json(lambda study: study | {part: study[part] | said})
 
 
 def of_dataset(**said: Any) -> Any:
@@ -67,6 +81,13 @@ _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_rating
         ({"study.json": with_json(lambda s: s | {"generator": []})}, "study.json holds no study"),
         ({"study.json": with_json(lambda s: s | {"evaluation": {"models": [{"name": []}]}})}, "holds no study"),
         ({"verdicts.json": with_json(lambda v: [v[0] | {"task_type": "x"}, *v[1:]])}, "of which there are no pairs"),
+        ({"study.json": with_json(lambda s: s | {"engines": {}})}, "says 'engines' of its study, and no bundle does"),
+        (
+            {"study.json": in_part("generator", settings={"trust_remote_code": True})},
+            "says 'settings' of its generator",
+        ),
+        ({"study.json": in_part("evaluation", device="cuda:7")}, "says 'device' of its evaluation"),
+        ({"study.json": with_json(lambda s: s | {"raters": 4})}, "study.json holds no study"),
     ],
 )
 def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: Any, what: str) -> None:
@@ -149,6 +170,9 @@ def test_data_sets_without_what_is_scored_are_one_line(edited: Edit) -> None:
     assert BundleSource(whole, whole.study()).loaded
     found = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": without_scores})))
     with pytest.raises(DataError, match="'sample_sts' is not whole"):
+        _ = BundleSource(found, found.study()).loaded
+    found = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": of_large_words})))
+    with pytest.raises(DataError, match="its column 'score' is of large_string and called JSON"):
         _ = BundleSource(found, found.study()).loaded
 
 
