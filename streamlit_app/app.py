@@ -16,7 +16,7 @@ import streamlit as st
 
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
-from streamlit_app import warm
+from streamlit_app import server
 from streamlit_app.elements import complain, show
 from streamlit_app.readers.overview import OverviewReader
 from streamlit_app.records import OF_PEOPLE, PROMPTED
@@ -83,10 +83,10 @@ def main() -> None:
         return
     first = not page.url_path
     if not first:
-        warm.import_all()
+        server.import_all()
     page.run()
     if first:
-        warm.import_soon()
+        server.import_soon()
 
 
 def _draw(entry: PageEntry) -> None:

@@ -7,14 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-import streamlit as st
-
 from plumbline.cli import add_study_options, study_of
 from plumbline.errors import StudyError
-from plumbline.study import Study
 
 if TYPE_CHECKING:
     from annotation.server import Home
+    from plumbline.study import Study
 
 START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
 
@@ -39,8 +37,10 @@ def names_home() -> Home | None:
     options = _options()
     if not options.names:
         return None
+    import streamlit as st  # noqa: PLC0415 (most of the time at the start is imports)
+
     from annotation.options import HOME_VARIABLE, home_of  # noqa: PLC0415
-    from annotation.server import is_loopback  # noqa: PLC0415 (most of the time at the start is imports)
+    from annotation.server import is_loopback  # noqa: PLC0415
 
     address = str(st.get_option("server.address") or "")
     if not is_loopback(address):

@@ -151,7 +151,6 @@ MODULES = [
 WITH_COMMANDS = ("annotation", "evaluation.benchmarks", "evaluation.bundle", "evaluation.instructions")
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "ray", "scipy", "sklearn", "statsmodels", "torch"}
-WITH_SLOW = {"evaluation.report": {"altair"}}  # what it does is to draw
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -161,7 +160,7 @@ def test_every_command_line_helps_with_an_example_and_at_once(module: str) -> No
     assert f"example: python -m {module}" in done.stdout
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "argparse" in imported
-    assert imported & SLOW == WITH_SLOW.get(module, set())
+    assert not imported & SLOW
 
 
 def test_every_command_that_documents_name_exists(

@@ -6,6 +6,7 @@ each figure as SVG and PNG in `figures/`. Nothing is computed here; what the rec
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +24,12 @@ from evaluation.report.contents import Choices, all_exhibits, all_figures, secti
 from evaluation.report.material import failed_models, missing_scores, read_material, warnings
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
 from evaluation.units import label
+from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError, nearest
 from plumbline.exhibits.page import Section, write_exhibits, write_page
-from plumbline.study import Study
+from plumbline.manifest import stage
+from plumbline.study import Study, load_study
 from plumbline.study.judged import VerdictUnit
 from plumbline.transformations import AXES, in_order, total_axes
 
@@ -200,3 +203,41 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
     scored = scores[scores["score"].notna()]["model"]
     baseline = model(choices.baseline) if choices.baseline else (*scored, *scores["model"])[0]
     return Choices(baseline, choices.translation, tuple(map(model, choices.multilingual)))
+
+
+_INPUTS = (
+    "scores.parquet",
+    "drift.parquet",
+    "accepted_scores.parquet",
+    "text_drift.parquet",
+    "abstention.parquet",
+    "verdicts.json",
+    "pairs.parquet",
+    "ratings.parquet",
+)
+
+
+def report_study(options: argparse.Namespace) -> int:
+    """`evaluation.report`, whose options these are."""
+    study = cli.study_of(options)
+    if study.judging.does_tasks:
+        raise StudyError(
+            f"{study.file}: people do tasks here; the report on them is `{study.command('evaluation.human')}`"
+        )
+    compared = load_study(options.compare, options.exports) if options.compare else None
+    prompts = [load_study(file, options.exports) for file in options.prompts]
+    if compared and compared.folder == study.folder:
+        raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
+    folders = [named.folder for named in (study, *prompts)]
+    if twice := [named for position, named in enumerate(prompts, 1) if named.folder in folders[:position]]:
+        raise StudyError(f"--prompts: {twice[0].file} is named twice; name each study once, and not {study.file}")
+    pair = tuple(options.translation) if options.translation else None
+    if options.multilingual and not pair:
+        raise StudyError("--multilingual goes with --translation: name the data set and its translation, too")
+    if pair and pair[0] == pair[1]:
+        raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
+    inputs = [named.folder / name for named in (study, compared, *prompts) if named for name in _INPUTS]
+    with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
+        page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared, prompts)
+    print(f"{study.name}: tables and figures -> {page}")
+    return 0

@@ -705,7 +705,7 @@ def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
     remember_names(home, study.name, {rater: "**Marguerite**"})
     where = ("--study", DEMO, "--exports", study.folder.parent)
     address = ["127.0.0.1"]
-    monkeypatch.setattr("streamlit_app.start.st.get_option", lambda _name: address[0])
+    monkeypatch.setattr("streamlit.get_option", lambda _name: address[0])
     named = page(*where, "--names", "--data", home.path, view="people")
     assert not named.exception
     people = table_with(named, "Name", "Rater")

@@ -22,7 +22,7 @@ from plumbline.records import DriftRecord, Pair
 from plumbline.store import read_frame, write_table
 from plumbline.study import ROOT, Study
 from streamlit_app import __main__ as starting
-from streamlit_app import frames
+from streamlit_app import frames, server
 from streamlit_app.readers.campaign import SHOWN, CampaignReader
 from streamlit_app.readers.scores import ScoreReader
 from streamlit_app.records import NotYetError, PageReader, cached
@@ -144,7 +144,7 @@ def test_the_first_page_waits_for_no_others_modules() -> None:
 def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that pages name repeat the pages' arguments, and no other command has a port."""
     calls: list[list[str]] = []
-    monkeypatch.setattr(starting.streamlit_cli, "main", lambda words, **_: calls.append(words))
+    monkeypatch.setattr(server.streamlit_cli, "main", lambda words, **_: calls.append(words))
     for port in ([], ["--port", "8599"]):
         monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", str(DEMO), *port, "--exports", "e"])
         starting.main()

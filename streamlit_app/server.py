@@ -1,4 +1,4 @@
-"""What takes long, done before somebody waits for it.
+"""The dashboard's server, and what takes long, done before somebody waits for it.
 
 The first page's records are read while the browser loads its own part, and the libraries that the other pages need are
 imported while somebody looks at the first: half of such a page's first opening.
@@ -9,17 +9,22 @@ One thread imports at a time: where two import modules of one package at once, P
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import gc
 import inspect
+import socket
 import time
 from importlib import import_module
+from pathlib import Path
 from threading import Lock, Thread, Timer
 
+import click
 from streamlit import runtime
+from streamlit.web import cli as streamlit_cli
 
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, StudyError
 from plumbline.study import load_study
 
 #: The pages after the first, and what takes long to import when a table first asks for it.
@@ -39,9 +44,33 @@ _LOCK = Lock()
 _POLL = 0.005  # seconds between looks at whether the server stands
 
 
-def collect_later() -> None:
-    """Collect no garbage until all pages are imported: imports leave none, and looking takes a tenth of the start."""
-    gc.disable()
+def serve(options: argparse.Namespace) -> int:
+    """`streamlit_app`, whose options these are: run Streamlit on the pages."""
+    gc.disable()  # until all pages are imported: imports leave no garbage, and looking takes a tenth of the start
+    names = [*(["--names"] if options.names else []), *(["--data", options.data] if options.data else [])]
+    study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
+    port = ["--server.port", str(options.port)] if options.port else []
+    port += ["--runner.magicEnabled", "false"]  # or each page is parsed twice; none of them uses it
+    load_study(options.study, options.exports)  # what is wrong with it is said here, not on each page
+    if options.port:
+        _refuse_taken(options.port)
+    import_module("streamlit_app.views.overview")  # the first page, before anybody waits for it
+    read_ahead(options.study, options.exports)
+    app = Path(__file__).with_name("app.py")
+    try:
+        streamlit_cli.main(["run", str(app), *port, "--", *study, *names], prog_name="streamlit", standalone_mode=False)
+    except click.Abort:  # an interrupt before the server is there
+        raise KeyboardInterrupt from None
+    return 0
+
+
+def _refuse_taken(port: int) -> None:
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise StudyError(f"--port {port}: {error.strerror}; name another") from None
 
 
 def read_ahead(study: str, exports: str | None) -> Thread:
@@ -52,7 +81,7 @@ def read_ahead(study: str, exports: str | None) -> Thread:
 
 
 def _read(study: str, exports: str | None) -> None:
-    from streamlit_app.readers.overview import OverviewReader  # noqa: PLC0415 (who only asks for help goes without)
+    from streamlit_app.readers.overview import OverviewReader  # noqa: PLC0415 (while the server starts)
 
     while not runtime.exists():
         time.sleep(_POLL)

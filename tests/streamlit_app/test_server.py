@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from streamlit_app import warm
+from streamlit_app import server
 from streamlit_app.readers.overview import OverviewReader
 from tests.streamlit_app.conftest import DEMO, Open
 
@@ -18,11 +18,11 @@ from tests.streamlit_app.conftest import DEMO, Open
 def imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What is imported, which nothing really is."""
     modules: list[str] = []
-    monkeypatch.setattr(warm, "import_module", modules.append)
-    monkeypatch.setattr(warm, "SECONDS", 0)
-    warm.import_soon.cache_clear()
+    monkeypatch.setattr(server, "import_module", modules.append)
+    monkeypatch.setattr(server, "SECONDS", 0)
+    server.import_soon.cache_clear()
     yield modules
-    warm.import_soon.cache_clear()
+    server.import_soon.cache_clear()
 
 
 def test_the_first_page_has_them_imported_once_and_the_others_at_once(
@@ -30,10 +30,10 @@ def test_the_first_page_has_them_imported_once_and_the_others_at_once(
 ) -> None:
     for _ in range(2):
         page("--study", DEMO, "--exports", finished)
-        warm.import_soon().join()
-    assert imported == [*warm.MODULES, warm.LATER]
+        server.import_soon().join()
+    assert imported == [*server.MODULES, server.LATER]
     page("--study", DEMO, "--exports", finished, view="rankings")
-    assert imported == [*warm.MODULES, warm.LATER, *warm.MODULES]
+    assert imported == [*server.MODULES, server.LATER, *server.MODULES]
 
 
 def test_one_thread_imports_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,34 +44,33 @@ def test_one_thread_imports_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         first.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr(warm, "import_module", slow)
-    thread, second = Thread(target=warm.import_all), Thread(target=warm.import_all)
+    monkeypatch.setattr(server, "import_module", slow)
+    thread, second = Thread(target=server.import_all), Thread(target=server.import_all)
     thread.start()
     assert first.wait(60)
     second.start()
     second.join(0.05)  # would be inside by then, but for the lock
-    assert inside == [warm.MODULES[0]]
+    assert inside == [server.MODULES[0]]
     go_on.set()
     thread.join()
     second.join()
-    assert inside == 2 * list(warm.MODULES)
+    assert inside == 2 * list(server.MODULES)
 
 
 @pytest.mark.usefixtures("imported")
 def test_garbage_is_collected_again_once_all_is_imported() -> None:
     try:
-        warm.collect_later()
-        assert not gc.isenabled()
-        warm.import_all()
+        gc.disable()
+        server.import_all()
         assert gc.isenabled()
     finally:
         gc.enable()
 
 
 def test_an_extra_that_is_missing_is_left_to_the_page_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "MODULES", ("plumbline_has_no_such_module",))
-    warm.import_all()
-    waiting = Thread(target=warm.import_all)  # which is not kept waiting for ever
+    monkeypatch.setattr(server, "MODULES", ("plumbline_has_no_such_module",))
+    server.import_all()
+    waiting = Thread(target=server.import_all)  # which is not kept waiting for ever
     waiting.start()
     waiting.join(60)
     assert not waiting.is_alive()
@@ -79,16 +78,16 @@ def test_an_extra_that_is_missing_is_left_to_the_page_that_needs_it(monkeypatch:
 
 def test_the_first_page_is_read_ahead_once_the_server_stands(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stands, calls = iter([False, True]), list[str]()
-    monkeypatch.setattr(warm.runtime, "exists", lambda: next(stands))
+    monkeypatch.setattr(server.runtime, "exists", lambda: next(stands))
     for name in ("simulated", "status", "amendments", "looks"):
         monkeypatch.setattr(OverviewReader, name, lambda reader, name=name: calls.append(f"{name} {reader.study.name}"))
-    warm.read_ahead(str(DEMO), str(finished)).join()
+    server.read_ahead(str(DEMO), str(finished)).join()
     assert calls == ["simulated demo", "status demo", "amendments demo", "looks demo"]
 
 
 def test_what_cannot_be_read_ahead_is_left_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm.runtime, "exists", lambda: True)
+    monkeypatch.setattr(server.runtime, "exists", lambda: True)
     failed: list[object] = []
     monkeypatch.setattr("threading.excepthook", failed.append)
-    warm.read_ahead(str(tmp_path / "nowhere.yaml"), None).join()
+    server.read_ahead(str(tmp_path / "nowhere.yaml"), None).join()
     assert not failed
