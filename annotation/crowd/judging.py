@@ -17,7 +17,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.ledger import SubmissionReview, Work
-from annotation.crowd.platform import RefusedError
+from annotation.crowd.platform import NoMoneyError, RefusedError
 from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import decide
@@ -202,17 +202,23 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
 def pay_bonuses(campaign: CrowdCampaign) -> int:
     """Pay what is owed for observed times, once to each submission; how many bonuses.
 
-    Raises LimitError where not all can be paid within the limit; it says how many were.
+    One that the platform refuses stops no other. Raises LimitError where not all can be paid within the limit,
+    RefusedError where some were refused; both say how many were paid.
     """
     finish(campaign)
     campaign.refresh()
-    due = owed(campaign)
-    for number, (work, cents) in enumerate(due):
+    due, paid, refused = owed(campaign), 0, list[str]()
+    for work, cents in due:
         try:
             campaign.bonus(work, cents)
-        except LimitError as error:
-            raise LimitError(f"{number} of {len(due)} bonuses paid now; {error}") from None
-    return len(due)
+            paid += 1
+        except (LimitError, NoMoneyError) as error:  # it would be so for each of them
+            raise type(error)(f"{paid} of {len(due)} bonuses paid now; {error}") from None
+        except RefusedError as error:
+            refused.append(str(error))
+    if refused:
+        raise RefusedError(f"{paid} of {len(due)} bonuses paid now; {'; '.join(refused)}")
+    return paid
 
 
 def on_rules(judgement: SubmissionReview) -> bool:

@@ -73,7 +73,8 @@ def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
         )
     if code in _SLOWER:
         return ServiceError(f"MTurk, {operation}: too many calls; run the command again in some minutes")
-    if status in (404, 410) or code == "UnknownOperationException" or _GONE.search(message):
+    refused = answer.get("TurkErrorCode")  # the service is there, and refuses: a worker's account may be closed, too
+    if status in (404, 410) or code == "UnknownOperationException" or (not refused and _GONE.search(message)):
         return ServiceError(f"MTurk is not there any more ({message or code}). {CLOSED}")
     if status >= 500 or code == "ServiceFault":
         return UncertainError(

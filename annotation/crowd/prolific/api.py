@@ -27,6 +27,7 @@ TOKEN_VARIABLE, ADDRESS_VARIABLE = "PROLIFIC_TOKEN", "PROLIFIC_ADDRESS"
 TRIES = 4
 LONGEST_PAUSE = 60.0  # seconds that a Retry-After can make us wait
 PAGE = 100  # what a list gives at once
+_PASSING = (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS)  # say nothing of the call itself
 WORDS = 300  # characters of Prolific's own words in an error
 
 
@@ -80,7 +81,7 @@ class Api:
             raise UncertainError(
                 f"Prolific did not answer {_what(method, path)} ({_named(error)}); run again"
             ) from None
-        if answer.status_code == httpx.codes.TOO_MANY_REQUESTS or answer.is_server_error:
+        if answer.status_code in _PASSING or answer.is_server_error:
             raise UncertainError(f"Prolific answered {answer.status_code} to {_what(method, path)}; run again later")
         return _content(answer, method, path)
 
@@ -112,7 +113,7 @@ class Api:
             except httpx.HTTPError as error:
                 trouble = f"did not answer ({_named(error)})"
             else:
-                if answer.status_code != httpx.codes.TOO_MANY_REQUESTS and not answer.is_server_error:
+                if answer.status_code not in _PASSING and not answer.is_server_error:
                     return _content(answer, method, path)
                 trouble = f"answered {answer.status_code}"
                 retry_after = answer.headers.get("Retry-After", "")

@@ -25,7 +25,7 @@ from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.campaigns import drawn, honest, step
-from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite
+from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite, RequestError
 from tests.annotation.crowd.prolific.prolific_site import Site, prolific_site
 
 # Four paraphrases, two controls: $1.20, and MTurk's 20%: $1.44. Prolific's 25%: $1.50, for 750 s that are worth $5.00.
@@ -398,3 +398,26 @@ def _participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, st
     ]
     site.submit(submission)
     return submission, key
+
+
+def test_a_refused_bonus_does_not_keep_the_others_unpaid(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    for worker in ("one", "two"):
+        work(study, site, hit, worker)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    refused = []
+
+    def closed(operation: str, moment: Moment) -> Fault:
+        if operation == "SendBonus" and moment == "before" and not refused:
+            refused.append(operation)
+            raise RequestError("InvalidParameterValue", "this worker's account is closed")
+        return None
+
+    site.fault = closed
+    with pytest.raises(RefusedError, match=r"1 of 2 bonuses paid now; .*account is closed"):
+        step(study, site, judging.pay_bonuses)
+    assert sorted(site.paid.values()) == [[REWARD], [REWARD, 280]]
+    assert spent(study) == 2 * UNIT + 336

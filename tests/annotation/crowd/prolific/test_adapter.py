@@ -127,7 +127,7 @@ def test_in_the_sandbox_nothing_is_ever_published(study: Study, site: Site) -> N
     assert sandbox.preview(posted_id).endswith(f"?PROLIFIC_PID={'0' * 24}&STUDY_ID={'0' * 24}&SESSION_ID={'0' * 24}")
 
 
-@pytest.mark.parametrize("what", ["500", "429", "drop"])
+@pytest.mark.parametrize("what", ["500", "408", "429", "drop"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("operation", ["create_study", "transition_study"])
 def test_a_study_is_published_once_wherever_posting_breaks_off(
@@ -257,7 +257,7 @@ def test_the_group_of_the_kept_out_is_one_also_when_its_making_broke_off(study: 
 
 
 @pytest.mark.parametrize("late", [0, 3])
-@pytest.mark.parametrize("what", ["500", "429", "drop"])
+@pytest.mark.parametrize("what", ["500", "408", "429", "drop"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("operation", ["set_up_bonus", "pay_bonus"])
 def test_a_bonus_is_paid_once_wherever_paying_breaks_off(
