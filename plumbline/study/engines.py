@@ -171,8 +171,12 @@ class EngineSpec(StudyPart):
         if self.kind == "none":
             return ["none"]
         parts: list[Any] = [self.model, self.revision, (sampling or self.sampling).model_dump()]
-        if self.kind == "vllm" and (self.vllm.quantization, self.vllm.dtype) != (None, "auto"):
-            parts.append({"quantization": self.vllm.quantization, "dtype": self.vllm.dtype})
+        if self.kind == "vllm":
+            chosen = {"quantization": self.vllm.quantization, "dtype": self.vllm.dtype}
+            # Of an argument that only vLLM knows nobody can say that it changes no answer (`hf_overrides`, say).
+            further = self.vllm.model_extra or {}
+            if further or chosen != {"quantization": None, "dtype": "auto"}:
+                parts.append({**chosen, **further})
         return parts
 
 

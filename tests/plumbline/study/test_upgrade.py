@@ -21,6 +21,7 @@ from plumbline import study_files
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.study import ROOT, Study, load_study
+from plumbline.study.engines import EngineSpec
 from plumbline.study.human import HumanSubject
 from plumbline.study.upgrade import modern, upgraded
 
@@ -118,6 +119,15 @@ def test_the_schema_has_every_key_and_takes_names_of_engines(
     assert {"type": "string"} in schema["properties"]["generator"]["anyOf"]
     assert {"type": "string"} in schema["properties"]["crowd"]["anyOf"]
     assert {"$ref": "#/$defs/VllmSettings"} in schema["$defs"]["EngineSpec"]["properties"]["settings"]["anyOf"]
+
+
+def test_an_argument_that_only_vllm_knows_is_part_of_what_made_an_output() -> None:
+    engine = {"kind": "vllm", "model": "org/Model-A"}
+    plain, faster, other = (
+        EngineSpec.model_validate({**engine, "settings": settings})
+        for settings in ({}, {"max_num_seqs": 8}, {"hf_overrides": {"rope_theta": 1}})
+    )
+    assert generator_hash(plain) == generator_hash(faster) != generator_hash(other)
 
 
 def test_human_beside_a_subject_is_refused() -> None:
