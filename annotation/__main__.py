@@ -27,6 +27,12 @@ def _crowd(parser: argparse.ArgumentParser) -> None:
     add_crowd_actions(parser)
 
 
+def _import(parser: argparse.ArgumentParser) -> None:
+    from annotation.imports.options import add_import_options  # noqa: PLC0415 (likewise)
+
+    add_import_options(parser)
+
+
 @dataclass(frozen=True)
 class _Command:
     """One command: what it is called, which function runs it, and what it is asked."""
@@ -56,6 +62,10 @@ _COMMANDS = (
     ),
     _Command("publish", "publish the pairs to the annotators in Argilla", "campaign_commands:publish_pairs"),
     _Command("simulate", "rehearse: let the study's simulated raters answer", "campaign_commands:simulate_raters"),
+    _Command(
+        "import", "make a study of ratings that people gave elsewhere", "imports.command:import_files",
+        _import, study=False, example="ratings.csv --out studies/mine.yaml",
+    ),
     _Command("collect", "fetch the answers given so far", "campaign_commands:collect_answers", options.collect),
     _Command(
         "status", "how far the study is, who is behind, what is decided, and what to do next",

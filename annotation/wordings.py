@@ -37,7 +37,9 @@ def rubric_file(study: Study, folder: Path | None = None) -> Path:
     """The file of the study's rubric, which may be missing; it is looked for in `folder` alone, if that is given."""
     if study.judging.does_tasks:
         return human_file(HUMAN_GENERAL)
-    paths = [rubrics / f"{study.rubric}.yaml" for rubrics in rubric_folders(folder)]
+    beside = [] if folder else [study.file.with_suffix("")]  # where imports write it
+    folders = [*rubric_folders(folder), *beside]
+    paths = [rubrics / f"{study.rubric}.yaml" for rubrics in folders]
     return next((path for path in paths if path.is_file()), paths[0])
 
 

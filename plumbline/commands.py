@@ -59,6 +59,7 @@ SECTIONS = {
             "judge", "language models rate outputs too, and what that is worth", "annotation.judges", "", "generation"
         ),
         _annotation("collect", "fetch the answers given so far"),
+        _annotation("import", "a study of ratings that people gave elsewhere, whatever exported them"),
         _annotation("status", "how far a study is, and what to do next (at any time)"),
         _annotation("review", "signs of careless answers, and decisions about raters"),
         _annotation("withdraw", "pairs that shall not be rated any more nor count, with a reason"),

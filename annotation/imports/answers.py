@@ -1,0 +1,234 @@
+"""What raters answered, question by question: on which scale, with which labels, and what is no answer to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from annotation.questions import AND, Kind, labels_of, ranked, ranks_of
+from annotation.rubric import TAKEN
+from plumbline.errors import StudyError
+from plumbline.words import trim
+
+_COUNTING = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBER = re.compile(r"[+-]?\d{1,9}([.,]\d{1,6})?")
+_POINT = re.compile(r"(?P<number>[+-]?\d{1,3})\s*(?:[-–—:.)=/(]\s*(?P<words>\D.*)|\s(?P<more>\D.*))")
+_EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "--", "?", "nil"}
+_YES = (
+    "yes",
+    "true",
+    "correct",
+    "same",
+    "good",
+    "acceptable",
+    "agree",
+    "consistent",
+    "relevant",
+    "positive",
+    "1",
+    "ja",
+    "oui",
+    "sí",
+)
+_RARE, _FAR = 0.01, 3.0  # answers so rare that widen the scale so much are off it
+_MOST_LABELS = 40
+_MOST_WORDS = 200  # characters of a label
+
+
+@dataclass(frozen=True)
+class ImportedQuestion:
+    """A question of the file, and each different answer to it in the form in which answers are kept."""
+
+    name: str
+    title: str
+    kind: Kind
+    points: tuple[int, ...] = ()
+    words: Mapping[int, str] = field(default_factory=dict)  #: of points, where the file has some
+    labels: Mapping[str, str] = field(default_factory=dict)  #: name of a label, and its words
+    values: Mapping[str, int | str] = field(default_factory=dict)  #: the answer as it is kept, by the cell's text
+    wrong: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is no answer
+    note: str = ""
+
+    @property
+    def scale(self) -> str:
+        """The scale or the labels in words."""
+        if self.kind == "rating":
+            return f"{self.points[0]} to {self.points[-1]}"
+        return ", ".join(self.labels) if self.labels else "words"
+
+
+def slug(text: str, usual: str, *, letter: bool = False) -> str:
+    """A name of small letters, digits, - and _ for what a file calls otherwise."""
+    plain = re.sub(r"[^a-z0-9_]+", "-", text.casefold()).strip("-_")[:60].rstrip("-_")
+    plain = plain or usual
+    return f"{usual}-{plain}"[:64].rstrip("-") if letter and not plain[0].isalpha() else plain
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names, where those that came before are numbered on."""
+    seen, listed = set[str](), []
+    for name in names:
+        number, whole = 2, name
+        while whole in seen:
+            whole, number = f"{name[:58]}-{number}", number + 1
+        seen.add(whole)
+        listed.append(whole)
+    return listed
+
+
+def question_name(title: str) -> str:
+    """The name of a question in records."""
+    name = slug(title, "rating")
+    return f"{name}-rating" if name in TAKEN else name
+
+
+def read_question(
+    title: str, name: str, cells: pd.Series, scale: tuple[int, int] | None, kind: Kind | None = None
+) -> ImportedQuestion:
+    """A question from its answers, a category for each different one; `scale` is what the user says it is."""
+    counts = cells.value_counts()
+    counts = counts[counts > 0]
+    texts = {str(text): int(number) for text, number in counts.items()}
+    wrong = {text: "no answer" for text in texts if text.casefold() in _EMPTY}
+    texts = {text: number for text, number in texts.items() if text not in wrong}
+    if kind == "ranking":
+        return _ranking(title, name, texts, wrong)
+    numbers = {text: number for text in texts if (number := _as_point(text)) is not None}
+    numeric = sum(texts[text] for text in numbers)
+    if kind is None and texts and (numeric >= 0.9 * sum(texts.values()) or scale):
+        return _rating(title, name, texts, numbers, wrong, scale)
+    return _labelled(title, name, texts, wrong, kind)
+
+
+def _as_point(text: str) -> tuple[float, str] | None:
+    """A number with the words beside it: `4`, `4.0`, `four`, `4 - good`."""
+    if _NUMBER.fullmatch(text):
+        return float(text.replace(",", ".")), ""
+    if text.casefold() in _COUNTING:
+        return float(_COUNTING.index(text.casefold())), ""
+    if match := _POINT.fullmatch(text):
+        words = trim((match["words"] or match["more"] or "").rstrip(")"))
+        return float(match["number"]), words
+    return None
+
+
+def _rating(
+    title: str,
+    name: str,
+    texts: Mapping[str, int],
+    numbers: Mapping[str, tuple[float, str]],
+    wrong: dict[str, str],
+    scale: tuple[int, int] | None,
+) -> ImportedQuestion:
+    wrong |= {text: f"{text[:40]!r} is no number" for text in texts if text not in numbers}
+    wrong |= {text: f"{text[:40]!r} lies between two points" for text, (number, _) in numbers.items() if number % 1}
+    whole = {text: (int(number), words) for text, (number, words) in numbers.items() if text not in wrong}
+    if not whole:
+        raise StudyError(
+            f"question {title!r}: none of its answers is a whole number, such as {next(iter(numbers), '')!r}"
+        )
+    low, high = scale or _scale_of({text: number for text, (number, _) in whole.items()}, texts)
+    values = {text: number for text, (number, _) in whole.items() if low <= number <= high}
+    wrong |= {
+        text: f"{number} is outside the scale {low} to {high}"
+        for text, (number, _) in whole.items()
+        if text not in values
+    }
+    words = {number: worded for number, worded in whole.values() if worded and low <= number <= high}
+    return ImportedQuestion(name, title, "rating", tuple(range(low, high + 1)), words, {}, values, wrong)
+
+
+def _scale_of(numbers: Mapping[str, int], texts: Mapping[str, int]) -> tuple[int, int]:
+    """The scale that answers are on: from the lowest to the highest that are no rare ones far away."""
+    points = sorted(set(numbers.values()))
+    counts = np.zeros(len(points), int)
+    for text, number in numbers.items():
+        counts[points.index(number)] += texts[text]
+    start, end = 0, len(points) - 1
+    while end - start > 1:
+        span = points[end] - points[start]
+        without_high, without_low = points[end - 1] - points[start], points[end] - points[start + 1]
+        if counts[end] <= _RARE * counts.sum() and span > _FAR * max(without_high, 1):
+            end -= 1
+        elif counts[start] <= _RARE * counts.sum() and span > _FAR * max(without_low, 1):
+            start += 1
+        else:
+            break
+    low, high = points[start], points[end]
+    if low < 0:  # as far below nothing as above
+        edge = max(-low, high)
+        return (-edge, edge) if high >= 0 else (low, high)
+    if 20 < high <= 100:
+        return (0 if low == 0 else 1, 100)
+    if low > 1 and high <= 10:
+        low = 1
+    if low == high:
+        low, high = (0, 1) if high <= 1 else (1, high)
+    return low, high
+
+
+def _labelled(
+    title: str, name: str, texts: Mapping[str, int], wrong: dict[str, str], kind: Kind | None
+) -> ImportedQuestion:
+    folded: dict[str, str] = {}
+    for text in sorted(texts, key=lambda text: (-texts[text], text)):
+        folded.setdefault(" ".join(text.casefold().split()), text)
+    several = kind == "multi_label"
+    parts = {text: _parts(text) if several else [" ".join(text.casefold().split())] for text in texts}
+    if several:
+        folded = {part: part for text in parts.values() for part in text}
+    if kind == "text" or len(folded) > _MOST_LABELS or any(len(text) > _MOST_WORDS for text in folded):
+        return ImportedQuestion(name, title, "text", values={text: text for text in texts}, wrong=wrong)
+    order = sorted(folded, key=_label_order)
+    names = dict(zip(order, distinct([slug(folded[text], "label", letter=True) for text in order]), strict=True))
+    labels = {names[text]: folded[text] for text in order}
+    if len(labels) < 2:
+        labels |= {"not-chosen": "not chosen"}
+    positions = list(labels)
+    values = {
+        text: AND.join(sorted((names[part] for part in of_text), key=positions.index))
+        for text, of_text in parts.items()
+    }
+    return ImportedQuestion(
+        name, title, "multi_label" if several else "label", labels=labels, values=values, wrong=wrong
+    )
+
+
+def _parts(text: str) -> list[str]:
+    return list(dict.fromkeys(part for part in (trim(part).casefold() for part in text.split("\x1f")) if part))
+
+
+def _label_order(text: str) -> tuple[int, str]:
+    """Labels that say yes go first, whatever else in the order of letters."""
+    return (0 if text in _YES else 1, text)
+
+
+def affirmative(question: ImportedQuestion) -> str:
+    """The label that says yes; the first where none is known to."""
+    return next(
+        (name for name, words in question.labels.items() if words.casefold() in _YES), next(iter(question.labels), "")
+    )
+
+
+def says_yes(question: ImportedQuestion) -> bool:
+    """Whether one of the labels is known to say yes."""
+    return any(words.casefold() in _YES for words in question.labels.values())
+
+
+def _ranking(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, str]) -> ImportedQuestion:
+    """Orders of names, `b > a = c`; what does not rank all of them is listed."""
+    every = sorted({label for text in texts for label in labels_of(text)})
+    values: dict[str, int | str] = {}
+    for text in texts:
+        ranks = ranks_of(text)
+        if len(ranks) == len(every) == len(labels_of(text)):
+            values[text] = ranked(ranks)
+        else:
+            wrong[text] = f"ranks {len(ranks)} of {len(every)}"
+    return ImportedQuestion(
+        name, title, "ranking", labels={label: label for label in every}, values=values, wrong=wrong
+    )

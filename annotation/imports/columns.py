@@ -1,0 +1,433 @@
+"""What each column of a file holds: proposed by its content first and its name second, shown, corrected.
+
+A column's part is one of ROLES. Where two columns could be the same thing, or none is what is needed, the proposal has
+a doubt, and nothing is imported before somebody has named the column.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from annotation.imports.options import ROLES
+from annotation.imports.tables import CellTable
+from annotation.imports.times import looks_like_times
+from plumbline.errors import StudyError, nearest
+from plumbline.words import count_words
+
+SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status", "comment", "truth",
+          "language")  # fmt: skip
+_WORDS: Mapping[str, str] = {
+    "original": "original orig source src input article document complex text1 sentence1 texta sentencea premise before"
+    " reference sourcetext",
+    "output": "output out simp simple simplified simplification hyp hypothesis candidate target tgt translation mt"
+    " summary text2 sentence2 textb sentenceb paraphrase generated generation response transformed after rewritten"
+    " rewrite",
+    "text": "text sentence content instance title passage body utterance message",
+    "system": "system sys model method generator transformation condition variant approach engine",
+    "rater": "rater annotator worker workerid user username judge coder participant evaluator assessor labeler labeller"
+    " email e-mail mail respondent prolific pid annotatorid raterid expert reviewer completedby person",
+    "question": "question criterion dimension aspect metric attribute property measure",
+    "answer": "answer rating score value label response judgement judgment choice vote grade annotation",
+    "time": "time timestamp date submitted submit submittime submittedat answeredat finished completed completedat end"
+    " updated updatedat created createdat recordeddate",
+    "started": "start started startedat accepttime accepted begin began startdate",
+    "seconds": "seconds secs duration leadtime worktime worktimeinseconds elapsed took latency",
+    "status": "status state assignmentstatus",
+    "comment": "comment comments feedback remark remarks note notes explanation justification rationale reason",
+    "truth": "truth gold goldlabel correct groundtruth expected",
+    "language": "language lang locale",
+    "item": "id item itemid sent sentid sentence sentenceid segment segid doc docid example exampleid instance"
+    " instanceid hit hitid idx index pair pairid row task taskid key number nr no question questionid",
+}
+_BY_WORD: dict[str, list[str]] = defaultdict(list)
+for _role, _words in _WORDS.items():
+    for _word in _words.split():
+        _BY_WORD[_word].append(_role)
+_MOST_ANSWERS = 101  # distinct answers to a question: 0 to 100
+_MOST_LABELS = 30
+_MOST_QUESTIONS = 60
+_TEXT_WORDS = 3  # words of a text, on average
+_RATER_WORD = (
+    r"(?:rater|annotator|worker|judge|coder|expert|turker|evaluator|assessor|participant|person|user|reviewer)"
+)
+_NUMBERED = re.compile(
+    rf"(?i)^(?P<before>.*?)[ _.\-:/]*(?P<rater>{_RATER_WORD}[ _.-]*\w{{1,3}})[ _.\-:/]*(?P<after>.*)$"
+)
+_ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What each column is taken for, why, and what somebody must say first."""
+
+    roles: Mapping[str, str]
+    reasons: Mapping[str, str]
+    doubts: tuple[str, ...] = ()
+    raters: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: of a `by_rater` column: question, rater
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the table holds answers, and not only what is said of items."""
+        return bool({"answer", "by_rater", "by_item"} & set(self.roles.values()))
+
+    def named(self, role: str) -> list[str]:
+        """The columns of a role, in the file's order."""
+        return [column for column, of_column in self.roles.items() if of_column == role]
+
+    def first(self, role: str) -> str:
+        """The one column of a role; empty where none has it."""
+        return next(iter(self.named(role)), "")
+
+
+def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
+    """What the columns of a table are; `corrections` are the user's, by column. Raises StudyError for strange ones."""
+    columns = [str(name) for name in table.cells.columns]
+    for column, role in corrections.items():
+        if column not in columns:
+            raise StudyError(f"{table.path}: no column {column!r}; {nearest(column, columns)}")
+        if role not in ROLES:
+            raise StudyError(f"--column: {role!r} is nothing that a column can be; {nearest(role, list(ROLES))}")
+    fixed = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
+    return _Proposer(table, fixed, corrections).proposal()
+
+
+class _Proposer:
+    """Goes through a table's columns, from what is surest to what is left."""
+
+    def __init__(self, table: CellTable, fixed: Mapping[str, str], corrected: Iterable[str]) -> None:
+        self._table, self._cells = table, table.cells
+        self._roles = dict(fixed)
+        self._reasons = dict.fromkeys(fixed, f"{table.form} says so") | dict.fromkeys(corrected, "you say so")
+        self._doubts = list[str]()
+        self._values = {str(name): table.values(str(name)) for name in self._cells.columns}
+        self._raters = dict[str, tuple[str, str]]()
+
+    def proposal(self) -> Proposal:
+        self._take_constant()
+        self._take_times()
+        self._take_raters()
+        self._take_texts()
+        self._take_named("system", self._may_be_system)
+        self._take_named(
+            "language", lambda name: all(re.fullmatch(r"[A-Za-z]{2,3}([-_]\w+)?", v) for v in self._few(name))
+        )
+        self._take_named("comment", lambda name: True)
+        self._take_named("status", lambda name: len(self._values[name]) <= 12 and not self._numeric(name))
+        self._take_questions()
+        self._take_truth()
+        self._take_items_and_answers()
+        order = {name: self._roles.get(name, "unused") for name in map(str, self._cells.columns)}
+        reasons = {name: self._reasons.get(name, "nothing in it shows what it is") for name in order}
+        self._doubt_what_is_missing(order)
+        return Proposal(order, reasons, tuple(self._doubts), self._raters)
+
+    def _set(self, name: str, role: str, why: str) -> None:
+        self._roles[name], self._reasons[name] = role, why
+
+    def _rest(self) -> list[str]:
+        return [str(name) for name in self._cells.columns if name not in self._roles]
+
+    def _has(self, role: str) -> list[str]:
+        return [name for name, of_name in self._roles.items() if of_name == role]
+
+    def _few(self, name: str) -> Sequence[str]:
+        return self._values[name][:500]
+
+    def _hinted(self, name: str, role: str) -> bool:
+        return role in hints(name)
+
+    def _numeric(self, name: str) -> bool:
+        values = self._few(name)
+        return bool(values) and sum(_as_number(value) for value in values) >= 0.95 * len(values)
+
+    def _wordy(self, name: str) -> bool:
+        values = self._few(name)
+        if not values or self._numeric(name):
+            return False
+        return float(np.mean([count_words(value) for value in values])) >= _TEXT_WORDS
+
+    def _take_constant(self) -> None:
+        """Columns that say nothing: empty ones, and such as have the same cell throughout, but for answers."""
+        for name in self._rest():
+            values, filled = self._values[name], int(self._cells[name].notna().sum())
+            if not values:
+                self._set(name, "unused", "empty")
+            elif len(values) == 1 and len(self._cells) > 1 and not self._hinted(name, "answer"):
+                whole = "the same in every row" if filled == len(self._cells) else "the same wherever it is filled"
+                if not (self._numeric(name) or self._wordy(name)) or filled < len(self._cells):
+                    self._set(name, "unused", whole)
+
+    def _take_times(self) -> None:
+        timed = [name for name in self._rest() if looks_like_times(self._few(name))]
+        for name in timed:
+            role = "started" if self._hinted(name, "started") else "time"
+            if role in self._roles.values():
+                role = "unused"
+            self._roles[name] = role if role == "started" else "unused"
+            self._reasons[name] = "times; another column says when it was answered"
+        ends = [name for name in timed if self._roles[name] != "started" and "time" not in self._has_roles()]
+        if ends:
+            best = min(ends, key=_time_order)
+            self._set(best, "time", "times")
+        for name in self._rest():
+            if self._hinted(name, "seconds") and self._numeric(name) and not self._has("seconds"):
+                self._set(name, "seconds", "its name, and numbers")
+
+    def _has_roles(self) -> set[str]:
+        return set(self._roles.values())
+
+    def _take_raters(self) -> None:
+        if self._has("rater"):
+            return
+        hinted = [name for name in self._rest() if self._hinted(name, "rater") and not self._wordy(name)]
+        hinted = [name for name in hinted if self._cells[name].notna().mean() > 0.5]
+        siblings = {name for names in self._siblings(hinted).values() for name in names}
+        hinted = [name for name in hinted if name not in siblings]
+        if len(hinted) > 1:  # an id goes before a name, and what every row has before what some have
+            hinted = sorted(
+                hinted, key=lambda name: (-self._cells[name].notna().mean(), not re.search(r"(?i)id\b|ID$", name))
+            )
+        for name in hinted[:1]:
+            self._set(name, "rater", f"its name; {len(self._values[name])} raters")
+
+    def _take_texts(self) -> None:
+        wordy = [name for name in self._rest() if self._wordy(name) and not self._hinted(name, "comment")]
+        wordy = [name for name in wordy if len(self._values[name]) > min(10, len(self._cells) // 8)]
+        taken = {role: next(iter(self._has(role)), "") for role in ("original", "output", "text")}
+        for role in ("original", "output"):
+            hinted = [name for name in wordy if self._hinted(name, role) and name not in taken.values()]
+            if not taken[role] and len(hinted) == 1:
+                taken[role] = hinted[0]
+        taken = self._texts_by_content(taken, [name for name in wordy if name not in taken.values()])
+        for role, name in taken.items():
+            if name and name not in self._roles:
+                self._set(name, role, f"{'its name, and ' * self._hinted(name, role)}{len(self._values[name])} texts")
+        for name in wordy:
+            if name not in self._roles:
+                self._texts_beside(name)
+
+    def _texts_by_content(self, taken: Mapping[str, str], free: Sequence[str]) -> dict[str, str]:
+        """The texts' columns where names do not tell: an original has several outputs, or stands before its output."""
+        lacking = [role for role in ("original", "output") if not taken[role]]
+        if not any(taken.values()) and len(free) >= 2:
+            if len(free) > 2:
+                self._doubts.append(
+                    f"several columns hold texts ({', '.join(map(repr, free[:4]))}); say which is the original and"
+                    " which the output (--column original=NAME --column output=NAME), or the judged (text=NAME)"
+                )
+            original, output = sorted(free[:2], key=lambda name: len(self._values[name]))
+            return {"original": original, "output": output, "text": ""}
+        if taken["text"] or not lacking:
+            return dict(taken)
+        if len(lacking) == 1 and len(free) == 1:
+            return {**taken, lacking[0]: free[0]}
+        single = taken["original"] or taken["output"] or next(iter(free), "")
+        return {"original": "", "output": "", "text": single}
+
+    def _texts_beside(self, name: str) -> None:
+        text = next(iter(self._has("text") or self._has("output")), "")
+        if text and self._fixed_by(name, [text, *self._has("original")]):
+            self._set(name, "beside", "texts that go with the judged ones")
+        elif self._distinct_per_rater(name):
+            self._set(name, "comment", "texts that differ from rater to rater")
+
+    def _distinct_per_rater(self, name: str) -> bool:
+        return "comment" not in self._has_roles() and self._cells[name].notna().mean() < 1
+
+    def _fixed_by(self, name: str, keys: Sequence[str]) -> bool:
+        """Whether rows that are alike in the keys are alike in a column."""
+        both = self._cells[[*keys, name]].drop_duplicates()
+        return len(both) == len(both.drop_duplicates(list(keys)))
+
+    def _may_be_system(self, name: str) -> bool:
+        number = len(self._values[name])
+        return 1 < number <= max(200, len(self._cells) // 50) and 2 * number <= len(self._cells)
+
+    def _take_named(self, role: str, fits: Callable[[str], bool]) -> None:
+        if role in SINGLE and self._has(role):
+            return
+        hinted = [name for name in self._rest() if hints(name)[:1] == [role] and fits(name)]
+        for name in hinted[:1]:
+            self._set(name, role, "its name")
+
+    def _take_questions(self) -> None:
+        if self._has("question"):
+            return
+        for name in self._rest():
+            if not self._hinted(name, "question") or not 1 < len(self._values[name]) <= _MOST_QUESTIONS:
+                continue
+            answers = [answer for answer in self._rest() if self._hinted(answer, "answer")]
+            if answers and not self._numeric(name):
+                self._set(name, "question", f"its name; {len(self._values[name])} questions")
+                for answer in answers[:1]:
+                    self._set(answer, "answer", "its name")
+                return
+
+    def _take_truth(self) -> None:
+        for name in self._rest():
+            if self._hinted(name, "truth") and not self._has("truth") and len(self._values[name]) <= _MOST_ANSWERS:
+                self._set(name, "truth", "its name")
+
+    def _take_items_and_answers(self) -> None:
+        """The rest: what varies within an item is an answer, what numbers the items is an id."""
+        if not self._has("rater") and not self._has("answer"):
+            self._take_rater_columns()
+        if self._has("rater") and not self._texts() and not self._has("item") and self._take_item_columns():
+            return
+        rest = self._rest()
+        ids = [name for name in rest if self._like_an_id(name)]
+        for name in ids:
+            if not self._has("item") or self._adds_to_items(name):
+                self._set(
+                    name,
+                    "item",
+                    "its name, and many different ones" if self._hinted(name, "item") else "many different ones",
+                )
+        keys = self._item_keys()
+        for name in self._rest():
+            if not self._like_answers(name):
+                continue
+            if self._has("by_rater"):
+                self._reasons[name] = "not a rater's answers; name it with --column answer=NAME if it is one"
+            elif keys and self._repeated(keys) and self._fixed_by(name, keys):
+                self._reasons[name] = "the same for all who answered about an item"
+            elif self._has("question") and self._has("answer"):
+                self._reasons[name] = "another column holds the answers"
+            else:
+                self._set(name, "answer", f"answers: {', '.join(self._values[name][:5])}")
+
+    def _texts(self) -> list[str]:
+        return [name for name, role in self._roles.items() if role in ("original", "output", "text")]
+
+    def _item_keys(self) -> list[str]:
+        return [name for name, role in self._roles.items() if role in ("original", "output", "text", "item", "system")]
+
+    def _repeated(self, keys: Sequence[str]) -> bool:
+        """Whether several rows are about one item."""
+        return len(self._cells[list(keys)].drop_duplicates()) * 2 <= len(self._cells)
+
+    def _like_an_id(self, name: str) -> bool:
+        values = self._values[name]
+        if len(values) < 2 or (self._wordy(name) and not self._hinted(name, "item")):
+            return False
+        if self._hinted(name, "item") and not (self._hinted(name, "answer") and len(values) <= _MOST_LABELS):
+            return len(values) > 2
+        return len(values) > max(_MOST_ANSWERS, len(self._cells) // 40) and not self._fraction(name)
+
+    def _fraction(self, name: str) -> bool:
+        return any("." in value for value in self._few(name)) and self._numeric(name)
+
+    def _adds_to_items(self, name: str) -> bool:
+        """Whether an id tells items apart that the columns so far do not, and not single answers."""
+        keys = self._item_keys()
+        if self._fixed_by(name, keys):
+            return False
+        rater = self._has("rater")
+        return not (
+            rater and len(self._cells[[*keys, name]].drop_duplicates()) == len(self._cells) and self._repeated(keys)
+        )
+
+    def _like_answers(self, name: str) -> bool:
+        values = self._values[name]
+        if self._numeric(name):
+            return len(values) <= _MOST_ANSWERS or self._hinted(name, "answer")
+        short = all(len(value) <= 120 for value in values[:_MOST_LABELS])
+        return len(values) <= _MOST_LABELS and short
+
+    def _siblings(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """Columns that are numbered alike and hold the same kind of answers, by what is before the number."""
+        stems: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+        for name in names:
+            if not self._like_answers(name):
+                continue
+            match = _NUMBERED.match(name) or _ENDING.match(name)
+            if match:
+                parts = match.groupdict()
+                stem = " ".join(part for part in (parts["before"], parts.get("after") or "") if part).strip(" _-.:")
+                stems[stem][name] = (stem, re.sub(r"[ _.-]+", "", parts["rater"]).casefold())
+        whole = {stem: members for stem, members in stems.items() if len(members) > 1}
+        sizes = {len(members) for members in whole.values()}
+        if len(sizes) > 1:  # one question more is no rater more
+            whole = {stem: members for stem, members in whole.items() if len(members) == max(sizes)}
+        self._raters |= {name: parts for members in whole.values() for name, parts in members.items()}
+        return {stem: list(members) for stem, members in whole.items()}
+
+    def _take_rater_columns(self) -> None:
+        stems = self._siblings(self._rest())
+        for names in stems.values():
+            for name in names:
+                question, rater = self._raters[name]
+                self._set(name, "by_rater", f"answers of rater {rater}" + (f" to {question}" if question else ""))
+
+    def _take_item_columns(self) -> bool:
+        """A form's export: a row for each rater, a column for each item."""
+        rater = self._has("rater")[0]
+        answers = [name for name in self._rest() if self._like_answers(name)]
+        if self._cells[rater].dropna().is_unique and len(answers) >= 3 and len(answers) > len(self._has("answer")):
+            gridded = [name for name in answers if re.search(r"\[.+\]\s*$", name)]
+            if gridded or len(answers) >= 8:
+                for name in gridded or answers:
+                    self._set(name, "by_item", "a row is a rater, so a column is an item")
+                return True
+        return False
+
+    def _doubt_what_is_missing(self, roles: Mapping[str, str]) -> None:
+        has = set(roles.values())
+        if not has & {"answer", "by_rater", "by_item"}:
+            self._doubts.append("no column was recognised as answers; name it: --column answer=NAME")
+        if not has & {"original", "output", "text", "item", "by_item"}:
+            self._doubts.append(
+                "nothing says which item a row is about; name a column: --column item=NAME, or text=NAME"
+            )
+        for role in SINGLE:
+            if len(several := [name for name, of_name in roles.items() if of_name == role]) > 1:
+                self._doubts.append(f"{' and '.join(map(repr, several[:3]))} are both {role}; name one of them unused")
+        if "question" in has and len(self._has("answer")) > 1:
+            self._doubts.append("with a column of questions there is one of answers; name the others unused")
+
+
+def hints(name: str) -> list[str]:
+    """The roles that a column's name speaks for, the surest first."""
+    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    words = [word for word in re.split(r"[^a-z0-9]+", plain.casefold()) if word]
+    joined = ["".join(words), *("".join(pair) for pair in itertools.pairwise(words))]
+    listed = [role for word in (*joined, *reversed(words)) for role in _BY_WORD.get(word, ())]
+    return list(dict.fromkeys(listed))
+
+
+def _time_order(name: str) -> int:
+    """Which of several times says best when somebody answered."""
+    order = ("submit", "answered", "finish", "complet", "end", "updated", "time", "date", "created")
+    return next((number for number, word in enumerate(order) if word in name.casefold()), len(order))
+
+
+def _as_number(value: str) -> bool:
+    try:
+        float(value.replace(",", ".") if value.count(",") == 1 and "." not in value else value)
+    except ValueError:
+        return False
+    return True
+
+
+def corrected(proposal: Proposal, raters: Mapping[str, tuple[str, str]]) -> Proposal:
+    """The proposal with questions and raters of columns as somebody named them."""
+    return replace(proposal, raters={**proposal.raters, **raters})
+
+
+def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list[list[str]]]:
+    """The proposal as a table: a row for each column, with the cells of five rows; raters' ids are not shown."""
+    rows: pd.DataFrame = table.cells.head(5)
+    header = ["column", "is", "because", *(f"line {line}" for line in table.lines[:5])]
+    lines = []
+    for column, role in proposal.roles.items():
+        cells = ["" if pd.isna(cell) else str(cell) for cell in rows[column]]
+        hidden = ["(an id)" if cell and role == "rater" else cell for cell in cells]
+        lines.append([column[:40], role, proposal.reasons[column], *(cell[:24] for cell in hidden)])
+    return header, lines

@@ -1,0 +1,377 @@
+"""Rows of files as items and answers: texts that are the same are one item, whoever rates it, and nothing is lost.
+
+What cannot be placed is listed with its reason. One id with two texts, or one text with two contents, is an error that
+shows both rows: nobody can tell which was rated.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from annotation.imports.columns import Proposal
+from annotation.imports.tables import CellTable, UnplacedRow, coded
+from annotation.imports.times import as_seconds, as_times
+from plumbline.errors import DataError
+from plumbline.words import printable_line, shows
+
+TEXTS = ("original", "output", "text")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_DISCARDED = {"rejected", "returned", "timed-out", "timed out", "timedout", "cancelled", "canceled", "discarded",
+              "skipped", "screened out", "invalid"}  # fmt: skip
+_DRAFT = {"draft", "drafts", "pending", "in progress", "partial", "active", "incomplete", "started", "saved"}
+JOINT = " | "  # between the parts of an item's id
+
+
+@dataclass(frozen=True)
+class Material:
+    """What files hold: items, a row each, and answers to questions about them, a row each."""
+
+    items: pd.DataFrame  #: system, item, original, output, text, language, truth and `beside:NAME`
+    answers: pd.DataFrame  #: item (row of `items`), rater, question, cell, at, seconds, comment, status, file, line
+    listed: tuple[UnplacedRow, ...]
+    notes: tuple[str, ...]
+    has_raters: bool  #: whether the files say who rated
+    has_times: bool
+
+
+def match(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> Material:
+    """The items and answers of tables whose columns are as proposed. Raises DataError for what is ambiguous."""
+    both = list(zip(tables, proposals, strict=True))
+    rated = [(table, proposal) for table, proposal in both if proposal.has_answers]
+    lookups = [(table, proposal) for table, proposal in both if not proposal.has_answers]
+    notes, listed = list[str](), [entry for table in tables for entry in table.listed]
+    parts = []
+    for table, proposal in rated:
+        frame = _rows(table, proposal, notes)
+        for lookup in lookups:
+            frame = _with_lookup(frame, table, proposal, *lookup, notes)
+        parts.append(frame)
+    frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    frame = _without_empty(frame, listed)
+    items, numbers = _items(frame)
+    answers = frame[["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]].assign(
+        item=numbers
+    )
+    has_raters = not frame["unnamed"].any()
+    if not has_raters:
+        notes.append("the file does not say who rated: each answer to an item counts as another rater's, and nothing is"
+                     " said of raters")  # fmt: skip
+    return Material(
+        items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, bool(frame["at"].notna().any())
+    )
+
+
+def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFrame:
+    """A table's answers, a row each, with what is known of item and rater."""
+    cells, single = table.cells, proposal.first
+    base = pd.DataFrame({"file": pd.Categorical([table.path.name] * len(cells)), "line": table.lines})
+    for role in (*TEXTS, "language", "truth"):
+        base[role] = (
+            _texts(cells[single(role)], notes) if single(role) and role in TEXTS else _plain(cells, single(role))
+        )
+    base["system"], base["item"] = _joined(cells, proposal.named("system")), _joined(cells, proposal.named("item"))
+    for column in proposal.named("beside"):
+        base[f"beside:{column}"] = _texts(cells[column], notes)
+    base["comment"], base["status"] = _plain(cells, single("comment")), _statuses(cells, single("status"), notes)
+    base["at"], base["seconds"] = _times(table, proposal, notes)
+    base["rater"] = _plain(cells, single("rater"))
+    if proposal.named("by_rater"):
+        return _melted_raters(base, cells, proposal)
+    base["unnamed"] = not single("rater")
+    if not single("rater"):
+        base["rater"] = pd.Categorical([f"{table.path.name} {line}" for line in table.lines])
+    if proposal.named("by_item"):
+        return _melted_items(base, cells, proposal)
+    if single("question"):
+        return base.assign(question=_plain(cells, single("question")), cell=_plain(cells, single("answer")))
+    melted = [
+        base.assign(question=pd.Categorical([column] * len(base)), cell=cells[column])
+        for column in proposal.named("answer")
+    ]
+    return _stacked(melted)
+
+
+def _melted_raters(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -> pd.DataFrame:
+    melted = []
+    for column in proposal.named("by_rater"):
+        question, rater = proposal.raters.get(column, ("", column))
+        kind = pd.Categorical([question or "rating"] * len(base))
+        melted.append(
+            base.assign(question=kind, cell=cells[column], rater=pd.Categorical([rater] * len(base)), unnamed=False)
+        )
+    return _stacked(melted)
+
+
+def _melted_items(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -> pd.DataFrame:
+    melted = []
+    for column in proposal.named("by_item"):
+        match = re.fullmatch(r"(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
+        question, item = (match["question"], match["item"]) if match else ("rating", column)
+        melted.append(base.assign(question=pd.Categorical([question or "rating"] * len(base)),
+                                  text=pd.Categorical([item] * len(base)), cell=cells[column]))  # fmt: skip
+    return _stacked(melted)
+
+
+def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Frames one below the next; columns of categories stay so."""
+    first = frames[0]
+    columns = {}
+    for name in first.columns:
+        parts = [frame[name] for frame in frames]
+        is_words = isinstance(first[name].dtype, pd.CategoricalDtype)
+        columns[name] = (
+            pd.api.types.union_categoricals(parts)
+            if is_words
+            else np.concatenate([part.to_numpy() for part in parts])
+            if name != "at"
+            else pd.concat(parts, ignore_index=True)
+        )
+    return pd.DataFrame(columns)
+
+
+def _plain(cells: pd.DataFrame, column: str) -> pd.Categorical[Any]:
+    if not column:
+        return coded(np.full(len(cells), -1, np.int8), [])
+    column_cells: pd.Categorical[Any] = cells[column].array
+    return column_cells
+
+
+def _texts(column: pd.Series, notes: list[str]) -> pd.Categorical[Any]:
+    """A column of texts, with what HTML's entities stand for."""
+    texts = list(column.cat.categories)
+    with_entities = sum(bool(_ENTITY.search(text)) for text in texts)
+    if with_entities:
+        notes.append(f"{column.name}: HTML's entities in {with_entities} texts are read as the letters that they are")
+        texts = [html.unescape(text).replace("\xa0", " ").strip() for text in texts]
+    if with_tags := sum(bool(_TAG.search(text)) for text in texts):
+        notes.append(f"{column.name}: {with_tags} texts hold HTML tags, which stay as they are")
+    return renamed(column.array, texts)
+
+
+def renamed(column: pd.Categorical[Any], texts: Sequence[str]) -> pd.Categorical[Any]:
+    """Categories under other texts, of which several may be one."""
+    numbers, index = pd.factorize(np.array([*texts, ""], object))
+    codes = numbers.astype(np.int32)[:-1]
+    shown = np.array([shows(text) for text in index])
+    codes = np.where(shown[codes], codes, -1) if len(codes) else codes
+    return coded(np.append(codes, np.int32(-1))[column.codes], list(index))
+
+
+def _joined(cells: pd.DataFrame, columns: Sequence[str]) -> pd.Categorical[Any]:
+    """Several columns as one id."""
+    if len(columns) < 2:
+        return _plain(cells, columns[0] if columns else "")
+    numbers, first = group_numbers([cells[column].array for column in columns])
+    rows = cells[list(columns)].astype(object).fillna("").iloc[first]
+    texts = [JOINT.join(row) for row in rows.itertuples(index=False, name=None)]
+    return coded(numbers, texts)
+
+
+def group_numbers(columns: Sequence[pd.Categorical[Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """(a number for each row, the first row of each number): rows that are alike in all columns have one number."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        numbers = pd.factorize(numbers * (len(column.categories) + 1) + column.codes + 1)[0].astype(np.int64)
+    _, first = np.unique(numbers, return_index=True)
+    return numbers, first
+
+
+def _statuses(cells: pd.DataFrame, column: str, notes: list[str]) -> pd.Categorical[Any]:
+    names = ["submitted", "draft", "discarded"]
+    if not column:
+        return coded(np.zeros(len(cells), np.int8), names)
+    array = cells[column].array
+    words = [text.casefold().replace("_", " ") for text in array.categories]
+    codes = np.array([2 if word in _DISCARDED else 1 if word in _DRAFT else 0 for word in words] + [0], np.int8)
+    counts = {text: names[code] for text, code in zip(array.categories, codes, strict=False) if code}
+    if counts:
+        notes.append(f"{column}: {', '.join(f'{text} counts as {name}' for text, name in counts.items())}")
+    return coded(codes[array.codes], names)
+
+
+def _times(table: CellTable, proposal: Proposal, notes: list[str]) -> tuple[pd.Series, np.ndarray]:
+    """(when each row was answered, how long that took)."""
+    nothing = pd.Series(pd.NaT, index=range(len(table.cells)), dtype="datetime64[us, UTC]")
+    column, started = proposal.first("time"), proposal.first("started")
+    at = _moments(table, column, notes) if column else nothing
+    seconds = np.full(len(at), np.nan)
+    if name := proposal.first("seconds"):
+        array = table.cells[name].array
+        values = as_seconds(list(array.categories))
+        if re.search(r"(?i)(^|[^a-z])ms$|milli", name):
+            values = values / 1000
+        if re.search(r"(?i)minutes|(^|[^a-z])mins?$", name):
+            values = values * 60
+        seconds = np.append(values, np.nan)[array.codes]
+    elif started and column:
+        seconds = (at - _moments(table, started, notes)).dt.total_seconds().to_numpy()
+        seconds = np.where(seconds > 0, seconds, np.nan)
+    return at, seconds
+
+
+def _moments(table: CellTable, column: str, notes: list[str]) -> pd.Series:
+    array = table.cells[column].array
+    moments = as_times(list(array.categories), f"{table.path}, {column}")
+    if strange := sum(moment is None for moment in moments):
+        notes.append(f"{column}: {strange} cells are no times, and count as unknown")
+    index = pd.DatetimeIndex(
+        [*(pd.NaT if moment is None else moment for moment in moments), pd.NaT], dtype="datetime64[us, UTC]"
+    )
+    return pd.Series(index[array.codes])
+
+
+def _with_lookup(
+    frame: pd.DataFrame, table: CellTable, proposal: Proposal, lookup: CellTable, of_lookup: Proposal, notes: list[str]
+) -> pd.DataFrame:
+    """The rows with what another file says of their items, by the columns that both have."""
+    shared = [name for name in proposal.roles if name in of_lookup.roles and proposal.roles[name] != "unused"]
+    keys = [name for name in shared if proposal.roles[name] in ("item", "system", "question", *TEXTS)]
+    roles = {name: role for name, role in of_lookup.roles.items() if name not in keys and role != "unused"}
+    if not keys:
+        raise DataError(f"{lookup.path}: has no answers, and shares no column of items with {table.path.name}; name its"
+                        " columns like those there")  # fmt: skip
+    cells = lookup.cells
+    numbers, first = group_numbers([cells[name].array for name in keys])
+    gives = [name for name, role in roles.items() if role in (*TEXTS, "truth", "language", "beside", "system", "item")]
+    for name in gives:
+        _, whole = group_numbers([coded(numbers, list(map(str, range(len(first))))), cells[name].array])
+        if len(whole) > len(first):
+            twice = pd.Series(numbers[whole]).duplicated(keep=False).to_numpy()
+            rows = whole[twice & (numbers[whole] == numbers[whole][twice][0])][:2]
+            raise _ambiguous(lookup, rows, keys, name)
+    found_at = _positions(table, lookup, keys, first)
+    at = np.tile(found_at, len(frame) // max(len(found_at), 1))
+    for name in gives:
+        role = roles[name]
+        target = f"beside:{name}" if role == "beside" else role
+        array = _texts(cells[name], notes) if role in (*TEXTS, "beside") else cells[name].array
+        codes = np.append(array.codes[first], -1)
+        brought = coded(codes[at], list(array.categories))
+        if target not in frame or not frame[target].notna().any():
+            frame[target] = brought
+    if lost := int((found_at < 0).sum()):
+        notes.append(f"{lookup.path.name}: says nothing of {lost} rows of {table.path.name}")
+    return frame
+
+
+def _positions(table: CellTable, lookup: CellTable, keys: Sequence[str], first: np.ndarray) -> np.ndarray:
+    """For each row of a table the number of its keys in a lookup; -1 where it has none."""
+    mine = [table.cells[name].astype(object).fillna("").to_numpy() for name in keys]
+    theirs = [lookup.cells[name].astype(object).fillna("").to_numpy()[first] for name in keys]
+    index = {row: number for number, row in enumerate(zip(*theirs, strict=True))}
+    return np.fromiter((index.get(row, -1) for row in zip(*mine, strict=True)), np.int64, len(table.cells))
+
+
+def _ambiguous(table: CellTable, rows: Sequence[int], keys: Sequence[str], column: str) -> DataError:
+    first, second = (
+        f"line {table.lines[row]}: {printable_line(str(table.cells[column].iloc[row]))[:80]!r}" for row in rows
+    )
+    about = ", ".join(f"{name} {table.cells[name].iloc[rows[0]]!r:.40}" for name in keys)
+    return DataError(f"{table.path}: {column!r} of {about} is two things; {first}; {second}; correct the file, or name"
+                     " a column that tells them apart: --column item=NAME")  # fmt: skip
+
+
+def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFrame:
+    """The rows about an item that was answered; the others are listed."""
+    cell = frame["cell"]
+    about = np.zeros(len(frame), bool)
+    for name in (*TEXTS, "item"):
+        about |= frame[name].notna().to_numpy()
+    has_pairs = bool(frame["original"].notna().any() and frame["output"].notna().any())
+    reasons = {
+        "no answer": cell.isna().to_numpy(),
+        "no rater": frame["rater"].isna().to_numpy(),
+        "no item": ~about,
+        "no question": frame["question"].isna().to_numpy(),
+        "no original": (frame["original"].isna() & has_pairs).to_numpy(),
+        "no output": (frame["output"].isna() & has_pairs).to_numpy(),
+    }
+    stays = np.ones(len(frame), bool)
+    for reason, lacking in reasons.items():
+        mask = lacking & stays
+        if mask.any():
+            listed += _listed(frame[mask], reason)
+            stays &= ~mask
+    return frame if stays.all() else frame[stays].reset_index(drop=True)
+
+
+def _listed(rows: pd.DataFrame, reason: str) -> Iterator[UnplacedRow]:
+    for file, line, question in rows[["file", "line", "question"]].itertuples(index=False, name=None):
+        yield UnplacedRow(str(file), int(line), reason, "" if question != question else str(question))  # noqa: PLR0124 (NaN)
+
+
+def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
+    """(the items, the number of each row's): by texts where there are some, else by ids."""
+    for name in frame.columns:
+        if frame[name].dtype == object and name not in ("at",):
+            frame[name] = pd.Categorical(frame[name])
+    texts = [name for name in TEXTS if frame[name].notna().any()]
+    beside = [name for name in frame.columns if name.startswith("beside:")]
+    has_ids = frame["item"].notna().any()
+    keys = ["system", *(texts or ["item"])]
+    if texts and has_ids:
+        _refuse_two_texts(frame, texts)
+    if texts and beside and not {"original", "output"} <= set(texts):
+        keys += beside
+    numbers, first = group_numbers([frame[name].array for name in keys])
+    if beside and not set(beside) <= set(keys):
+        frame = frame.drop(columns=beside)
+        beside = []
+    columns = ["system", "item", *TEXTS, "language", "truth", *beside, "file", "line"]
+    return frame[columns].iloc[first].reset_index(drop=True), numbers
+
+
+def _refuse_two_texts(frame: pd.DataFrame, texts: Sequence[str]) -> None:
+    """Raise DataError where one id of a system stands with two texts."""
+    ids, first = group_numbers([frame["system"].array, frame["item"].array])
+    whole, every = group_numbers(
+        [coded(ids, list(map(str, range(len(first))))), *(frame[name].array for name in texts)]
+    )
+    del whole
+    of_ids = pd.Series(ids[every])
+    twice = of_ids[of_ids.duplicated(keep=False) & frame["item"].notna().to_numpy()[every]]
+    if len(twice):
+        rows = every[(of_ids == twice.iloc[0]).to_numpy()][:2]
+        shown = list[str]()
+        for row in rows:
+            cells = frame.iloc[row]
+            text = " / ".join(printable_line(str(cells[name]))[:60] for name in texts)
+            shown.append(f"{cells['file']}, line {cells['line']}: {text!r}")
+        item = frame["item"].iloc[rows[0]]
+        raise DataError(
+            f"item {item!r} has two texts; {'; '.join(shown)}; correct one of them, or name the column that tells them"
+            " apart: --column system=NAME or item=NAME"
+        )
+
+
+def without_repeats(answers: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFrame:
+    """Answers, the first of each rater to each question about each item; those after it are listed."""
+    keys = ["item", "rater", "question"]
+    order = answers.sort_values("at", kind="stable", na_position="last") if answers["at"].notna().any() else answers
+    again = order.duplicated(keys)
+    if not again.any():
+        return answers
+    first = order[~again].set_index(keys)[["line", "file", "cell"]]
+    repeats = order[again]
+    before = first.loc[pd.MultiIndex.from_frame(repeats[keys])]
+    for (file, line, question, cell), (line_before, file_before, cell_before) in zip(
+        repeats[["file", "line", "question", "cell"]].itertuples(index=False, name=None),
+        before.itertuples(index=False, name=None),
+        strict=True,
+    ):
+        alike = "the same answer" if cell == cell_before else "another answer"
+        where = f"line {line_before}" + (f" of {file_before}" if file != file_before else "")
+        listed.append(
+            UnplacedRow(
+                str(file), int(line), f"{alike} of the same rater to the same item is in {where}", str(question)
+            )
+        )
+    return order[~again].sort_index()

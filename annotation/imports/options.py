@@ -1,0 +1,77 @@
+"""The options of `plumbline import`; nothing that it does is imported for them."""
+
+from __future__ import annotations
+
+import argparse
+
+from plumbline import cli
+from plumbline.errors import StudyError
+
+ROLES = {
+    "original": "the text that somebody transformed",
+    "output": "what became of it",
+    "text": "the text that is judged, where there is no pair",
+    "beside": "what raters saw beside the text",
+    "item": "the item's id, or a part of it",
+    "system": "the system, model or transformation",
+    "rater": "who answered",
+    "question": "which question is answered in the row",
+    "answer": "answers to a question",
+    "by_rater": "a rater's answers",
+    "by_item": "answers about an item",
+    "time": "when it was answered",
+    "started": "when it was begun",
+    "seconds": "how long it took",
+    "status": "whether the answer was submitted",
+    "comment": "the rater's words",
+    "truth": "the right answer",
+    "language": "the text's language",
+    "unused": "nothing of the study",
+}
+
+
+def add_import_options(parser: argparse.ArgumentParser) -> None:
+    """Which files, what their columns are, and where the study goes."""
+    add = parser.add_argument
+    add("files", metavar="FILE", type=cli.local, nargs="+", help="what was exported: ratings, and texts or right"
+        " answers by the same ids")  # fmt: skip
+    add("--out", metavar="FILE", type=cli.local, required=True, help="the study that is written, such as"
+        " studies/mine.yaml; its texts stand in a folder beside it")  # fmt: skip
+    add("--exports", metavar="DIR", help="where records are written: a folder or an address (default: exports/)")
+    add("--column", metavar="WHAT=NAME", type=column_option, action="append", default=[],
+        help=f"what a column holds: {', '.join(ROLES)} (may be repeated)")  # fmt: skip
+    add("--columns", metavar="FILE", type=cli.local, help="the same from the file that an import wrote")
+    add("--scale", metavar="QUESTION=1..5", type=scale_option, action="append", default=[],
+        help="a question's lowest and highest point; answers off it are listed (may be repeated)")  # fmt: skip
+    add("--language", metavar="CODE", help="of the texts (default: the language that they are recognised to be in)")
+    add("--sheet", metavar="NAME", default="", help="the sheet of an Excel file, where several have rows")
+    add("--dry-run", action="store_true", help="show what the files are taken for, and write no study")
+    add("--replace", action="store_true", help="write the study and its records anew")
+
+
+def read_scale(text: str) -> tuple[int, int]:
+    """`1..5` as the lowest and the highest point. Raises StudyError."""
+    low, _, high = text.partition("..")
+    try:
+        scale = int(low), int(high)
+    except ValueError:
+        raise StudyError(f"--scale: {text!r} is not like 1..5") from None
+    if scale[0] >= scale[1]:
+        raise StudyError(f"--scale: {text!r}: the lowest point goes first")
+    return scale
+
+
+def scale_option(text: str) -> tuple[str, tuple[int, int]]:
+    """`fluency=1..5`, for an option."""
+    name, _, scale = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like QUESTION=1..5")
+    return name, read_scale(scale)
+
+
+def column_option(text: str) -> tuple[str, str]:
+    """`rater=Worker` as (column, role), for an option."""
+    role, _, column = text.partition("=")
+    if not column:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like rater=NAME")
+    return column, role

@@ -1,0 +1,289 @@
+"""A file of cells as a table: encoding and separator are recognised, each row knows its line, what is no row is listed.
+
+Cells are texts. A column keeps each distinct text once, with a number for each row, so that a million rows take little
+memory and what is asked of a cell is asked once.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import itertools
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plumbline.errors import DataError, StudyError
+from plumbline.reading import refuse_no_file
+from plumbline.resources import missing
+from plumbline.words import trim
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+EXCEL = (".xlsx", ".xlsm")
+_HEAD = 200  # rows by which the separator is told
+_PIECE = 1 << 20
+csv.field_size_limit(2**24)
+
+
+@dataclass(frozen=True)
+class UnplacedRow:
+    """A row, or an answer in it, that is not in the study, and why."""
+
+    file: str
+    line: int
+    reason: str
+    column: str = ""
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """The rows of one file: a column of categories for each name, all of them texts."""
+
+    path: Path
+    form: str  #: what the file was recognised as
+    cells: pd.DataFrame
+    lines: np.ndarray  #: of each row in the file
+    listed: tuple[UnplacedRow, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)  #: of columns whose meaning the form itself says
+    notes: tuple[str, ...] = ()
+
+    def values(self, column: str) -> list[str]:
+        """The distinct texts of a column."""
+        return list(self.cells[column].cat.categories)
+
+
+class TableBuilder:
+    """Takes rows in; each column keeps its distinct texts and a number for each row."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, array[int]] = {}
+        self._texts: dict[str, dict[str, int]] = {}
+        self._lines = array("q")
+
+    def add(self, row: Mapping[str, str], line: int) -> None:
+        """One row by column; a column that it lacks is empty there."""
+        number = len(self._lines)
+        for name, text in row.items():
+            codes = self._codes.get(name)
+            if codes is None:
+                codes, self._texts[name] = array("i", [-1]) * number, {}
+                self._codes[name] = codes
+            if len(codes) < number:
+                codes.extend(itertools.repeat(-1, number - len(codes)))
+            texts = self._texts[name]
+            codes.append(texts.setdefault(text, len(texts)) if text else -1)
+        self._lines.append(line)
+
+    def add_all(self, header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]) -> None:
+        """Many rows of cells in the order of a header, quickly."""
+        columns = []
+        for name in header:
+            self._codes[name], self._texts[name] = array("i"), {}
+            texts = self._texts[name]
+            columns.append((self._codes[name].append, texts.setdefault, texts.__len__))
+        note = self._lines.append
+        for line, row in rows:
+            note(line)
+            for (append, number, length), text in zip(columns, row, strict=True):
+                append(number(text, length()))
+
+    def frame(self) -> tuple[pd.DataFrame, np.ndarray]:
+        """The columns and the rows' lines; texts in NFC and without outer blanks, empty ones missing."""
+        lines = np.frombuffer(self._lines, np.int64) if len(self._lines) else np.empty(0, np.int64)
+        columns = {}
+        for name, codes in self._codes.items():
+            codes.extend(itertools.repeat(-1, len(lines) - len(codes)))
+            columns[name] = _categories(np.frombuffer(codes, np.int32), list(self._texts[name]))
+            self._texts[name] = {}
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(lines))), lines
+
+
+def _categories(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
+    """Numbers of texts as categories; texts that are one but for their form are one."""
+    numbers: dict[str, int] = {}
+    plain = (trim(text) if text.isascii() else trim(unicodedata.normalize("NFC", text)) for text in texts)
+    same = np.fromiter((numbers.setdefault(text, len(numbers)) if text else -1 for text in plain), np.int32, len(texts))
+    same = np.append(same, np.int32(-1))  # what was missing stays so
+    return coded(same[codes], list(numbers))
+
+
+def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
+    """Numbers of texts as a column of categories; -1 is a missing one."""
+    index: pd.Index[Any] = pd.Index(np.array(texts, object))
+    column: pd.Categorical[Any] = pd.Categorical.from_codes(codes, index)
+    return column
+
+
+def read_csv(path: Path) -> CellTable:
+    """A CSV or TSV file of any usual encoding and separator. Raises DataError for what is no table."""
+    encoding, notes = _encoding(path)
+    separator = _separator(path, encoding)
+    builder, listed = TableBuilder(), list[UnplacedRow]()
+    with path.open(encoding=encoding, newline="") as file:
+        reader = csv.reader(file, delimiter=separator)
+        try:
+            header, start = _header(reader, path), reader.line_num
+            builder.add_all(header, _whole_rows(reader, path, len(header), separator, listed))
+        except csv.Error as error:
+            raise DataError(f"{path}, line {reader.line_num}: cannot be read as CSV ({error}); save it again") from None
+        end = reader.line_num
+    cells, lines = builder.frame()
+    if not len(lines) and not listed:
+        raise DataError(f"{path}: no rows in it, only a header (line {start})")
+    if len(lines) > 1 and lines[-1] == end and end - lines[-2] > 1000:
+        raise DataError(
+            f"{path}, line {lines[-2] + 1}: a quotation mark there is closed {end - lines[-2]} lines later; close it"
+        )
+    kind = "TSV" if separator == "\t" else "CSV"
+    table = CellTable(path, f"{kind} ({SEPARATORS[separator]})", cells, lines, tuple(listed), notes=notes)
+    _refuse_no_header(table)
+    return table
+
+
+def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The encoding that a file can be read in, and what is to be said of it."""
+    try:
+        refuse_no_file(path)
+        with path.open("rb") as file:
+            start = file.read(4096)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+    if not start:
+        raise DataError(f"{path} is empty; export it again")
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16", ("read as UTF-16",)
+    if start[1::2].count(0) > len(start) // 8:
+        return "utf-16-le", ("read as UTF-16 without a byte order mark",)
+    if start[::2].count(0) > len(start) // 8:
+        return "utf-16-be", ("read as UTF-16 without a byte order mark",)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        try:
+            while piece := file.read(_PIECE):
+                if b"\0" in piece:
+                    raise DataError(f"{path}: holds a null character; no text: save it again, as UTF-8")
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252", ("not UTF-8: read as Windows-1252; look at letters with accents",)
+    return "utf-8-sig", ()
+
+
+def _separator(path: Path, encoding: str) -> str:
+    """What stands between cells: what gives most of the first rows as many cells as the header."""
+    with path.open(encoding=encoding, newline="") as file:
+        head = list(itertools.islice(file, _HEAD))
+    best, most = ",", (0, 0)
+    for separator in SEPARATORS:
+        sizes = [len(row) for row in csv.reader(head, delimiter=separator) if row]
+        alike = sizes.count(sizes[0]) if sizes else 0
+        if sizes and sizes[0] > 1 and (alike, sizes[0]) > most:
+            best, most = separator, (alike, sizes[0])
+    if not most[0]:
+        raise DataError(f"{path}: its lines have one cell each, by commas, semicolons, tabs or bars; save it as CSV")
+    return best
+
+
+def _header(reader: Iterator[list[str]], path: Path) -> list[str]:
+    """The names of the columns; one without a name gets its number."""
+    names = [trim(name) for name in next((row for row in reader if any(map(str.strip, row))), [])]
+    header = [name or f"column {number}" for number, name in enumerate(names, 1)]
+    if twice := [name for name, times in Counter(header).items() if times > 1]:
+        raise DataError(f"{path}: two columns are called {twice[0][:60]!r}; rename one")
+    return header
+
+
+def _whole_rows(
+    reader: Any, path: Path, width: int, separator: str, listed: list[UnplacedRow]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows that have as many cells as the header; blank ones are passed over, the others listed."""
+    for row in reader:
+        if len(row) != width:
+            if not any(map(str.strip, row)):
+                continue
+            if len(row) > width and not any(map(str.strip, row[width:])):
+                yield reader.line_num, row[:width]
+                continue
+            also = next((name for mark, name in SEPARATORS.items() if mark != separator and mark in "".join(row)), "")
+            hint = f"; is it separated by {also}?" if also and len(row) == 1 else ""
+            listed.append(UnplacedRow(path.name, reader.line_num, f"{len(row)} cells, the header has {width}{hint}"))
+            continue
+        yield reader.line_num, row
+
+
+def _refuse_no_header(table: CellTable) -> None:
+    """Raise DataError where the first line looks like a row and not like names of columns."""
+    names = [str(name) for name in table.cells.columns]
+    like_rows = [name for name in names if _like_a_cell(name, table.values(name))]
+    if names and 2 * len(like_rows) > len(names):
+        raise DataError(
+            f"{table.path}: its first line looks like a row, for {like_rows[0][:40]!r} does not look like a column's"
+            " name; put a line of names above it, such as item,rater,answer"
+        )
+
+
+def _like_a_cell(name: str, values: Sequence[str]) -> bool:
+    return name in values or (_is_number(name) and bool(values) and all(map(_is_number, values[:1000])))
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("+-").replace(".", "", 1).isdecimal()
+
+
+def read_excel(path: Path, sheet: str = "") -> CellTable:
+    """A sheet of an Excel file. Raises DataError where there are several and none is named."""
+    try:
+        import openpyxl  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 (an extra)
+    except ModuleNotFoundError as error:
+        raise missing("an Excel file", error, "excel") from None
+    try:
+        with path.open("rb") as file:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            return _sheet(path, book, sheet)
+    except (DataError, StudyError):
+        raise
+    except Exception as error:  # a damaged file raises errors of zip, XML or openpyxl's own
+        raise DataError(f"{path} cannot be read as Excel ({error}); save it again, as .xlsx or CSV") from None
+
+
+def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
+    names = [sheet] if sheet else book.sheetnames
+    if sheet and sheet not in book.sheetnames:
+        raise DataError(f"{path}: no sheet {sheet!r}; it has {', '.join(book.sheetnames)}")
+    filled = {}
+    for name in names:
+        rows = book[name].iter_rows(values_only=True)
+        numbered = [(line, row) for line, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
+        if len(numbered) > 1:
+            filled[name] = numbered
+    if len(filled) != 1:
+        which = f"{len(filled)} sheets with rows ({', '.join(filled)}); name one with --sheet" if filled else "no rows"
+        raise DataError(f"{path}: has {which}")
+    (name, numbered), *_ = filled.items()
+    header = _header(iter([[_text(cell) for cell in numbered[0][1]]]), path)
+    builder = TableBuilder()
+    builder.add_all(header, ((line, list(map(_text, row[: len(header)]))) for line, row in numbered[1:]))
+    cells, lines = builder.frame()
+    return CellTable(path, f"Excel, sheet {name!r}", cells, lines)
+
+
+def _text(cell: Any) -> str:
+    """A cell of a spreadsheet, or a value of JSON, as text."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return cell.isoformat() if isinstance(cell, (date, datetime)) else str(cell)
+
+
+text_of = _text

@@ -1,0 +1,128 @@
+"""Times and durations as files have them, in UTC; what a file does not know stays unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from plumbline.errors import DataError
+
+# Offsets of the zones that exports name by letters (Amazon's, Google's); an hour is the same everywhere in them.
+_ZONES = {"UTC": 0, "GMT": 0, "Z": 0, "PDT": -7, "PST": -8, "MDT": -6, "MST": -7, "CDT": -5, "CST": -6, "EDT": -4,
+          "EST": -5, "BST": 1, "CET": 1, "CEST": 2}  # fmt: skip
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_AMAZON = re.compile(r"\w{3} (?P<month>\w{3}) (?P<day>\d{1,2}) (?P<clock>[\d:]+) (?P<zone>[A-Z]{1,4}) (?P<year>\d{4})")
+_GOOGLE = re.compile(
+    r"(?P<date>\d{4}/\d{1,2}/\d{1,2}) (?P<clock>[\d:]+) ?(?P<half>[AaPp][Mm])?"
+    r"(?: (?:GMT|UTC)(?P<zone>[+-]\d{1,2}(?::?\d{2})?)?)?"
+)
+_SLASHED = re.compile(r"(?P<first>\d{1,2})(?P<mark>[/.])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})(?P<rest>\D.*)?")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
+_EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
+
+
+def looks_like_times(values: Sequence[str]) -> bool:
+    """Whether texts are times of day or days."""
+    some = [value for value in values[:50] if value]
+    return bool(some) and sum(_as_iso(value, day_first=True) != "" for value in some) >= 0.9 * len(some)
+
+
+def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
+    """Texts as times in UTC; None for what is none. Raises DataError where days and months cannot be told apart."""
+    slashed = [match for value in values if (match := _SLASHED.fullmatch(value))]
+    day_first = any(int(match["first"]) > 12 for match in slashed)
+    month_first = any(int(match["second"]) > 12 for match in slashed)
+    dotted = any(match["mark"] == "." for match in slashed)
+    if day_first and month_first:
+        raise DataError(f"{where}: some times have the day first and some the month; write them alike, as 2026-03-01")
+    iso = [_as_iso(value, day_first=day_first or (dotted and not month_first)) for value in values]
+    moments = pd.to_datetime(
+        pd.Series(iso, dtype=object).replace("", None), utc=True, format="ISO8601", errors="coerce"
+    )
+    return [None if pd.isna(moment) else moment for moment in moments]
+
+
+def _as_iso(value: str, *, day_first: bool) -> str:
+    """A time as ISO 8601; empty where it is none."""
+    text = value.replace("\u202f", " ").strip()
+    if _ISO.fullmatch(text):
+        return _with_offset(text)
+    if _EPOCH.fullmatch(text):
+        number = float(text)
+        return str(pd.Timestamp(number / (1000 if number > 1e11 else 1), unit="s", tz="UTC").isoformat())
+    if match := _GOOGLE.fullmatch(text):
+        year, month, day = match["date"].split("/")
+        return _clocked(f"{year}-{int(month):02d}-{int(day):02d}", match["clock"], match["half"], match["zone"])
+    return _amazons(text) or _slashed(text, day_first=day_first)
+
+
+def _amazons(text: str) -> str:
+    """Sun May 17 14:13:33 PDT 2020."""
+    match = _AMAZON.fullmatch(text)
+    if not match or match["month"].casefold() not in _MONTHS or match["zone"] not in _ZONES:
+        return ""
+    month = _MONTHS.index(match["month"].casefold()) + 1
+    return f"{match['year']}-{month:02d}-{int(match['day']):02d}T{match['clock']}{_offset(_ZONES[match['zone']])}"
+
+
+def _slashed(text: str, *, day_first: bool) -> str:
+    """5/17/2020 2:13 PM, 17.05.2020 14:13."""
+    match = _SLASHED.fullmatch(text)
+    if not match:
+        return ""
+    day, month = sorted((int(match["first"]), int(match["second"])), reverse=True)
+    if day < 13:
+        parts = int(match["first"]), int(match["second"])
+        day, month = parts if day_first else parts[::-1]
+    clock = re.fullmatch(r"[ ,T]*([\d:]+) ?([AaPp][Mm])?", match["rest"] or "")
+    date = f"{match['year']}-{month:02d}-{day:02d}"
+    return _clocked(date, clock[1] if clock else "00:00", clock[2] if clock else None, None)
+
+
+def _with_offset(text: str) -> str:
+    """ISO 8601 whose zone may stand in letters."""
+    match = re.fullmatch(r"(.*\d) ?([A-Z]{1,4})", text)
+    if match and match[2] in _ZONES and match[2] != "T":
+        return f"{match[1]}{_offset(_ZONES[match[2]])}"
+    return text.replace(" ", "T", 1).replace(" ", "")
+
+
+def _offset(hours: int) -> str:
+    return f"{'-' if hours < 0 else '+'}{abs(hours):02d}:00"
+
+
+def _clocked(date: str, clock: str, half: str | None, zone: str | None) -> str:
+    hour, *rest = clock.split(":")
+    number = int(hour) % 12 + 12 * (half.casefold() == "pm") if half else int(hour)
+    minutes = ":".join(rest) or "00"
+    offset = ""
+    if zone:
+        sign, digits = zone[0], re.sub(r"\D", "", zone).rjust(2, "0")
+        digits = digits if len(digits) > 2 else f"{digits}00"
+        offset = f"{sign}{digits.rjust(4, '0')[:2]}:{digits.rjust(4, '0')[2:]}"
+    return f"{date}T{number:02d}:{minutes}{offset or '+00:00'}"
+
+
+def as_seconds(values: Sequence[str]) -> np.ndarray:
+    """Texts as seconds: numbers, or clocks such as 00:01:35; NaN for what is none."""
+    return np.array([_seconds(value) for value in values], float)
+
+
+def _seconds(value: str) -> float:
+    if re.fullmatch(r"\d{1,3}(:\d{2}){1,2}(\.\d+)?", value):
+        parts = [float(part) for part in value.split(":")]
+        return float(sum(part * 60.0**power for power, part in enumerate(reversed(parts))))
+    try:
+        number = float(value.replace(",", "."))
+    except ValueError:
+        return float("nan")
+    return number if 0 <= number < 1e9 else float("nan")
+
+
+def coarse(times: pd.Series) -> bool:
+    """Whether times are of days or minutes alone, from which nobody can tell how long an answer took."""
+    filled = times.dropna()
+    return bool(len(filled)) and bool((filled.dt.second == 0).all()) and bool((filled.dt.microsecond == 0).all())

@@ -1,0 +1,433 @@
+"""An import as a study: its file, texts, outputs and rubric beside it, its sample and ratings among the records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from annotation.campaign_records import PAIRS, SUPPLY
+from annotation.imports.answers import ImportedQuestion, affirmative, distinct, says_yes, slug
+from annotation.imports.matching import Material
+from annotation.imports.times import coarse
+from annotation.offering import alone
+from annotation.ratings.answers import PAUSE, source_of_file
+from annotation.ratings.ratings import write_ratings
+from annotation.records import Supply
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import sample_settings
+from annotation.subjects import read_items
+from generation.jobs import Plan
+from plumbline.errors import DataError
+from plumbline.identity import identity
+from plumbline.manifest import stage, write_kept
+from plumbline.records import Pair, Rating, Text, text_id
+from plumbline.store import atomic, write_table
+from plumbline.study import Study, load_study
+from plumbline.study.judged import VerdictUnit
+from plumbline.words import readable
+
+RUBRIC = "questions"
+SEED = 1337
+GROUP = "imported"
+_ENOUGH = 0.5  # share of the answers that a question needs to be one that everybody was asked
+_LEAST_PAIRS = 20  # HTEB's study has 100; `AcceptanceSpec.min_pairs`
+_UNIT = ("original", "model", "axis", "transformation", "texts", "total", "overall", "reason", "name", "accepted")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where an import's files go, and what its systems are called."""
+
+    file: Path
+    name: str
+    is_pairs: bool
+    units: Sequence[str]  #: of each item: the transformation or group that it is of
+    titles: Mapping[str, str]  #: what a unit is called in the file
+    rated_with: Mapping[str, str]  #: of units that hold second outputs of a system
+
+    @property
+    def folder(self) -> Path:
+        """The folder beside the study."""
+        return self.file.with_suffix("")
+
+
+def lay_out(file: Path, material: Material) -> Layout:
+    """Decide what each item's unit is: its system; a second output of an original goes to a unit of its own."""
+    items = material.items
+    is_pairs = bool(items["original"].notna().any() and items["output"].notna().any())
+    systems = items["system"].astype(object).where(items["system"].notna(), "outputs" if is_pairs else "items")
+    names = list(dict.fromkeys(systems))
+    slugs = distinct([_unit_name(str(name)) for name in names])
+    named = dict(zip(names, slugs, strict=True))
+    units, titles, rated_with = systems.map(named), {unit: str(name) for name, unit in named.items()}, dict[str, str]()
+    if is_pairs:
+        turn = items.assign(unit=units).groupby(["unit", "original"], observed=True).cumcount()
+        for unit, number in sorted({(unit, number) for unit, number in zip(units, turn, strict=True) if number}):
+            more = f"{unit[:58]}-{number + 1}"
+            titles[more], rated_with[more] = f"{titles[unit]} ({number + 1})", unit
+        units = pd.Series(
+            [f"{unit[:58]}-{number + 1}" if number else unit for unit, number in zip(units, turn, strict=True)]
+        )
+    return Layout(file, slug(file.stem, "study"), is_pairs, list(units), titles, rated_with)
+
+
+def _unit_name(name: str) -> str:
+    plain = slug(name, "system", letter=True)
+    return (
+        f"system-{plain}"[:64] if plain in _UNIT or plain.endswith(("_original", "_difference", "_reason")) else plain
+    )
+
+
+def write_study_files(
+    layout: Layout, material: Material, questions: Sequence[ImportedQuestion], language: str, exports: str | None
+) -> Study:
+    """Write the study, its rubric, texts and outputs; returns the study as every command reads it."""
+    items = material.items.assign(unit=layout.units)
+    head = "What raters were asked, as far as the imported files say it."
+    _write_yaml(layout.folder / f"{RUBRIC}.yaml", _rubric(layout, material, questions), head)
+    if layout.is_pairs:
+        texts = items.drop_duplicates("original")
+        columns = {"text": texts["original"].astype(str), "language": texts["language"].astype(object).fillna(language)}
+        _write_parquet(layout.folder / "texts.parquet", pd.DataFrame(columns))
+        for unit in layout.titles:
+            of_unit = items[items["unit"] == unit]
+            outputs = {"text": of_unit["original"].astype(str), "output": of_unit["output"].astype(str)}
+            _write_parquet(layout.folder / "outputs" / f"{unit}.parquet", pd.DataFrame(outputs))
+    else:
+        _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language))
+    head = (f"Made of {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
+            "# What its rules say was fixed after the ratings, and its verdicts say so.")  # fmt: skip
+    _write_yaml(layout.file, _study(layout, material, questions, language), head)
+    return load_study(layout.file, exports)
+
+
+def _write_yaml(path: Path, content: Mapping[str, Any], head: str) -> None:
+    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=118)
+    with atomic(path, public=True) as file:
+        file.write(f"# {head}\n{text}".encode())
+
+
+def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
+    with atomic(path, public=True) as file:
+        frame.to_parquet(file, index=False)
+
+
+def beside_names(material: Material) -> dict[str, str]:
+    """The names of the fields that stand beside a text, by the column of the items."""
+    columns = [name for name in material.items.columns if name.startswith("beside:")]
+    columns += ["original"] if material.items["original"].notna().any() else []
+    names = distinct([slug(name.removeprefix("beside:"), "beside", letter=True) for name in columns])
+    return {column: f"{name}-beside" if name == "text" else name for column, name in zip(columns, names, strict=True)}
+
+
+def _text_rows(items: pd.DataFrame, language: str) -> pd.DataFrame:
+    """The items as rows of a file of texts; where there is no text its id stands for it."""
+    text = next((items[name] for name in ("text", "output", "original") if items[name].notna().any()), items["item"])
+    columns = {"text": text.astype(str), "group": items["unit"].astype(str)}
+    columns["language"] = items["language"].astype(object).fillna(language)
+    for column in items.columns:
+        if column.startswith("beside:"):
+            columns[column] = items[column].astype(object).fillna("-")
+    return pd.DataFrame(columns)
+
+
+def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQuestion]) -> dict[str, Any]:
+    shared = _shared_scale(questions)
+    fields: Any = {"original": {"en": "Original"}, "transformed": {"en": "Output"}}
+    if not layout.is_pairs:
+        beside = [
+            {"name": name, "title": {"en": column.removeprefix("beside:")}}
+            for column, name in beside_names(material).items()
+        ]
+        fields = [{"name": "text", "title": {"en": "Text"}}, *beside]
+    asked_about = "an output beside its original" if layout.is_pairs else "a text"
+    pools = (
+        {}
+        if layout.is_pairs
+        else {"texts": {"title": {"en": "Texts"}, "asked": {"en": "Nobody noted what was said here."}}}
+    )
+    return {
+        "name": RUBRIC,
+        "source": "imported; the wording that raters saw is not known",
+        **({"scale": list(shared)} if shared else {}),
+        "fields": fields,
+        "comment": {"en": "Comment"},
+        "questions": [_question(question, material, bool(shared)) for question in questions],
+        "guidelines": {"en": f"Raters saw {asked_about}. What else they were told is not known."},
+        "pools": pools,
+    }
+
+
+def _shared_scale(questions: Sequence[ImportedQuestion]) -> tuple[int, ...]:
+    """The scale that all ratings have; empty where they have several, or none rates."""
+    scales = {question.points for question in questions if question.kind == "rating"}
+    return next(iter(scales)) if len(scales) == 1 else ()
+
+
+def _question(question: ImportedQuestion, material: Material, shared: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": question.name, "title": {"en": readable(question.title)}}
+    if question.kind == "rating":
+        entry["points"] = {point: {"en": question.words.get(point, str(point))} for point in question.points}
+        entry |= {} if shared else {"scale": list(question.points)}
+    else:
+        entry["kind"] = question.kind
+        entry |= {"labels": {name: {"en": words} for name, words in question.labels.items()}} if question.labels else {}
+    if question.kind != "text" and not everybody_asked(question, material):
+        entry["required"] = False
+    return entry
+
+
+def everybody_asked(question: ImportedQuestion, material: Material) -> bool:
+    """Whether a question was answered with most items."""
+    answers = material.answers
+    of_question = answers[answers["question"] == question.title]
+    if len(set(answers["question"].astype(str))) == 1:
+        return True
+    number = len(answers[["item", "rater"]].drop_duplicates())
+    return len(of_question) >= _ENOUGH * number
+
+
+def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuestion], language: str) -> dict[str, Any]:
+    items, folder = material.items, layout.folder.name
+    raters = material.answers.drop_duplicates(["item", "rater"])["item"].value_counts()
+    largest = max(Counter(layout.units).values())
+    content: dict[str, Any] = {"name": layout.name, "description": "Imported ratings of people"}
+    if layout.is_pairs:
+        content["datasets"] = [
+            {"name": layout.name, "task": "bitext_mining", "path": f"{folder}/texts.parquet", "language": language,
+             "columns": {"sentence1": "text", "sentence2": "text"}, "rows": "all"}
+        ]  # fmt: skip
+        content["transformations"] = [_transformation(layout, unit, folder) for unit in layout.titles]
+        content["seeds"] = [SEED]
+    else:
+        context = {
+            name: column if column != "original" else "original" for column, name in beside_names(material).items()
+        }
+        content["subject"] = {
+            "kind": "texts", "path": f"{folder}/texts.parquet", "language": language, "text": "text", "group": "group",
+            "groups": list(layout.titles), **({"context": context} if context else {}),
+        }  # fmt: skip
+    content["sample"] = {
+        "pairs": largest,
+        "seed": SEED,
+        "controls": {"positive": 0, "negative": 0, "known": 0},
+        "repeats": 0,
+    }
+    content["rubric"] = RUBRIC
+    content["raters"] = {"per_pair": min(1000, int(raters.max()))}
+    least_raters = 2 if (raters >= 2).sum() * 2 >= len(items) else 1
+    content["acceptance"] = {
+        **_rules(questions, material),
+        "min_pairs": min(_LEAST_PAIRS, largest),
+        "min_raters": least_raters,
+    }
+    return content | _quality(questions)
+
+
+def _transformation(layout: Layout, unit: str, folder: str) -> dict[str, Any]:
+    return {
+        "name": unit,
+        "axis": GROUP,
+        "outputs": {"path": f"{folder}/outputs/{unit}.parquet"},
+        **({"rated_with": layout.rated_with[unit]} if unit in layout.rated_with else {}),
+        "source": readable(layout.titles[unit])[:200],
+        "raters": {
+            "title": {"en": readable(layout.titles[unit])[:200]},
+            "asked": {"en": "What was asked for is not known."},
+        },
+    }
+
+
+def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[str, Any]:
+    """HTEB's rule (3 on 1 to 5), and on another scale its middle; of labels one that says yes, of half the answers."""
+    ratings = [question for question in questions if question.kind == "rating" and everybody_asked(question, material)]
+    labels = [question for question in questions if question.kind == "label" and everybody_asked(question, material)]
+    shared = _shared_scale(questions)
+    if (
+        shared
+        and len(ratings) == sum(question.kind == "rating" for question in questions)
+        and not any(map(says_yes, labels))
+    ):
+        return {"threshold": _middle(shared)}
+    rules: list[dict[str, Any]] = [
+        {"question": question.name, "at_least": _middle(question.points)} for question in ratings
+    ]
+    chosen = [question for question in labels if says_yes(question)] or ([] if ratings else labels[:1])
+    rules += [
+        {"question": question.name, "statistic": "share", "label": affirmative(question), "at_least": 0.5}
+        for question in chosen
+    ]
+    if not rules:
+        raise DataError(
+            "no question has a scale or labels that all were asked for, so that nothing can be judged; name other"
+            " columns with --column answer=NAME"
+        )
+    return {"rules": rules}
+
+
+def _middle(points: Sequence[int]) -> float:
+    return (points[0] + points[-1]) / 2
+
+
+def _quality(questions: Sequence[ImportedQuestion]) -> dict[str, Any]:
+    """The signs' limits on another scale than 1 to 5: as large a part of it."""
+    scales = {question.points for question in questions if question.kind == "rating"}
+    if scales <= {(1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5)}:
+        return {}
+    widest = max(scales, key=lambda points: points[-1] - points[0])
+    span = widest[-1] - widest[0]
+    return {"quality": {"within": span // 4, "apart": span / 4, "low": widest[0] + span / 4}}
+
+
+def write_records(
+    study: Study,
+    layout: Layout,
+    material: Material,
+    questions: Sequence[ImportedQuestion],
+    pseudonyms: Mapping[str, str],
+) -> int:
+    """Write the sample and the ratings; returns how many ratings there are."""
+    data = study.data_files()
+    with alone(study):
+        with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study)):
+            pairs = _pairs(study, layout, material) if layout.is_pairs else _text_pairs(study)
+            write_kept(study, SUPPLY.name, _supplies(pairs))
+            write_table(study.folder / "controls.parquet", [], Pair)
+            write_table(study.folder / PAIRS.name, pairs, Pair)
+        files = [study.folder / PAIRS.name, study.folder / "controls.parquet"]
+        with stage(
+            study, "collect", files, [study.folder / "ratings.parquet", study.folder / "control_ratings.parquet"]
+        ):
+            ratings = _ratings(pairs, material, questions, pseudonyms)
+            write_ratings(study, ratings, [])
+    return len(ratings)
+
+
+def _supplies(pairs: pd.DataFrame) -> list[Supply]:
+    counts = pairs.groupby(["transformation", "language"], observed=True, sort=False).size()
+    return [
+        Supply(
+            transformation=str(name), language=str(language), ok=int(number), failed=0, unanswered=0, failed_share=0.0
+        )
+        for (name, language), number in zip(counts.index, counts, strict=True)
+    ]
+
+
+def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:
+    """The items as pairs, under the ids that outputs of these files have in every stage."""
+    plan, spec = Plan(study), study.datasets[0]
+    items = material.items
+    originals, outputs = items["original"].astype(str), items["output"].astype(str)
+    languages = items["language"].astype(object).fillna(str(getattr(spec, "language", ""))).astype(str)
+    rows = []
+    for unit, original, output, language in zip(layout.units, originals, outputs, languages, strict=True):
+        text = Text.model_construct(
+            dataset=spec.name, task_type="bitext_mining", split="test", item="", field="sentence1", language=language,
+            text_id=text_id(original, language), text=original,
+        )  # fmt: skip
+        job = plan.job(text, unit, SEED)
+        rows.append(
+            (identity("pair-v1", job.key, output), job.key, unit, original, output, language, job.languages[-1])
+        )
+    columns = ["pair_id", "key", "transformation", "original", "transformed", "language", "output_language"]
+    frame = pd.DataFrame(rows, columns=columns)
+    kinds: Mapping[str, VerdictUnit] = study.kinds
+    of_unit = {
+        "axis": {name: kind.axis for name, kind in kinds.items()},
+        "pool": {name: kind.pool for name, kind in kinds.items()},
+        "model": {name: maker.model for name, maker in plan.makers.items()},
+        "generator_hash": {name: maker.hash for name, maker in plan.makers.items()},
+        "generator_kind": {name: maker.kind for name, maker in plan.makers.items()},
+    }
+    frame = frame.assign(**{name: frame["transformation"].map(values) for name, values in of_unit.items()})
+    return frame.assign(
+        dataset=spec.name, task_type="bitext_mining", seed=SEED, control="", repeats="", prompt_hash="", wave=1,
+        fields="", expected="", queue="",
+    )[list(Pair.model_fields)]  # fmt: skip
+
+
+def _text_pairs(study: Study) -> pd.DataFrame:
+    """The items of a file of texts as rows of the sample."""
+    items, _ = read_items(study, load_rubric(study))
+    rows = [item.pair(study.kinds[item.group]).model_dump() for item in items]
+    return pd.DataFrame(rows, columns=list(Pair.model_fields))
+
+
+def _ratings(
+    pairs: pd.DataFrame, material: Material, questions: Sequence[ImportedQuestion], pseudonyms: Mapping[str, str]
+) -> pd.DataFrame:
+    """The answers as rows of `Rating`."""
+    if len(pairs) != len(material.items):
+        more = len(material.items) - len(pairs)
+        raise DataError(
+            f"{more} items have the same texts as others of their group; name the columns that tell them apart:"
+            " --column beside=NAME"
+        )
+    answers = material.answers
+    by_title = {question.title: question for question in questions}
+    values, words, names = (
+        np.full(len(answers), np.nan),
+        np.full(len(answers), "", object),
+        np.full(len(answers), "", object),
+    )
+    for title, rows in answers.groupby("question", observed=True).indices.items():
+        question, cells = by_title[str(title)], answers["cell"].array[rows]
+        names[rows] = question.name
+        forms = [question.values.get(str(text)) for text in cells.categories]
+        if question.kind == "rating":
+            values[rows] = np.array([np.nan if form is None else form for form in forms] + [np.nan], float)[cells.codes]
+        else:
+            words[rows] = np.array(["" if form is None else form for form in forms] + [""], object)[cells.codes]
+    item = answers["item"].to_numpy()
+    raters = answers["rater"].array
+    kinds = ["simulated-" in name for name in pseudonyms.values()]
+    at, coarse_times = answers["at"], coarse(answers["at"])
+    frame = pd.DataFrame(
+        {
+            **{name: pairs[name].to_numpy()[item] for name in ("pair_id", "transformation", "language")},
+            "rater_id": np.array([pseudonyms[str(name)] for name in raters.categories], object)[raters.codes],
+            "question": names,
+            "value": pd.array(values, "Int64"),
+            "answer": words,
+            "status": answers["status"].astype(str).to_numpy(),
+            "submitted_at": at.fillna(datetime.now(UTC)).dt.as_unit("us"),
+            "source": answers["file"].astype(str).to_numpy(),
+            "batch": "",
+            "comment": answers["comment"].astype(object).fillna("").map(readable).to_numpy(),
+            **dict.fromkeys(("excluded", "withdrawn", "order"), ""),
+            "surplus": False,
+            "again": False,
+            "turn": 0,
+            "simulated": any(kinds) and np.array(kinds)[raters.codes],
+        }
+    )
+    frame["seconds"] = _seconds(answers, coarse_times)
+    return frame[list(Rating.model_fields)].sort_values(list(Rating.KEY), ignore_index=True)
+
+
+def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:
+    """How long each answer took: as the file says, else since the rater's answer before; NaN where nobody knows."""
+    seconds = answers["seconds"].to_numpy(float)
+    if not np.isnan(seconds).all() or coarse_times or answers["at"].isna().all():
+        return seconds
+    turns = answers[["rater", "item", "at"]].dropna().drop_duplicates(["rater", "item"])
+    turns = turns.sort_values(["rater", "at"])
+    since = turns.groupby("rater", observed=True)["at"].diff().dt.total_seconds()
+    alike = turns.duplicated(["rater", "at"], keep=False)
+    known_since = since.where((since > 0) & (since <= PAUSE.total_seconds()) & ~alike)
+    both = answers[["rater", "item"]].merge(turns.assign(since=known_since)[["rater", "item", "since"]], how="left")
+    return both["since"].to_numpy(float)
+
+
+def refuse_sources(tables: Sequence[Path]) -> None:
+    """Raise DataError for files whose names stand for a campaign's own ratings."""
+    for path in tables:
+        source_of_file(path)

@@ -1,0 +1,64 @@
+"""A file of ratings becomes a study that every later command takes."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from annotation.campaign_records import CampaignRecords
+from generation.run import read_transformed
+from tests.annotation.imports.importing import RATERS, SYSTEMS, Workplace, answer, original, output, write_long
+
+STUDY = ("--study", "studies/mine.yaml")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv")
+    done = place.take("ratings.csv")
+    for part in ("CSV (commas), 144 rows", "fluency: rating, 1 to 5", "288 ratings of 48 pairs by 3 raters"):
+        assert part in done.out
+    ratings = place.ratings()
+    assert len(ratings) == 24 * 2 * 3 * 2 and ratings["seconds"].notna().sum() == 0  # a day between a rater's items
+    row = ratings[(ratings["original"] == original(5)) & (ratings["transformed"] == output(5, "neural"))]
+    of_question = row[row["question"] == "fluency"]
+    assert sorted(of_question["value"]) == sorted(answer(5, "neural", rater, "fluency") for rater in RATERS)
+    assert set(ratings["transformation"]) == {"rules-v2", "neural"}
+    assert place.run("annotation", "accept", *STUDY).status == 0
+    assert "AFTER the first rating" in place.run("annotation", "status", *STUDY).out
+    assert {verdict.rules_fixed for verdict in CampaignRecords.open(place.study).verdicts} == {"late"}
+    assert place.run("annotation", "report", *STUDY).status == 0
+    assert place.run("annotation", "export", *STUDY).status == 0
+
+
+def test_its_pairs_are_those_that_generation_makes_of_the_same_files(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 6)
+    place.take("ratings.csv")
+    before = {(pair.pair_id, pair.key) for pair in CampaignRecords.open(place.study).pairs}
+    assert place.run("generation.run", *STUDY).status == 0
+    keys = {text.key for name in ("rules-v2", "neural") for text in read_transformed(place.study, name, 1337)}
+    assert {key for _, key in before} == keys and len(keys) == 6 * len(SYSTEMS)
+    assert "another generator" not in place.run("annotation", "status", *STUDY).out
+
+
+def test_raters_ids_are_in_no_record_and_no_line(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 4)
+    done = place.take("ratings.csv")
+    for rater in RATERS:
+        assert rater not in done.out + done.err and rater.encode() not in place.everything()
+    key = place.folder / ".argilla" / "pseudonyms.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert place.ratings()["rater_id"].nunique() == len(RATERS)
+
+
+def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 4)
+    place.take("ratings.csv")
+    assert "--replace" in place.refused("ratings.csv")
+    assert "48 ratings of 8 pairs" in place.take("ratings.csv", "--replace").out
