@@ -42,7 +42,7 @@ from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec, RuleSpec
 from plumbline.study.crowd import PaySpec
-from plumbline.study.datasets import MtebDataset, Text, Texts
+from plumbline.study.datasets import Text, Texts
 from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
 from plumbline.study.subject import ItemGroup
 
@@ -86,7 +86,7 @@ def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
 
 def _read_texts(study: Study, rubric: Rubric) -> Texts:
     """By the data sets, or the file of texts."""
-    base, mteb = study.file.parent, any(isinstance(dataset, MtebDataset) for dataset in study.datasets)
+    base, mteb = study.file.parent, any(dataset.mteb for dataset in study.datasets)
     if study.judging.transforms:
         every = set[Text]().union(*(texts_in(dataset, base) for dataset in study.datasets))
         return dict.fromkeys(study.kinds, tuple(every))

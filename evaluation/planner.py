@@ -23,7 +23,7 @@ from plumbline.identity import identity
 from plumbline.memory import return_unused
 from plumbline.records import Pair
 from plumbline.study import Study
-from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.datasets import DatasetSpec
 from plumbline.transformations import ORIGINAL
 
 
@@ -267,7 +267,7 @@ class _OutputRequests:
 
 def content_id(spec: DatasetSpec, dataset: Dataset) -> str:
     """Identity of an untouched data set. Its name is in it because mteb looks up prompts by it."""
-    if isinstance(spec, LocalDataset):
+    if not spec.mteb:
         return identity("data-v1", spec.name, spec.task, spec.rows, spec.columns, dataset.revision)
     what = spec.model_dump(exclude={"path", "revision", "language", "languages", "gold_scale"})
     return identity("mteb-v1", what, dataset.task, dataset.revision)

@@ -24,7 +24,7 @@ from plumbline.hashes import KeyedTable
 from plumbline.records import Text, TransformedText
 from plumbline.store import is_remote
 from plumbline.study import Study, file_hash
-from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.datasets import DatasetSpec
 
 _NO_FLAGS: frozenset[str] = frozenset()
 Found = tuple[str | None, frozenset[str]]  # an output, None where it failed, with its error types
@@ -113,7 +113,7 @@ class Folder:
 
     def revision(self, spec: DatasetSpec) -> str:
         """Of local files their hash."""
-        path = self.study.resolve(spec.path) if isinstance(spec, LocalDataset) else None
+        path = None if spec.mteb else self.study.resolve(spec.path)
         try:
             if path is not None and path.is_dir():
                 return file_hash(path)

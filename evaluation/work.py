@@ -24,7 +24,6 @@ from evaluation.units import Model, Numbers, Place, ScoreUnit
 from plumbline.errors import DataError, PlumblineError
 from plumbline.records import Pair
 from plumbline.study import Study
-from plumbline.study.datasets import LocalDataset
 from plumbline.study.evaluation import ModelSpec
 
 Loader = Callable[[Study, ModelSpec], Encoder]
@@ -174,7 +173,7 @@ def quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
     """
     settings = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     settings["DISABLE_TQDM"] = "1"  # bm25s
-    local = all(isinstance(dataset, LocalDataset) for dataset in study.datasets)
+    local = not any(dataset.mteb for dataset in study.datasets)
     if local and not any(spec.from_hub for spec in specs):
         settings["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:

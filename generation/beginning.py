@@ -166,7 +166,7 @@ def study_text(
     if mapped:
         dataset.append(f"columns: {{{', '.join(f'{what}: {_quoted(column)}' for what, column in mapped.items())}}}")
     if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering"):
-        dataset.append("rows: all")
+        dataset.append("split: all")
     texts, languages = size
     pairs = min(MOST, texts)
     least = max(1, min(20, pairs // len(languages), *languages.values()))

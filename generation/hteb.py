@@ -37,7 +37,7 @@ from plumbline.records import Text, nfc
 from plumbline.store import BATCH, native_file
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
-from plumbline.study.datasets import DatasetSpec, MtebDataset
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.transformations import Transformation
 from plumbline.transformations import TRANSFORMATIONS
 
@@ -272,7 +272,7 @@ class HtebOutputs:
 
     def _file(self, spec: DatasetSpec, transformation: str, seed: int) -> PublishedFile | None:
         """The newest file of a data set's transformation and seed, if there is one."""
-        dataset = _find(self._folder, [spec.name, *([spec.mteb] if isinstance(spec, MtebDataset) else [])])
+        dataset = _find(self._folder, [spec.name, *filter(None, [spec.mteb])])
         folder = _find(dataset, [transformation]) if dataset else None
         files = sorted((folder / str(seed)).glob(_FILES)) if folder else []
         if dataset is None or not files:

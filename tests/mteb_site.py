@@ -25,7 +25,7 @@ import yaml
 from generation.datasets.mteb_tasks import MtebTask, load_mteb
 from plumbline.errors import PlumblineError
 from plumbline.study import ROOT, load_study
-from plumbline.study.datasets import MtebDataset
+from plumbline.study.datasets import DatasetSpec
 
 from .hub import Files, Hub
 from .shared import made_once
@@ -130,10 +130,10 @@ def search_repository(numbers: int, ranked: bool) -> Files:
     return repository(**{name: {"test": rows} for name, rows in tables.items()})
 
 
-def spec(study: str, name: str) -> MtebDataset:
+def spec(study: str, name: str) -> DatasetSpec:
     """A data set as one of the papers' studies names it."""
     found = {item.name: item for item in load_study(ROOT / "studies" / f"{study}.yaml").datasets}[name]
-    assert isinstance(found, MtebDataset)
+    assert found.mteb
     return found
 
 
@@ -205,25 +205,25 @@ def _repositories() -> dict[str, dict[str, Files]]:
     }
 
 
-def specs() -> dict[str, MtebDataset]:
+def specs() -> dict[str, DatasetSpec]:
     """What is loaded, by the name that tests use."""
     english, several = functools.partial(spec, "hteb_english"), functools.partial(spec, "hteb_multilingual")
     names = ["STSBenchmark", "Banking77Classification", "SprintDuplicateQuestions", "BiorxivClusteringS2S"]
     names += ["AskUbuntuDupQuestions", "SciDocsRR", "ArguAna", "SummEval"]
     return {
         **{name: english(name) for name in names},
-        "PlscClusteringS2S.v2": MtebDataset.model_validate({"mteb": "PlscClusteringS2S.v2"}),
+        "PlscClusteringS2S.v2": DatasetSpec.model_validate({"mteb": "PlscClusteringS2S.v2"}),
         "PlscClusteringS2S.v2 in sets": several("PlscClusteringS2S.v2"),
         "STS17": several("STS17").model_copy(update={"subsets": ("en-de", "ar-ar")}),
         "STS17 by column": spec("pteb_multilingual", "STS17").model_copy(update={"subsets": ("en-de", "ar-ar")}),
         "SemRel2024": several("SemRel2024").model_copy(update={"subsets": ("arq", "esp"), "languages": {"esp": "es"}}),
-        "BUCC.v2": MtebDataset.model_validate({"mteb": "BUCC.v2", "subsets": ["de-en"]}),
-        "IN22GenBitextMining": MtebDataset.model_validate(
+        "BUCC.v2": DatasetSpec.model_validate({"mteb": "BUCC.v2", "subsets": ["de-en"]}),
+        "IN22GenBitextMining": DatasetSpec.model_validate(
             {"mteb": "IN22GenBitextMining", "subsets": ["hin_Deva-eng_Latn", "ben_Beng-tam_Taml"]}
         ),
-        "CEDRClassification": MtebDataset.model_validate({"mteb": "CEDRClassification"}),
-        "Core17InstructionRetrieval": MtebDataset.model_validate({"mteb": "Core17InstructionRetrieval"}),
-        "mFollowIR with passages": MtebDataset.model_validate(
+        "CEDRClassification": DatasetSpec.model_validate({"mteb": "CEDRClassification"}),
+        "Core17InstructionRetrieval": DatasetSpec.model_validate({"mteb": "Core17InstructionRetrieval"}),
+        "mFollowIR with passages": DatasetSpec.model_validate(
             {"mteb": "mFollowIR", "subsets": ["rus"], "passages": True}
         ),
         "ArguAna with passages": english("ArguAna").model_copy(update={"passages": True}),
@@ -301,7 +301,7 @@ def _load_all() -> Site:
     made = Site({name: load_mteb(item) for name, item in specs().items()})
     for name, changes in REFUSED.items():
         with contextlib.suppress(AssertionError):
-            made.refused[name] = _refusal(MtebDataset.model_validate(changes))
+            made.refused[name] = _refusal(DatasetSpec.model_validate(changes))
     return made
 
 
@@ -312,7 +312,7 @@ def _load_offline() -> Site:
     return Site(refused={"another revision": _refusal(other)})
 
 
-def _refusal(item: MtebDataset) -> str:
+def _refusal(item: DatasetSpec) -> str:
     try:
         load_mteb(item)
     except PlumblineError as error:

@@ -27,7 +27,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.manifest import is_kept, read_kept
 from plumbline.study import Study
-from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.human import CANNOT_TELL, MOST_POINTS, HumanSubject, HumanTaskSpec
 from plumbline.words import trim
 
@@ -226,7 +226,7 @@ def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Datas
             task=spec.name,
             task_type=kind,
             dataset=spec.dataset,
-            source=data.path if isinstance(data, LocalDataset) else data.mteb,
+            source=data.mteb or data.path,
             revision=dataset.revision,
             split=split_of(dataset),
             metric=METRICS[kind],

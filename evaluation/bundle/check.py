@@ -32,7 +32,6 @@ from evaluation.bundle.records import COPY, BundledJudged, BundledJudgement, Fau
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import text_id
-from plumbline.study.datasets import LocalDataset
 from plumbline.study.engines import JUDGE_SETTINGS
 
 _OF_OUTPUTS = ("transformation", "pool", "task_type", "language", "output_language")
@@ -261,12 +260,12 @@ def other_manifest(bundle: Bundle) -> Iterator[Fault]:
     if not manifest.comments and (ratings["comment"] != "").any():
         yield "manifest.json", "says that raters' free words are not in it, and they are"
     for source, spec in zip(manifest.datasets, bundle.study().datasets, strict=False):  # others are named by `_prompts`
-        kind = "local" if isinstance(spec, LocalDataset) else "mteb"
+        kind = "mteb" if spec.mteb else "local"
         if source.kind != kind:
             yield "manifest.json", f"says that {source.name} is {source.kind}, and {records.STUDY} that it is {kind}"
         if spec.task not in (None, source.task):
             yield "manifest.json", f"says task {source.task} of {source.name}, and {records.STUDY} {spec.task}"
-        pinned = "" if isinstance(spec, LocalDataset) or not spec.revision else f"{spec.path}@{spec.revision}"
+        pinned = f"{spec.path}@{spec.revision}" if spec.revision else ""
         if pinned and source.revision != pinned:
             yield "manifest.json", f"says revision {source.revision} of {source.name}, and {records.STUDY} {pinned}"
 

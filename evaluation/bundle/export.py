@@ -45,7 +45,7 @@ from plumbline.schemas import arrow_schema
 from plumbline.store import atomic, read_table
 from plumbline.study import Study
 from plumbline.study.base import StudyPart
-from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import SETTINGS, EngineSpec
 from plumbline.study.evaluation import RightsSpec
 from plumbline.words import trim
@@ -381,7 +381,7 @@ def _source_of(
     facts = rights or RightsSpec(licence=licence)
     return DatasetSource(
         name=spec.name,
-        kind="local" if isinstance(spec, LocalDataset) else "mteb",
+        kind="mteb" if spec.mteb else "local",
         task=dataset.task,
         revision=dataset.revision,
         texts=facts.texts,
@@ -395,7 +395,7 @@ def _source_of(
 def _dataset_settings(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
     """A data set's part of the study without the maker's folders; of a task of mteb with its revision."""
     settings = spec.model_dump(mode="json", exclude_defaults=True)
-    if isinstance(spec, LocalDataset):
+    if not spec.mteb:
         return {**settings, "path": spec.path.rstrip("/").rpartition("/")[2]}
     path, _, revision = dataset.revision.rpartition("@")
     pinned = {"revision": revision} if len(revision) == 40 else {}

@@ -23,7 +23,7 @@ from generation.jobs import Job, Maker
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.records import Pair, Text, text_id
 from plumbline.study import Study
-from plumbline.study.datasets import DatasetSpec, MtebDataset
+from plumbline.study.datasets import DatasetSpec
 from plumbline.words import trim
 
 _COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", records.COPY)
@@ -170,7 +170,7 @@ class BundleSource:
 
     def _load(self, spec: DatasetSpec, source: DatasetSource) -> Dataset:
         dataset: Dataset
-        if isinstance(spec, MtebDataset):
+        if spec.mteb:
             dataset = load_mteb(spec)
         elif source.texts == "include":
             members = self.bundle.dataset_tables(spec.name)

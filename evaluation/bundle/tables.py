@@ -21,7 +21,7 @@ from plumbline.errors import DataError
 from plumbline.records import Record
 from plumbline.schemas import arrow_schema, cast_table, refuse_duplicate_keys
 from plumbline.store import BATCH
-from plumbline.study.datasets import LocalDataset
+from plumbline.study.datasets import DatasetSpec
 
 _PLAIN = (0, 2, 3, 4, 8)  # PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY; others repeat parts of values
 _LONGEST = 1 << 20  # bytes of a footer
@@ -254,7 +254,7 @@ def dataset_members(dataset: TableDataset) -> Iterator[tuple[str, memoryview]]:
         yield rows_of(dataset.name, "qrels"), to_parquet(pa.table(qrels, schema=types))
 
 
-def dataset_of(spec: LocalDataset, revision: str, members: Mapping[str, pa.Table], where: Path) -> TableDataset:
+def dataset_of(spec: DatasetSpec, revision: str, members: Mapping[str, pa.Table], where: Path) -> TableDataset:
     """A local data set of its members, by their names without folder and ending."""
     try:
         splits = {name: _frame(members[name]) for name in ("train", "test") if name in members}
@@ -273,7 +273,7 @@ def dataset_of(spec: LocalDataset, revision: str, members: Mapping[str, pa.Table
         if "test" not in splits:
             raise KeyError("test")
         dataset = TableDataset(
-            spec.name, spec.task, spec.language, revision, splits, corpus, qrels, languages, passages=spec.passages
+            spec.name, spec.task_type, spec.language, revision, splits, corpus, qrels, languages, passages=spec.passages
         )
         for _ in (*dataset.texts(), *dataset.labels(), *dataset.gold_scores(), *dataset.passages_of()):
             pass  # all that is scored can be read

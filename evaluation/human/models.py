@@ -44,7 +44,7 @@ from plumbline.reading import read_json
 from plumbline.statistics.resampled_measures import mean
 from plumbline.store import write_json
 from plumbline.study import Study, file_hash
-from plumbline.study.datasets import SEARCHES, LocalDataset
+from plumbline.study.datasets import SEARCHES
 
 if TYPE_CHECKING:
     from mteb.models import EncoderProtocol
@@ -177,7 +177,7 @@ def refuse_changed_files(study: Study) -> None:
     specs = {spec.name: spec for spec in study.datasets}
     for task in read_tasks(study):
         spec = specs.get(task.dataset)
-        path = study.resolve(spec.path) if isinstance(spec, LocalDataset) else None
+        path = study.resolve(spec.path) if spec and not spec.mteb else None
         if path is not None and path.exists() and file_hash(path) != task.revision:
             raise other_data(task)
 

@@ -28,7 +28,6 @@ from plumbline.errors import DataError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.rates import Stopwatch
 from plumbline.study import Study
-from plumbline.study.datasets import MtebDataset
 from plumbline.study.evaluation import ModelSpec
 
 if TYPE_CHECKING:
@@ -263,7 +262,7 @@ def _refuse_unknown_prompts(study: Study, spec: ModelSpec) -> None:
     roles = ("query", "document")
     names = [
         *get_args(TaskType),
-        *(part.mteb if isinstance(part, MtebDataset) else part.name for part in study.datasets),
+        *(part.mteb or part.name for part in study.datasets),
     ]
     names_allowed = [*roles, *names, *(f"{name}-{role}" for name in names for role in roles)]
     for name in spec.prompts:

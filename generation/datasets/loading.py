@@ -13,7 +13,7 @@ from generation.datasets.mteb_registry import task_of
 from generation.datasets.mteb_tasks import load_mteb
 from plumbline.languages import language_pair
 from plumbline.study import Study
-from plumbline.study.datasets import DatasetSpec, MtebDataset, TaskType, Text, languages_of
+from plumbline.study.datasets import DatasetSpec, TaskType, Text, languages_of
 
 
 def iter_datasets(study: Study) -> Iterator[Dataset]:
@@ -28,7 +28,7 @@ def load_dataset(spec: DatasetSpec, base: Path) -> Dataset:
     Raises DataError with file, row and field for what cannot be used, StudyError for what cannot be asked of an mteb
     task, and ServiceError where the hub cannot be reached.
     """
-    if isinstance(spec, MtebDataset):
+    if spec.mteb:
         return load_mteb(spec)
     return load_local(spec, (base / spec.path).resolve())
 
@@ -43,7 +43,7 @@ def texts_in(spec: DatasetSpec, base: Path) -> set[Text]:
 
     Raises as `load_dataset`.
     """
-    if not isinstance(spec, MtebDataset):
+    if not spec.mteb:
         return {(text.language, text.task_type) for text in load_dataset(spec, base).texts()}
     _, kind, _, pairs = task_of(spec)
     return {(code, kind) for pair in pairs.values() for code in languages_of(kind, pair, passages=spec.passages)}

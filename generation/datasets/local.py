@@ -27,7 +27,7 @@ from plumbline.languages import language_pair
 from plumbline.reading import text_lines
 from plumbline.records import Text
 from plumbline.study import file_hash
-from plumbline.study.datasets import SIMILARITIES, TRAINED, LocalDataset, TaskType, refuse_pair
+from plumbline.study.datasets import SIMILARITIES, TRAINED, DatasetSpec, TaskType, refuse_pair
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
@@ -272,11 +272,11 @@ def _cells(values: list[Any]) -> pd.Series[Any]:
     return pd.Series(values, dtype=object)
 
 
-def load_local(spec: LocalDataset, path: Path) -> TableDataset:
+def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
     """One data set from its file or folder. Raises DataError with file, row and field for what cannot be used."""
     if not path.exists():
         raise DataError(f"data set {spec.name!r}: no file {path}; correct `path` in the study")
-    if spec.task == "retrieval":
+    if spec.task_type == "retrieval":
         return _load_retrieval(spec, path)
     frame = _renamed(read_frame(path), spec, path)
     if "split" not in frame or spec.rows == "all":
@@ -290,15 +290,15 @@ def load_local(spec: LocalDataset, path: Path) -> TableDataset:
         part = frame[frame["split"] == split].drop(columns="split")
         if len(part):
             splits[split] = _checked(part, spec, path).reset_index(drop=True)
-    needed = ("train", "test") if spec.task in TRAINED else ("test",)
+    needed = ("train", "test") if spec.task_type in TRAINED else ("test",)
     for split in needed:
         if split not in splits:
-            raise DataError(f"{path}: no rows in split {split!r}, which {spec.task} needs")
+            raise DataError(f"{path}: no rows in split {split!r}, which {spec.task_type} needs")
     splits = {split: splits[split] for split in needed}
-    return TableDataset(spec.name, spec.task, spec.language, file_hash(path), splits, passages=spec.passages)
+    return TableDataset(spec.name, spec.task_type, spec.language, file_hash(path), splits, passages=spec.passages)
 
 
-def _load_retrieval(spec: LocalDataset, path: Path) -> TableDataset:
+def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
     for column in spec.columns:
         if column != "language":
             raise DataError(f"data set {spec.name!r}: BEIR's layout has fixed names; `columns` can map language alone")
@@ -310,7 +310,7 @@ def _load_retrieval(spec: LocalDataset, path: Path) -> TableDataset:
     passages = pd.Series(beir.passage_languages, dtype=object)
     return TableDataset(
         spec.name,
-        spec.task,
+        spec.task_type,
         spec.language,
         file_hash(path),
         {"test": queries},
@@ -321,13 +321,15 @@ def _load_retrieval(spec: LocalDataset, path: Path) -> TableDataset:
     )
 
 
-def _renamed(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFrame:
+def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame:
     """The frame with the task's column names; refuses mappings of columns that the task does not have."""
-    needed = COLUMNS[spec.task]
+    needed = COLUMNS[spec.task_type]
     allowed = [*needed, *_OPTIONAL]
     for column in spec.columns:
         if column not in allowed:
-            raise DataError(f"data set {spec.name!r}: {spec.task} has no column {column!r}; {nearest(column, allowed)}")
+            raise DataError(
+                f"data set {spec.name!r}: {spec.task_type} has no column {column!r}; {nearest(column, allowed)}"
+            )
     wanted = {*needed, *spec.columns}
     for column in sorted(wanted, key=allowed.index):
         name = spec.columns.get(column, column)
@@ -336,39 +338,39 @@ def _renamed(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFram
             if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
                 hint = "there is one column alone: commas separate those of a .csv, tabs those of a .tsv"
             what = f"{name!r} ('train' or 'test' in each row)" if column == "split" else repr(name)
-            raise DataError(f"{path}: no column {what}, which {spec.task} needs; {hint} (`columns` maps names)")
+            raise DataError(f"{path}: no column {what}, which {spec.task_type} needs; {hint} (`columns` maps names)")
     chosen = [column for column in dict.fromkeys(allowed) if spec.columns.get(column, column) in frame]
     return pd.DataFrame({column: frame[spec.columns.get(column, column)] for column in chosen})
 
 
-def _checked(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFrame:
+def _checked(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame:
     """The frame with numbers as numbers; refuses empty texts, scores that are no numbers, empty lists."""
     lists = (*SUMMARIES, *CANDIDATES)
-    for column in frame.columns.intersection([*TRANSFORMED[spec.task], *PAIRS, *CANDIDATES, *INSTRUCTIONS]):
+    for column in frame.columns.intersection([*TRANSFORMED[spec.task_type], *PAIRS, *CANDIDATES, *INSTRUCTIONS]):
         for row, value in frame[column].items():
             if column in lists:
                 texts_of(value, path, row, str(column))
             else:
                 refuse_empty(value, path, row, str(column))
-    if spec.task in ("classification", "clustering"):
+    if spec.task_type in ("classification", "clustering"):
         for row, value in frame["label"].items():
             label_of(value, path, row)
-    if spec.task in ("sts", "str"):
+    if spec.task_type in ("sts", "str"):
         frame = frame.assign(score=numbers(frame["score"], path))
-    if spec.task == "pair_classification":
+    if spec.task_type == "pair_classification":
         labels = numbers(frame["label"].map(lambda label: int(label) if isinstance(label, bool) else label), path)
         if not labels.isin([0, 1]).all():
             raise DataError(f"{path}: column 'label' holds other values than 0 and 1, which pair_classification needs")
         frame = frame.assign(label=labels.astype(int))
-    if spec.task in LISTS:
-        column, checked = LISTS[spec.task]
+    if spec.task_type in LISTS:
+        column, checked = LISTS[spec.task_type]
         frame = frame.assign(**{column: checked(frame, path)})
     if "language" in frame:
         frame = frame.assign(language=_languages(frame["language"], spec, path))
     return frame
 
 
-def _languages(column: pd.Series[Any], spec: LocalDataset, path: Path) -> pd.Series[Any]:
+def _languages(column: pd.Series[Any], spec: DatasetSpec, path: Path) -> pd.Series[Any]:
     """Codes, or pairs of codes, of each row; the data set's own where a cell is empty."""
 
     def code(row: Any, value: Any) -> str:
@@ -377,7 +379,7 @@ def _languages(column: pd.Series[Any], spec: LocalDataset, path: Path) -> pd.Ser
         try:
             first, second = language_pair(str(value))
             language = first if first == second else f"{first}-{second}"
-            refuse_pair(spec.task, language)
+            refuse_pair(spec.task_type, language)
         except (StudyError, ValueError) as error:
             where = row_number(row) if isinstance(row, int) else repr(row)
             raise DataError(f"{path}: row {where}, field 'language': {error}") from None

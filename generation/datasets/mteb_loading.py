@@ -1,4 +1,4 @@
-"""From a study's `MtebDataset` to mteb's own task with its data in memory, and one line about what cannot be had.
+"""From what a study says of a task of mteb to mteb's own with its data, and one line about what cannot be had.
 
 mteb loads the data itself, so renamed columns, subsamples and splits are mteb's. The study may name another repository
 or revision than mteb's registry does; other layouts than mteb's present ones are read too: reranking as rows with a
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from generation.datasets.mteb_registry import BITEXT, gold_column, task_of, text_columns
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
-from plumbline.study.datasets import SEARCHES, TRAINED, MtebDataset, TaskType
+from plumbline.study.datasets import SEARCHES, TRAINED, DatasetSpec, TaskType
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class MtebTaskData:
         return dataclasses.replace(self, task=task)
 
 
-def load_task(spec: MtebDataset) -> MtebTaskData:
+def load_task(spec: DatasetSpec) -> MtebTaskData:
     """Load a task's data.
 
     Raises StudyError for what mteb does not have, DataError for data that are not what mteb expects, and ServiceError
@@ -175,7 +175,7 @@ def _explained(task: Any, error: Exception) -> PlumblineError:
     )
 
 
-def _arrange(spec: MtebDataset, task: Any, kind: TaskType, split: str) -> None:
+def _arrange(spec: DatasetSpec, task: Any, kind: TaskType, split: str) -> None:
     """Bring the data into one form, by subset and split, and see that all is there."""
     if hasattr(task, "convert_v1_dataset_format_to_v2"):
         task.convert_v1_dataset_format_to_v2(num_proc=None)
@@ -213,7 +213,7 @@ def _split_sides(task: Any) -> None:
     task.parallel_subsets = False
 
 
-def _part(spec: MtebDataset, task: Any, kind: TaskType, part: Any) -> Any:
+def _part(spec: DatasetSpec, task: Any, kind: TaskType, part: Any) -> Any:
     """One split with the columns that the task expects, a pair a row."""
     if kind in SEARCHES:
         if len(part["queries"]) and not isinstance(part["queries"][0]["text"], str):

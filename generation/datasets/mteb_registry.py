@@ -14,7 +14,7 @@ import langcodes
 from plumbline.errors import StudyError, nearest
 from plumbline.languages import iso639_3, language_code, language_pair
 from plumbline.resources import installing
-from plumbline.study.datasets import PAIRED, SEARCHES, MtebDataset, TaskType, refuse_pair
+from plumbline.study.datasets import PAIRED, SEARCHES, DatasetSpec, TaskType, refuse_pair
 
 BITEXT = ("sentence1", "sentence2")  # of bitext mining the first side is transformed, and sought in the second
 
@@ -33,7 +33,7 @@ TYPES: Mapping[str, tuple[TaskType, ...]] = {
 }
 
 
-def task_of(spec: MtebDataset) -> tuple[Any, TaskType, str, dict[str, tuple[str, str]]]:
+def task_of(spec: DatasetSpec) -> tuple[Any, TaskType, str, dict[str, tuple[str, str]]]:
     """A task object of mteb's that will load what the study says.
 
     With it come its task in a study, mteb's name of the split that is scored, and by subset the codes of first and
@@ -69,7 +69,7 @@ def gold_column(task: Any, kind: TaskType) -> str:
     return str(task.relevancy_column_name if kind == "summarisation" else task.label_column_name)
 
 
-def _task(spec: MtebDataset) -> Any:
+def _task(spec: DatasetSpec) -> Any:
     """The task object, without data."""
     mteb = _mteb()
     try:
@@ -101,7 +101,7 @@ def _mteb() -> Any:
                 del os.environ["MTEB_CACHE"]
 
 
-def _kind(spec: MtebDataset, task: Any) -> TaskType:
+def _kind(spec: DatasetSpec, task: Any) -> TaskType:
     from mteb.abstasks.multilabel_classification import AbsTaskMultilabelClassification  # noqa: PLC0415
 
     several = isinstance(task, AbsTaskMultilabelClassification)  # one of them is of the type Classification
@@ -123,7 +123,7 @@ def _kind(spec: MtebDataset, task: Any) -> TaskType:
     return kind
 
 
-def _subsets(spec: MtebDataset, task: Any) -> list[str]:
+def _subsets(spec: DatasetSpec, task: Any) -> list[str]:
     names = list(task.metadata.hf_subsets)
     for subset in (*spec.subsets, *spec.languages):
         if subset not in names and subset not in (spec.languages if subset in spec.subsets else ()):
@@ -132,7 +132,7 @@ def _subsets(spec: MtebDataset, task: Any) -> list[str]:
     return list(spec.subsets) or names
 
 
-def _languages(spec: MtebDataset, kind: TaskType, metadata: Any, subset: str) -> tuple[str, str]:
+def _languages(spec: DatasetSpec, kind: TaskType, metadata: Any, subset: str) -> tuple[str, str]:
     """The codes of first and second texts: the study's, or mteb's where it says which is which."""
     language = spec.languages.get(subset, spec.language)
     if language:
@@ -160,7 +160,7 @@ def _codes(subset: str) -> list[str]:
         return []
 
 
-def _split(spec: MtebDataset, task: Any) -> str:
+def _split(spec: DatasetSpec, task: Any) -> str:
     splits = list(task.metadata.eval_splits)
     if spec.split:
         if spec.split not in splits and _kind(spec, task) in SEARCHES:  # these load any one split
@@ -171,7 +171,7 @@ def _split(spec: MtebDataset, task: Any) -> str:
     return "test" if "test" in splits else str(splits[0])
 
 
-def _configure(spec: MtebDataset, task: Any, languages: Mapping[str, tuple[str, str]], split: str) -> None:
+def _configure(spec: DatasetSpec, task: Any, languages: Mapping[str, tuple[str, str]], split: str) -> None:
     """Tell the task object which data to load; its class stays as it is."""
     metadata = task.metadata
     source = {"path": spec.path or metadata.dataset["path"], "revision": spec.revision or metadata.dataset["revision"]}

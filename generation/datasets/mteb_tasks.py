@@ -17,7 +17,7 @@ from generation.datasets.dataset import Change, Dataset, Passages, Replacement, 
 from generation.datasets.mteb_loading import MtebTaskData, load_task, quiet
 from generation.datasets.mteb_registry import text_columns
 from plumbline.records import Text
-from plumbline.study.datasets import SEARCHES, SIMILARITIES, TRAINED, MtebDataset, TaskType
+from plumbline.study.datasets import SEARCHES, SIMILARITIES, TRAINED, DatasetSpec, TaskType
 
 QUERY, PASSAGE = "query", "passage"
 
@@ -190,7 +190,7 @@ class MtebTask(Dataset):
         return _paired(part) if self.task == "instruction_reranking" else part
 
 
-def load_mteb(spec: MtebDataset) -> MtebTask:
+def load_mteb(spec: DatasetSpec) -> MtebTask:
     """A task of mteb with its data; raises as `generation.datasets.mteb_loading.load_task`."""
     loaded = load_task(spec)
     return MtebTask(spec.name, loaded.kind, loaded.revision, loaded, spec.passages)

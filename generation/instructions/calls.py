@@ -19,7 +19,7 @@ from plumbline.reading import MalformedError, parse_json, read_yaml
 from plumbline.records import nfc
 from plumbline.study import Study
 from plumbline.study.base import LONGEST
-from plumbline.study.datasets import MtebDataset, TaskType
+from plumbline.study.datasets import TaskType
 from plumbline.study.engines import EngineSpec
 from plumbline.study.subject import Context, InstructionsSubject
 from plumbline.words import shows
@@ -55,12 +55,12 @@ def tasks_of(study: Study) -> list[DatasetDescription]:
     subject, types = asked_of(study), type_words()
     descriptions = []
     for spec in study.datasets:
-        if isinstance(spec, MtebDataset):
+        if spec.mteb:
             task, kind, _, languages = task_of(spec)
             codes = [code for pair in languages.values() for code in pair]
             description = str(task.metadata.description or "")
         else:
-            kind, codes, description = spec.task, list(language_pair(spec.language)), ""
+            kind, codes, description = spec.task_type, list(language_pair(spec.language)), ""
         description = " ".join((subject.descriptions.get(spec.name) or description).split())
         if not description and set(subject.contexts) - {"task_type"}:
             raise StudyError(

@@ -31,7 +31,7 @@ from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, first_complaint, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
-from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import (
     NO_ENGINE,
     TAKE_GENERATOR,
@@ -279,7 +279,7 @@ class Study(StudyPart):
 
     def data_files(self) -> list[Path]:
         """The files and folders that hold the study's local data sets, texts, and its own transformations."""
-        data = [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
+        data = [self.resolve(spec.path) for spec in self.datasets if not spec.mteb]
         data += [file] if (file := self.judging.file_of(self)) else []
         return [*data, *(file for transformation in self._own.values() for file in transformation.files())]
 

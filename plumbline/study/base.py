@@ -22,7 +22,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
 from plumbline.words import shows
 
-_KINDS = ("local", "mteb", "texts", "instructions", "items", "human")
+_KINDS = ("texts", "instructions", "items", "human")
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -165,9 +165,8 @@ def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 def _plain(location: tuple[int | str, ...]) -> Iterator[int | str]:
     """A place in a study as its file has it: pydantic adds the kind that it took something for."""
-    for of, before, part in zip((None, None, *location), (None, *location), location, strict=False):
-        entry = isinstance(before, int) and of == "datasets"
-        if not (part in _KINDS and (entry or before == "subject")):
+    for before, part in zip((None, *location), location, strict=False):
+        if not (part in _KINDS and before == "subject"):
             yield part
 
 

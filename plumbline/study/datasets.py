@@ -6,7 +6,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
@@ -47,63 +54,59 @@ def _known_language(value: str) -> str:
 LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
 
 
-class _WithGold(SparseModel, StudyPart):
+class DatasetSpec(SparseModel, StudyPart):
+    """A file or folder on disk, of which `generation.datasets` says which columns each task needs, or a task of mteb.
+
+    A file needs `name`, `task`, `path` and `language`; a task of mteb needs `mteb` alone.
+    """
+
     LATER: ClassVar[frozenset[str]] = frozenset({"gold_scale"})
 
-    gold_scale: tuple[float, float] = Field(
-        default=(0.0, 5.0), description="of tasks with scores: the lowest and highest that people could give"
-    )
-
-    @field_validator("gold_scale")
-    @classmethod
-    def _ascends(cls, value: tuple[float, float]) -> tuple[float, float]:
-        if value[0] >= value[1]:
-            raise ValueError("has the lowest score first, then the highest, such as [1, 5]")
-        return value
-
-
-class LocalDataset(_WithGold):
-    """A file or folder on disk; `generation.datasets` says which columns each task needs."""
-
-    name: DatasetName = Field(description="the data set's name in every record and table")
-    task: TaskType = Field(description="what embeddings are used for; decides columns, metric and evaluator")
-    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, or a folder in BEIR's layout for retrieval")
-    language: LanguageOrPair = Field(
-        description="language of the texts, BCP 47 or ISO 639-3; `en-de` for pairs; a column `language` overrides it"
-    )
-    rows: Literal["test", "all"] = Field(default="test", description="rows to score: the test split, or all")
-    columns: dict[str, str] = Field(default={}, description="column that the task needs: its name in the file")
-    passages: bool = Field(default=False, description="also transform the passages that are searched")
-
-    @model_validator(mode="after")
-    def _pairs_have_two_texts(self) -> LocalDataset:
-        refuse_pair(self.task, self.language)
-        return self
-
-
-class MtebDataset(_WithGold):
-    """A task of the library mteb, read through mteb's own loading."""
-
-    mteb: str = Field(description="the task's name in mteb, such as STS17")
+    mteb: str = Field(default="", description="a task of the library mteb, by its name, such as STS17; else a file")
     name: DatasetName = Field(description="its name in every record and table; default: mteb's")
-    path: str = Field(default="", description="the data's repository on the hub; default: mteb's")
-    revision: str = Field(default="", description="the data's revision on the hub, a full commit hash; default: mteb's")
-    task: TaskType | None = Field(default=None, description="default: mteb's; `str` for semantic relatedness")
+    task: TaskType | None = Field(
+        default=None,
+        description="what embeddings are used for; decides columns, metric and evaluator. Default: mteb's; `str` for"
+        " semantic relatedness",
+    )
+    path: Line = Field(
+        default="",
+        description="a CSV, TSV, JSONL or Parquet file, or a folder in BEIR's layout for retrieval; of a task of mteb"
+        " the data's repository on the hub, where it is not mteb's",
+    )
+    revision: str = Field(
+        default="", description="of mteb: the data's revision on the hub, a full commit hash; default: mteb's"
+    )
     language: str = Field(
-        default="", description="language of all texts, `en-de` for pairs; default: from mteb's metadata"
+        default="",
+        description="language of the texts, BCP 47 or ISO 639-3, `en-de` for pairs; a file's column `language`"
+        " overrides it. Default: from mteb's metadata",
     )
     languages: dict[str, LanguageOrPair] = Field(
         default={}, description="subset: its language, where mteb does not say it or does not know the subset"
     )
     subsets: tuple[str, ...] = Field(default=(), description="subsets of the task to use, such as en-de; default: all")
-    split: str = Field(default="", description="the split that is scored; default: mteb's")
-    columns: dict[str, str] = Field(default={}, description="column that the task needs: its name at this revision")
+    split: str = Field(
+        default="",
+        description="what is scored: of a file `test` (where there is a column `split`) or `all`, default test; of mteb"
+        " a split's name, default mteb's",
+    )
+    columns: dict[str, str] = Field(default={}, description="column that the task needs: its name in the data")
     passages: bool = Field(default=False, description="also transform the passages that are searched")
+    gold_scale: tuple[float, float] = Field(
+        default=(0.0, 5.0), description="of tasks with scores: the lowest and highest that people could give"
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _named(cls, data: Any) -> Any:
-        return {"name": data["mteb"], **data} if isinstance(data, dict) and "mteb" in data else data
+        """A file's `rows` is what records call its `split`."""
+        if not isinstance(data, dict):
+            return data
+        if data.get("mteb"):
+            return {"name": data["mteb"], **data}
+        data = {"split" if key == "rows" else key: value for key, value in data.items()}
+        return {key: value for key, value in data.items() if (key, value) != ("split", "test")}
 
     @field_validator("language")
     @classmethod
@@ -123,21 +126,58 @@ class MtebDataset(_WithGold):
         refuse_duplicates(list(value), "subset")
         return value
 
+    @field_validator("gold_scale")
+    @classmethod
+    def _ascends(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if value[0] >= value[1]:
+            raise ValueError("has the lowest score first, then the highest, such as [1, 5]")
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> DatasetSpec:
+        if self.mteb:
+            return self
+        for name in ("task", "path", "language"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: Field required; or name a task of mteb with `mteb`")
+        for name in _OF_MTEB:
+            if getattr(self, name):
+                raise ValueError(f"{name}: a file has none, a task of mteb (`mteb: NAME`) may; take it out")
+        if self.split not in ("", "all"):
+            raise ValueError(f"split: of a file `test` or `all` is scored, not {self.split[:40]!r}")
+        refuse_pair(self.task_type, self.language)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_unsaid(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As records of before two kinds of data sets became one have it: what the kind has, of a file with `rows`."""
+        fields = {name: value for name, value in written(self).items() if self.mteb or name not in ("mteb", *_OF_MTEB)}
+        if self.gold_scale == (0.0, 5.0):
+            fields.pop("gold_scale", None)
+        if not self.mteb and "split" in fields:
+            fields["rows"] = fields.pop("split") or "test"
+        return fields
+
+    @property
+    def rows(self) -> Literal["test", "all"]:
+        """Of a file which rows are scored."""
+        return "all" if self.split == "all" else "test"
+
+    @property
+    def task_type(self) -> TaskType:
+        """The task of a file, which always has one. Raises ValueError for a task of mteb that leaves it to mteb."""
+        if self.task is None:
+            raise ValueError(f"{self.name}: its task is mteb's")
+        return self.task
+
+
+_OF_MTEB = ("revision", "languages", "subsets")
+
 
 def refuse_pair(task: TaskType, language: str) -> None:
     """Raise ValueError for two languages where a task's items hold one text."""
     if "-" in language and task not in TWO_TEXTS:
         raise ValueError(f"language {language!r} is a pair, and {task} has single texts; give one language")
-
-
-def _kind(value: Any) -> str:
-    named = "mteb" in value if isinstance(value, dict) else isinstance(value, MtebDataset)
-    return "mteb" if named else "local"
-
-
-DatasetSpec = Annotated[
-    Annotated[LocalDataset, Tag("local")] | Annotated[MtebDataset, Tag("mteb")], Discriminator(_kind)
-]
 
 
 Text = tuple[str, str]  # the language and the task of a text
@@ -148,8 +188,7 @@ def texts_of(datasets: Iterable[DatasetSpec]) -> set[Text]:
     """The languages and tasks of data sets as far as the study's file says them: those of mteb it may leave to mteb."""
     texts, untold = set[Text](), set[str]()
     for spec in datasets:
-        named = [spec.language] if isinstance(spec, LocalDataset) else [spec.language, *spec.languages.values()]
-        for language in filter(None, named):
+        for language in filter(None, [spec.language, *spec.languages.values()]):
             codes = languages_of(spec.task, language_pair(language), passages=spec.passages)
             texts |= {(code, spec.task) for code in codes if spec.task}
             untold |= set() if spec.task else codes

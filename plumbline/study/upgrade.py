@@ -44,7 +44,7 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
         }
     if "generator" in data:
         data["generator"] = _engine(data["generator"])
-    for key, change in (("candidates", _engine), ("judges", _judge)):
+    for key, change in (("datasets", _dataset), ("candidates", _engine), ("judges", _judge)):
         if key in data:
             data[key] = _each(data[key], change)
     for part, change in (("subject", _annotator), ("evaluation", _embedding)):
@@ -64,6 +64,13 @@ def advice(file: object, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 def _each(entries: Any, change: Any) -> Any:
     return [change(entry) for entry in entries] if isinstance(entries, list) else entries
+
+
+def _dataset(entry: Any) -> Any:
+    """A file's `rows` under the name that mteb's tasks have for it."""
+    if not isinstance(entry, dict) or "rows" not in entry or "mteb" in entry:
+        return entry
+    return {"split" if key == "rows" else key: value for key, value in entry.items()}
 
 
 def _engine(entry: Any) -> Any:

@@ -16,13 +16,13 @@ from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import MtebTask
 from generation.datasets.scored import scored_items
 from plumbline.study import ROOT
-from plumbline.study.datasets import LocalDataset, TaskType
+from plumbline.study.datasets import DatasetSpec, TaskType
 
 DEMO = ROOT / "studies" / "demo"
 
 
-def local(task: str, path: str, **more: object) -> LocalDataset:
-    return LocalDataset.model_validate({"name": "mine", "task": task, "path": path, "language": "en", **more})
+def local(task: str, path: str, **more: object) -> DatasetSpec:
+    return DatasetSpec.model_validate({"name": "mine", "task": task, "path": path, "language": "en", **more})
 
 
 def test_two_sentences_stand_together_with_their_languages(tmp_path: Path) -> None:

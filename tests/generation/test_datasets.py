@@ -16,14 +16,15 @@ from generation.datasets.local import COLUMNS, TableDataset
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Text, text_id
 from plumbline.study import ROOT, load_study
-from plumbline.study.datasets import LocalDataset, TaskType
+from plumbline.study.datasets import DatasetSpec, TaskType
+from plumbline.words import shows
 
 from .helpers import small_study
 
 
 def load(path: Path, task: TaskType, **changes: object) -> TableDataset:
     settings = {"name": "d", "task": task, "path": path.name, "language": "en", **changes}
-    dataset = load_dataset(LocalDataset.model_validate(settings), path.parent)
+    dataset = load_dataset(DatasetSpec.model_validate(settings), path.parent)
     assert isinstance(dataset, TableDataset)
     return dataset
 
@@ -398,7 +399,7 @@ def test_a_query_goes_with_its_judgements_and_with_its_last_relevant_passage(tmp
     assert without_passage.corpus == {"p0": "PASSAGE 0", "p2": "PASSAGE 2"}
 
 
-CELLS = st.text().filter(str.strip)
+CELLS = st.text().filter(shows)
 
 
 @given(st.lists(st.tuples(CELLS, st.lists(CELLS, min_size=1, max_size=4)), max_size=6), st.data())

@@ -77,11 +77,11 @@ def _of_mteb(names: Sequence[str]) -> tuple[list[TaskCheck], list[str]]:
 
     from evaluation.benchmarks.quality.checks import CheckedTask, check  # noqa: PLC0415
     from generation.datasets.mteb_tasks import load_mteb  # noqa: PLC0415
-    from plumbline.study.datasets import MtebDataset  # noqa: PLC0415
+    from plumbline.study.datasets import DatasetSpec  # noqa: PLC0415
 
     tasks = []
     for name in dict.fromkeys(names):
-        tasks.append(CheckedTask(name, load_mteb(MtebDataset.model_validate({"mteb": name}))))
+        tasks.append(CheckedTask(name, load_mteb(DatasetSpec.model_validate({"mteb": name}))))
     with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
         return check(tasks, progress=bar.update), ["without a study there are no models whose scores could be checked"]
 

@@ -14,7 +14,7 @@ from annotation.subjects import shown
 from evaluation.human.sampled import sampled
 from generation.datasets.scored import label_words, scored_items
 from plumbline.errors import StudyError
-from plumbline.study.datasets import MtebDataset
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.human import HumanTaskSpec
 from plumbline.study.judged import VerdictUnit
 from tests.annotation.human.studies import study_of
@@ -40,7 +40,7 @@ def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> 
     dataset = site().tasks[name]
     some = {"candidates": 3} if dataset.task in CHOSEN_AMONG else {}
     spec = HumanTaskSpec.model_validate({"mteb": name, "name": "t", "items": 4, **some, **MORE.get(name, {})})
-    made = prepare(study_of(tmp_path, {"data": "classes"}), spec, MtebDataset(mteb=name), dataset)
+    made = prepare(study_of(tmp_path, {"data": "classes"}), spec, DatasetSpec(mteb=name), dataset)
     items = shown(made, VerdictUnit(name="t", axis="human")).items
     assert items and made.task.n_items == len(items) and made.task.revision == dataset.revision
     texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}

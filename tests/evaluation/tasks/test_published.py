@@ -17,7 +17,7 @@ from evaluation.tasks import scoring
 from generation.datasets.loading import load_dataset
 from generation.datasets.local import TableDataset
 from plumbline.study import ROOT
-from plumbline.study.datasets import LocalDataset
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import ModelSpec
 from tests.scale import FULL, scaled
 
@@ -75,7 +75,7 @@ def test_banking77_trained_on_all_that_there_is(minilm: Encoder, tmp_path: Path)
     frame = pd.concat(frames).sample(scaled(1000, 13083), random_state=7).sort_index(kind="stable")
     frame.to_csv(tmp_path / "banking77.csv", index=False)
     columns = {"label": "category"}
-    spec = LocalDataset(name="banking77", task="classification", path="banking77.csv", language="en", columns=columns)
+    spec = DatasetSpec(name="banking77", task="classification", path="banking77.csv", language="en", columns=columns)
     dataset = load_dataset(spec, tmp_path)
     accuracy = scoring.evaluate(dataset, minilm, "paper", 64)
     if FULL:

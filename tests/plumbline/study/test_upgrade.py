@@ -21,6 +21,7 @@ from plumbline import study_files
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.study import ROOT, Study, load_study
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import EngineSpec
 from plumbline.study.human import HumanSubject
 from plumbline.study.upgrade import modern, upgraded
@@ -128,6 +129,42 @@ def test_an_argument_that_only_vllm_knows_is_part_of_what_made_an_output() -> No
         for settings in ({}, {"max_num_seqs": 8}, {"hf_overrides": {"rope_theta": 1}})
     )
     assert generator_hash(plain) == generator_hash(faster) != generator_hash(other)
+
+
+def test_a_data_set_is_recorded_as_before_its_two_kinds_were_one() -> None:
+    file = {"name": "a", "task": "sts", "path": "a.csv", "language": "en"}
+    recorded = {**file, "rows": "all", "columns": {}, "passages": False}
+    for key in ("rows", "split"):
+        spec = DatasetSpec.model_validate({**file, key: "all"})
+        assert spec.model_dump(mode="json") == recorded
+    assert DatasetSpec.model_validate(recorded) == spec
+    plain = DatasetSpec.model_validate({**file, "split": "test", "gold_scale": [1, 5]})
+    assert plain.model_dump(mode="json", exclude_defaults=True) == {**file, "gold_scale": [1.0, 5.0]}
+    of_mteb = DatasetSpec.model_validate({"mteb": "STS17", "split": "test"}).model_dump(mode="json")
+    unset = {"path": "", "revision": "", "task": None, "language": "", "languages": {}, "subsets": [], "columns": {}}
+    assert of_mteb == {"mteb": "STS17", "name": "STS17", "split": "test", "passages": False, **unset}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"task": None}, "task: Field required"),
+        ({"path": None}, "path: Field required"),
+        ({"revision": "0" * 40}, "revision: a file has none"),
+        ({"subsets": ["en-de"]}, "subsets: a file has none"),
+        ({"split": "validation"}, "split: of a file `test` or `all` is scored, not 'validation'"),
+        ({"language": "en-de", "task": "classification"}, "language 'en-de' is a pair"),
+        ({"splits": "all"}, "unknown key 'splits'; did you mean 'split'"),
+    ],
+)
+def test_what_a_file_lacks_or_cannot_have_is_said(beside: Path, changes: dict[str, Any], says: str) -> None:
+    dataset = {"name": "a", "task": "sts", "path": "a.csv", "language": "en", **changes}
+    dataset = {key: value for key, value in dataset.items() if value is not None}
+    file = beside / "wrong.yaml"
+    file.write_text(json.dumps({"name": "a", "datasets": [dataset], "transformations": []}), encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        load_study(file)
+    assert f"datasets.0: {says}" in str(error.value)
 
 
 def test_human_beside_a_subject_is_refused() -> None:
