@@ -154,14 +154,14 @@ class DisputedPairs:
     called: ItemNames
 
     @classmethod
-    def read(cls, study: Study) -> DisputedPairs:
-        """Read it. Raises DataError where verdicts or judgements are not there yet, or the verdicts are stale.
+    def of(cls, evidence: Evidence) -> DisputedPairs:
+        """A campaign's. Raises DataError where verdicts or judgements are not there yet, or the verdicts are stale.
 
         Only then: who saw it before could decide about raters by it, and would have had a look that nobody noted.
         """
-        evidence = Evidence.whole(study)
-        refuse_stale(evidence, evidence.verdicts)
-        judging, design = read_judging(study, evidence.collected), evidence.design
+        refuse_stale(evidence.read_whole(), evidence.verdicts)
+        study, design = evidence.study, evidence.design
+        judging = read_judging(study, evidence.collected)
         counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
         names = evidence.rubric.rating_names()
         ratings = counting[counting["question"].isin(names)]
@@ -231,17 +231,18 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
     who can still rate a pair: nobody sees others' answers before giving their own.
     """
     with alone(study):
-        disputed = DisputedPairs.read(study)
+        evidence = Evidence.open(study)
+        disputed = DisputedPairs.of(evidence)
         chosen = disputed.worst(number)
         if not chosen:
             raise StudyError(
                 f"{study.name}: no pair has both enough ratings and a judge's score; there is nothing to read"
             )
         people = _adjudicators(argilla, names)
-        _refuse_open(study, argilla, people)
+        _refuse_open(evidence, argilla, people)
         called = {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
         noted = Review(at=datetime.now(UTC), pairs=chosen, adjudicators=sorted(called), judges=disputed.judges)
-        write_kept(study, REVIEWS.name, [*CampaignRecords.open(study).reviews, noted])
+        write_kept(study, REVIEWS.name, [*evidence.reviews, noted])
         new = _send(study, argilla, disputed, chosen, people)
         rated = disputed.ratings[disputed.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
         rated_too = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
@@ -257,10 +258,11 @@ def _adjudicators(argilla: Argilla, names: Sequence[str]) -> list[ArgillaUser]:
     return [able[name] for name in dict.fromkeys(names)]
 
 
-def _refuse_open(study: Study, argilla: Argilla, people: Sequence[ArgillaUser]) -> None:
+def _refuse_open(records: CampaignRecords, argilla: Argilla, people: Sequence[ArgillaUser]) -> None:
     """Raise StudyError where an adjudicator can still rate a pair of the campaign."""
     names, listed, open_pairs = {user.id: user.username for user in people}, argilla.datasets(), Counter[str]()
-    for queue in queues_of(CampaignRecords.open(study).pairs):
+    study = records.study
+    for queue in queues_of(records.pairs):
         dataset = listed.get((queue.workspace(study), queue.dataset(study)))
         inside = set(argilla.members(dataset.workspace_id)) & set(names) if dataset else set()
         if dataset is None or not inside:
@@ -334,13 +336,10 @@ def _with_said(settings: rg.Settings, client: Any) -> rg.Settings:
     )
 
 
-def reviewed(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
+def reviewed(records: CampaignRecords, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The datasets of a study's review that are there, by queue."""
-    listed = argilla.datasets()
-    names = {
-        queue: (workspace_of(study.name), dataset_of(study, queue))
-        for queue in queues_of(CampaignRecords.open(study).pairs)
-    }
+    listed, study = argilla.datasets(), records.study
+    names = {queue: (workspace_of(study.name), dataset_of(study, queue)) for queue in queues_of(records.pairs)}
     return {queue: listed[name] for queue, name in names.items() if name in listed}
 
 
@@ -360,14 +359,12 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
     Only answers of the study's adjudicators count as such. Raises DataError where some that were collected before are
     no longer on the server, unless `replace` says so.
     """
-    reviews = CampaignRecords.open(study).reviews
-    if not reviews:
+    records = CampaignRecords.open(study)
+    if not records.reviews:
         return []
     with alone(study):
-        reading = _AdjudicationReading.of(
-            study, argilla, {pseudonym for review in reviews for pseudonym in review.adjudicators}
-        )
-        rows = [row for dataset in reviewed(study, argilla).values() for row in reading.rows(dataset.id)]
+        reading = _AdjudicationReading.of(records, argilla)
+        rows = [row for dataset in reviewed(records, argilla).values() for row in reading.rows(dataset.id)]
         rows.sort(key=lambda row: (row.pair_id, row.adjudicator, row.question))
         before = read_adjudications(study)
         lost = {(row.pair_id, row.adjudicator) for row in before} - {(row.pair_id, row.adjudicator) for row in rows}
@@ -390,15 +387,16 @@ class _AdjudicationReading:
     raters: Mapping[str, set[str]]  # who rated each pair
 
     @classmethod
-    def of(cls, study: Study, argilla: Argilla, adjudicators: set[str]) -> _AdjudicationReading:
-        users = {user.id: account_pseudonym(study.name, user.id, simulated=user.simulated) for user in argilla.users()}
-        rated = CampaignRecords.open(study).all_ratings
+    def of(cls, records: CampaignRecords, argilla: Argilla) -> _AdjudicationReading:
+        name, rated = records.study.name, records.all_ratings
+        users = {user.id: account_pseudonym(name, user.id, simulated=user.simulated) for user in argilla.users()}
+        adjudicators = {pseudonym for review in records.reviews for pseudonym in review.adjudicators}
         raters: dict[str, set[str]] = {}
         for pair_id, rater in zip(*(rated.loc[rated["status"] == "submitted", k] for k in _RATED), strict=True):
             raters.setdefault(pair_id, set()).add(rater)
         people = {user_id: pseudonym for user_id, pseudonym in users.items() if pseudonym in adjudicators}
-        pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
-        return cls(argilla, people, pairs, asked_rubric(study), raters)
+        pairs = {pair.pair_id: pair for pair in records.pairs}
+        return cls(argilla, people, pairs, asked_rubric(records), raters)
 
     def rows(self, dataset_id: str) -> list[Adjudication]:
         """The adjudications of one dataset, a row a question."""

@@ -22,9 +22,8 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
-from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import by_queue
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import PAIRS, CampaignRecords
 from annotation.crowd.platform import assumed_hours
 from annotation.names import known_names
 from annotation.options import home_of
@@ -37,6 +36,7 @@ from annotation.status.status import Status, by_name, read_status, server_line, 
 from annotation.status.text import ago
 from annotation.training import read_items
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.commands import as_called
@@ -201,12 +201,10 @@ def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
 
     First those that raters learn on.
     """
-    spec, queues = (
-        study.crowd.pay if study.crowd is not None else PaySpec(),
-        queues_of(CampaignRecords.open(study).shown),
-    )
+    records, spec = CampaignRecords.open(study), study.crowd.pay if study.crowd is not None else PaySpec()
+    queues = queues_of(records.shown)
     read = {queue.languages for queue in queues}
-    by_training_queue = by_queue(read_items(study, rubric_to_ask(study)[0]))
+    by_training_queue = by_queue(read_items(study, rubric_to_ask(records)[0]))
     training = {
         queue: [item.pair for item in items] for queue, items in by_training_queue.items() if queue.languages in read
     }
@@ -328,8 +326,9 @@ def add_users(options: argparse.Namespace) -> int:
 
 def _say_idle(study: Study, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
     """Say who can answer nothing of the study's sample, as far as there is one."""
-    if (study.folder / "pairs.parquet").exists():
-        for line in idle_lines(study.name, list(queues_of(CampaignRecords.open(study).shown)), reads, names):
+    records = CampaignRecords.open(study)
+    if records.has(PAIRS):
+        for line in idle_lines(study.name, list(queues_of(records.shown)), reads, names):
             print(line, file=sys.stderr)
 
 
@@ -349,8 +348,8 @@ def invite_users(options: argparse.Namespace) -> int:
 def remind_users(options: argparse.Namespace) -> int:
     """Show who is behind, and word letters."""
     study, home = cli.study_of(options), home_of(options)
-    evidence, now = Evidence.read(study), datetime.now(UTC)
-    status, names = read_status(study, now, evidence=evidence), known_names(home, study.name)
+    evidence, now = Evidence.open(study), datetime.now(UTC)
+    status, names = read_status(evidence, now), known_names(home, study.name)
     status = with_server(status, evidence.collected, home)
     annotators = answered_since(standings(status, evidence.signs, names), by_name(status, names))
     rows = [_row(annotator, now) for annotator in annotators]

@@ -22,14 +22,22 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.dataset import COMMENT, Words, record_of
 from annotation.argilla.publish import settings_of
-from annotation.campaign_records import CampaignData, CampaignRecords
-from annotation.export import SAME_SAMPLE, licence_line, questions_text, taken_in
+from annotation.campaign_records import CampaignRecords
+from annotation.csv_answers import answers_in, records_to_rate
+from annotation.export import (
+    SAME_SAMPLE,
+    codebook,
+    licence_line,
+    questions_text,
+    refuse_unrated,
+    taken_in,
+    text_questions,
+)
 from annotation.names import named_pseudonym, pseudonym_key
-from annotation.offering import alone, refuse_other_sample
+from annotation.offering import alone
 from annotation.questions import QuestionScale
-from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file
+from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.rubric import Rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import queues_of
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
@@ -52,18 +60,16 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     `licence` is a line for the codebook; `words` says that comments and answers in words are wanted too. Raises
     DataError where nobody has answered yet.
     """
-    collected, rubric = CampaignData.read(study), asked_rubric(study)
-    plain = collected.plain_ratings
+    campaign = CampaignRecords.open(study)
+    rubric, plain = asked_rubric(campaign), campaign.collected.plain_ratings
     ratings = plain[plain["status"] == "submitted"]
-    if ratings.empty:
-        raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
+    refuse_unrated(study, ratings)
     if not words:
-        texts = [question.name for question in rubric.asked() if question.kind == "text"]
-        ratings = ratings[~ratings["question"].isin(texts)].assign(comment="")
+        ratings = ratings[~ratings["question"].isin(text_questions(rubric))].assign(comment="")
     accounts = {rater: _account(study.name, rater) for rater in sorted(ratings["rater_id"].unique())}
     responses = _responses(ratings, rubric, accounts)
     files: dict[str, bytes] = {}
-    for queue, pairs in queues_of(CampaignRecords.open(study).shown).items():
+    for queue, pairs in queues_of(campaign.shown).items():
         name, worded = queue.dataset(study), Words.of(rubric, queue)
         records = [_record(pair, worded.beside, responses.get(pair.pair_id, {})) for pair in pairs]
         files |= {
@@ -151,10 +157,8 @@ def _codebook(study_name: str, rubric: Rubric, ratings: pd.DataFrame, files: Map
         "        rg.User(username=name, id=user_id, password=secrets.token_hex(16), client=client).create()\n"
         '    rg.Dataset.from_disk("FOLDER", workspace="WORKSPACE", client=client)',
         questions_text(rubric, [name for name in rubric.question_names() if name in set(ratings["question"])]),
-        "## Files\n\n"
-        + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(content).hexdigest()}" for name, content in files.items()),
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return codebook(parts, files)
 
 
 def collect_files(study: Study, home: server.Home, folder: Path, *, replace: bool = False) -> pd.DataFrame:
@@ -165,23 +169,14 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
     of this study.
     """
     with alone(study):
-        rubric = asked_rubric(study)
-        pairs, advice = {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}, of_file(study.command)
-        refuse_other_sample(CampaignRecords.open(study))
-        refuse_other_prompts(study, list(pairs.values()))
-        reading = _ExportReading(study, rubric, pairs, folder, pseudonym_key(home), _beside(folder))
-        answers: dict[tuple[str, str], Answer] = {}
-        for where, answer in reading.answers():
-            check(answer, where, rubric, pairs, advice)
-            if (answer.pair_id, answer.rater_id) in answers:
-                raise DataError(f"{where}: a rater's second answer to a pair; keep one of them")
-            answers[answer.pair_id, answer.rater_id] = answer
+        records, rubric = records_to_rate(study)
+        reading = _ExportReading(study, rubric, records.shown_by_id, folder, pseudonym_key(home), _beside(folder))
+        answers = answers_in(reading.answers(), records, rubric)
         if not answers:
             raise DataError(f"{folder}: no answers in it; name a folder that `annotation export --argilla` wrote")
         state = hashlib.sha256(b"".join(file.read_bytes() for file in reading.files())).hexdigest()
         source = f"{folder.resolve().name}/{RECORDS}"
-        part = SourcePart(state, tuple(answers[key] for key in sorted(answers)))
-        return keep(study, source, {source: part}, replace=replace)
+        return keep(records, source, {source: SourcePart(state, answers)}, replace=replace)
 
 
 def _beside(folder: Path) -> dict[str, Any]:
@@ -213,16 +208,15 @@ class _ExportReading:
             raise DataError(f"{self.folder}: has no {RECORDS} in it or in a folder of it; correct --argilla")
         return files
 
-    def answers(self) -> Iterator[tuple[str, Answer]]:
-        """Each answer with its place. Raises DataError for what cannot be one."""
+    def answers(self) -> Iterator[tuple[Path, str, Answer]]:
+        """Each answer with its file and place. Raises DataError for what cannot be one."""
         for file in self.files():
             records = read_json(file)
             if not isinstance(records, list):
                 raise DataError(f"{file}: is no list of records; bring it back as Argilla or Plumbline wrote it")
             for number, record in enumerate(records, 1):
-                where = f"{file}, record {number}"
-                for account, values in self._by_account(record, where).items():
-                    yield where, self._answer(str(record["id"]), account, values, file)
+                for account, values in self._by_account(record, f"{file}, record {number}").items():
+                    yield file, f"record {number}", self._answer(str(record["id"]), account, values, file)
 
     def _by_account(self, record: Any, where: str) -> dict[str, dict[str, Any]]:
         """A record's values by account and question."""

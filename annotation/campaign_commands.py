@@ -22,11 +22,11 @@ from annotation.argilla import accounts
 from annotation.argilla.accounts import names_at
 from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
-from annotation.argilla.publish import Publication, publish, rubric_to_ask
+from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import publish_training, training_lines
 from annotation.argilla_files import collect_files, export_argilla
-from annotation.campaign_records import PAIRS, CampaignRecords
+from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
 from annotation.comparison import comparison_text
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import export
@@ -41,7 +41,7 @@ from annotation.options import home_of
 from annotation.preview import write_preview
 from annotation.ratings.ratings import decide, withdraw
 from annotation.ratings.review import review_text, waiting_text
-from annotation.records import Adjudication, Verdict
+from annotation.records import Adjudication
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
@@ -52,7 +52,7 @@ from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines
@@ -66,16 +66,16 @@ from plumbline.resources import installing
 from plumbline.study import Study, load_study
 
 
-def say_unread(study: Study, reads: Mapping[str, Sequence[str]]) -> None:
+def say_unread(records: CampaignRecords, reads: Mapping[str, Sequence[str]]) -> None:
     """Say which queues nobody can answer, as far as annotators' languages are known."""
-    queues = {queue: len(pairs) for queue, pairs in queues_of(CampaignRecords.open(study).shown).items()}
-    for line in unread_lines(study, queues, reads):
+    queues = {queue: len(pairs) for queue, pairs in queues_of(records.shown).items()}
+    for line in unread_lines(records.study, queues, reads):
         print(f"  {line}")
 
 
-def say_flagged(study: Study) -> None:
+def say_flagged(records: CampaignRecords) -> None:
     """Say how many of the outputs that raters are to see have error types."""
-    for line in flagged_lines(flagged_supply(CampaignRecords.open(study).drawn_from)):
+    for line in flagged_lines(flagged_supply(records.drawn_from)):
         print(f"  {line}")
 
 
@@ -109,7 +109,8 @@ def sample(options: argparse.Namespace) -> int:
         print(
             f"{study.name}: wave {wave.number} adds {wave.pairs} {item}s to the sample; publish it to have them rated"
         )
-    controls = CampaignRecords.open(study).controls
+    records = CampaignRecords.open(study)  # as they are now that the sample was drawn
+    controls = records.controls
     kinds = Counter[str](pair.control for pair in controls)
     more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {count(kinds['repeat'], 'repeat')}"
     if not judging.transforms:
@@ -124,7 +125,7 @@ def sample(options: argparse.Namespace) -> int:
         if drawn < study.sample.pairs and not judging.takes_all:
             print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs};"
                   f" there are no more {judging.sources}")  # fmt: skip
-    for supply in CampaignRecords.open(study).drawn_from:
+    for supply in records.drawn_from:
         if supply.failed:
             lost = judging.failed.replace(" that", "")
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the {lost}"
@@ -133,8 +134,8 @@ def sample(options: argparse.Namespace) -> int:
             too = "is a known item too, and is" if supply.known == 1 else "are known items too, and are"
             print(f"  {supply.transformation}, {supply.language}: {count(supply.known, item)} {too} not in the sample")
     say_verdicts(study, pairs)
-    say_flagged(study)
-    say_unread(study, accounts.languages_unasked(home_of(options)))
+    say_flagged(records)
+    say_unread(records, accounts.languages_unasked(home_of(options)))
     return 0
 
 
@@ -148,8 +149,9 @@ def preview(options: argparse.Namespace) -> int:
 def publish_pairs(options: argparse.Namespace) -> int:
     """Put the sample, and known pairs to learn on, before the annotators; say what they should know of it."""
     study, home = cli.study_of(options), home_of(options)
-    pairs = CampaignRecords.open(study).pairs  # no server is started to say that there are none
-    read_items(study, rubric := rubric_to_ask(study)[0])
+    records = CampaignRecords.open(study)
+    pairs = records.pairs  # no server is started to say that there are none
+    read_items(study, rubric := rubric_to_ask(records)[0])
     suggestions = suggestions_to_show(study)
     settings: dict[str, int] = {}
     with stage(study, "publish", shown_files(study), settings=settings), connect(home) as argilla:
@@ -171,13 +173,13 @@ def publish_pairs(options: argparse.Namespace) -> int:
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         warn_of_readers(study, done)
-        say_unread(study, reads)
-    texts = {(pair.language, pair.output_language) for pair in CampaignRecords.open(study).shown}
-    for line in [*addressed_lines(study, asked_rubric(study), texts), *reworded_lines(study)]:
+        say_unread(records, reads)
+    texts = {(pair.language, pair.output_language) for pair in records.shown}
+    for line in [*addressed_lines(study, rubric, texts), *reworded_lines(study)]:
         print(f"  {line}")
     say_verdicts(study, pairs, published=True)
-    if (study.folder / "sample.json").exists():
-        say_flagged(study)
+    if records.has(SUPPLY):
+        say_flagged(records)
     return 0
 
 
@@ -264,9 +266,11 @@ def review(options: argparse.Namespace) -> int:
     names = known_names(home_of(options), study.name)
     raters = [pseudonym_of(name, names) for name in options.exclude or options.keep or ()]
     if not raters:
+        evidence.need(RATINGS)
         decided = [*evidence.decisions, *evidence.withdrawals]
         text = review_text(study, evidence.collected, decided, evidence.signs, evidence.unlooked, names)
-        print(f"{waiting_text(_waiting(study), names)}{text}")
+        waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
+        print(f"{waiting_text(waiting, names)}{text}")
         return 0
     with alone(study):
         decision = decide(
@@ -289,17 +293,11 @@ def review(options: argparse.Namespace) -> int:
     return 0
 
 
-def _waiting(study: Study) -> list[Verdict]:
-    """The verdicts reached last that wait for a look at their raters."""
-    reached = CampaignRecords.open(study).verdicts if (study.folder / "verdicts.json").exists() else []
-    return [verdict for verdict in reached if verdict.to_look_at]
-
-
 def _judged(study: Study, options: argparse.Namespace) -> int:
     """Show where people and judges differ most, or put these pairs before adjudicators."""
     if not options.adjudicate:
         names = known_names(home_of(options), study.name)
-        print(as_called(judged_text(DisputedPairs.read(study), read_adjudications(study), names)))
+        print(as_called(judged_text(DisputedPairs.of(Evidence.open(study)), read_adjudications(study), names)))
         return 0
     people = [name for name in map(str.strip, options.by.split(",")) if name]
     with connect(home_of(options), existing=True) as argilla:
@@ -326,13 +324,13 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     people = study.judging.does_tasks
     outputs += [study.folder / ANSWERS] if people else []
     answered: list[str] = []
-    with alone(study), stage(study, "accept", inputs, outputs):
+    with alone(study), stage(study, "accept", inputs, outputs) as manifest:
         done = accept(study, options.amend, judged_means)
         if people:
             answered = answers_lines(study, done)
         judges, why_not = read_beside(done.evidence, done.verdicts)
         write_beside(study.folder, done.verdicts, judges)
-    status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
+    status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
     lines = headline(status, done.verdicts)
     print(as_called("\n".join([*lines, *([SIMULATED] if status.simulated else [])])), end="\n\n")
     table = "Ratings and agreement (HTEB, Table 2)" if study.judging.transforms else "Answers and agreement"
@@ -378,11 +376,11 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
     done = "taken back" if options.take_back else "withdrawn"
     again = "counting again" if options.take_back else "kept, and not counted"
     print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
-    if (study.folder / "offered.json").exists():
+    if evidence.has(OFFERED):
         print(
             f"  in Argilla: run `{study.command('annotation publish')}`, which leaves what has answers or drafts there"
         )
-    if (study.folder / "verdicts.json").exists():
+    if evidence.has(VERDICTS):
         print(f"  run `{study.command('annotation accept')}` again")
     return 0
 

@@ -213,6 +213,11 @@ class CampaignRecords(StudyRecords):
         return [*self.pairs, *self.controls]
 
     @functools.cached_property
+    def shown_by_id(self) -> Mapping[str, Pair]:
+        """The same by the pair's id."""
+        return {pair.pair_id: pair for pair in self.shown}
+
+    @functools.cached_property
     def ratings(self) -> pd.DataFrame:
         """The sample's ratings collected so far. Raises DataError before the first."""
         frame: pd.DataFrame = self.table(RATINGS).to_pandas()
@@ -227,6 +232,8 @@ class CampaignRecords(StudyRecords):
     @functools.cached_property
     def all_ratings(self) -> pd.DataFrame:
         """All ratings, of the sample, controls and repeats; an empty frame before the first time."""
+        if "collected" in self.__dict__:
+            return self.collected.plain_ratings
         return joined(self._rating_tables(()), Rating)
 
     def _rating_tables(self, words: Sequence[str]) -> list[pa.Table]:
@@ -314,6 +321,11 @@ class CampaignRecords(StudyRecords):
     def verdicts(self) -> list[Verdict]:
         """The verdicts reached last. Raises DataError before there are any."""
         return self.models(VERDICTS)
+
+    @property
+    def known_verdicts(self) -> list[Verdict]:
+        """The same; nothing before there are any."""
+        return self.verdicts if self.has(VERDICTS) else []
 
     @functools.cached_property
     def agreement(self) -> list[Group]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -47,36 +47,51 @@ def collect_csv(
     """
     source = source_of_file(path)
     with alone(study):
-        rubric = asked_rubric(study)
-        pairs, advice = {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}, of_file(study.command)
-        refuse_other_sample(CampaignRecords.open(study))
-        refuse_other_prompts(study, list(pairs.values()))
-        form = _Form(study, rubric, pairs, path, columns, pseudonym_key(home))
-        answers: dict[tuple[str, str], Answer] = {}
-        lines: dict[tuple[str, str], int] = {}
-        for line, row in form.rows():
-            where = f"{path}, line {line}"
-            answer = form.answer(row, where)
-            check(answer, where, rubric, pairs, advice)
-            key = answer.pair_id, answer.rater_id
-            if key in answers:
-                raise DataError(f"{where}: the same rater and pair as in line {lines[key]}; keep one of the answers")
-            answers[key], lines[key] = answer, line
+        records, rubric = records_to_rate(study)
+        form = _Form(study, rubric, records.shown_by_id, path, columns, pseudonym_key(home))
+        rows = ((path, f"line {line}", form.answer(row, f"{path}, line {line}")) for line, row in form.rows())
+        answers = answers_in(rows, records, rubric)
         if not answers:
             raise DataError(f"{path}: no answers in it, only a header; correct --csv")
         remember_names(home, study.name, form.names)
-        part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers[key] for key in sorted(answers)))
-        return keep(study, source, {source: part}, replace=replace)
+        part = SourcePart(sha256(path.read_bytes()).hexdigest(), answers)
+        return keep(records, source, {source: part}, replace=replace)
+
+
+def records_to_rate(study: Study) -> tuple[CampaignRecords, Rubric]:
+    """A campaign into which a file's answers are taken, and what its raters are asked.
+
+    Raises StudyError or DataError for a sample that is no longer the study's, or the one that was offered.
+    """
+    records = CampaignRecords.open(study)
+    rubric = asked_rubric(records)
+    refuse_other_sample(records)
+    refuse_other_prompts(records, records.shown)
+    return records, rubric
+
+
+def answers_in(
+    rows: Iterable[tuple[Path, str, Answer]], records: CampaignRecords, rubric: Rubric
+) -> tuple[Answer, ...]:
+    """The answers of files (file, row in it, answer), in order. Raises DataError for what is no rating."""
+    answers, rows_before = dict[tuple[str, str], Answer](), dict[tuple[str, str], str]()
+    advice = of_file(records.study.command)
+    for file, number, answer in rows:
+        check(answer, f"{file}, {number}", rubric, records.shown_by_id, advice)
+        key = answer.pair_id, answer.rater_id
+        if key in answers:
+            raise DataError(
+                f"{file}, {number}: the same rater and pair as in {rows_before[key]}; keep one of the answers"
+            )
+        answers[key], rows_before[key] = answer, number
+    return tuple(answers[key] for key in sorted(answers))
 
 
 def columns_of(study: Study, text: str) -> dict[str, str]:
     """`--columns` for the questions that raters are asked. Raises StudyError as `column_mapping`."""
-    questions = asked_rubric(study).asked()
-    return column_mapping(
-        text,
-        [question.name for question in questions],
-        [question.name for question in questions if not question.required],
-    )
+    questions = asked_rubric(CampaignRecords.open(study)).asked()
+    optional = [question.name for question in questions if not question.required]
+    return column_mapping(text, [question.name for question in questions], optional)
 
 
 def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:

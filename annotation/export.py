@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignData
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.questions import QuestionScale
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
@@ -51,11 +51,10 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     `licence` is a line for the codebook; `words` says that comments and answers in words are wanted too. Raises
     DataError where nobody has answered yet.
     """
-    collected, rubric = CampaignData.read(study), asked_rubric(study)
-    if collected.ratings.empty:
-        raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
-    texts = [question.name for question in rubric.asked() if question.kind == "text"]
-    ratings = _ratings(collected, study.raters.per_pair, [] if words else texts, words=words)
+    records = CampaignRecords.open(study)
+    collected, rubric = records.collected, asked_rubric(records)
+    refuse_unrated(study, collected.ratings)
+    ratings = _ratings(collected, study.raters.per_pair, [] if words else text_questions(rubric), words=words)
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
     pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
     pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
@@ -69,6 +68,17 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     files["codebook.md"] = _codebook(title, rubric, tables, files, licence).encode()
     write_files(study.folder / FOLDER, files)
     return study.folder / FOLDER
+
+
+def refuse_unrated(study: Study, ratings: pd.DataFrame) -> None:
+    """Raise DataError where there is no rating to export."""
+    if ratings.empty:
+        raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
+
+
+def text_questions(rubric: Rubric) -> list[str]:
+    """The questions that are answered in words, which may hold names."""
+    return [question.name for question in rubric.asked() if question.kind == "text"]
 
 
 def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *, words: bool) -> pd.DataFrame:
@@ -132,10 +142,14 @@ def _codebook(
         _columns(ratings, Rating),
         "## pairs.csv",
         _columns(tables["pairs.csv"], Pair),
-        "## Files\n\n"
-        + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(content).hexdigest()}" for name, content in files.items()),
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return codebook(parts, files)
+
+
+def codebook(parts: Sequence[str], files: Mapping[str, bytes]) -> str:
+    """A codebook of parts in Markdown, the empty ones left out, with the hashes of the files that it is about."""
+    hashes = [f"- {name}: SHA-256 {hashlib.sha256(content).hexdigest()}" for name, content in files.items()]
+    return "\n\n".join([*filter(None, parts), "## Files", "\n".join(hashes)]) + "\n"
 
 
 def taken_in() -> str:

@@ -67,17 +67,16 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
             _refuse_other_words(records.study, offering, to, rubric)
 
 
-def begin_offering(study: Study, to: str, rubric: Rubric) -> None:
+def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
     """Note that the sample is about to be offered; to be called before it is, with the study held.
 
     Raises as `refuse_other_offering`.
     """
-    records = CampaignRecords.open(study)
     refuse_other_offering(records, to, rubric)
     offerings, now = records.offerings, _offering(records, to, rubric)
     latest = {offering.to: offering for offering in offerings}
     if to not in latest or latest[to].model_copy(update={"at": now.at}) != now:
-        write_kept(study, FILE, [*offerings, now])
+        write_kept(records.study, FILE, [*offerings, now])
 
 
 def words_changed(records: CampaignRecords, to: str, rubric: Rubric) -> bool:

@@ -12,12 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from annotation.argilla.dataset import Words, record_of
-from annotation.argilla.publish import rubric_to_ask
 from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
 from annotation.crowd.batches import make_batches
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.platform import Offer
@@ -25,14 +22,14 @@ from annotation.crowd.prolific.workspaces import shown_first
 from annotation.human.tasks import reworded_lines
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, frames_by_queue
-from annotation.sampling.sample import COMMAND
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
 from annotation.training import read_items
+from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.wordings import addressed_lines, rubric_file
 from plumbline.fields import plain
 from plumbline.records import Pair
-from plumbline.store import as_record, atomic, read_frame
+from plumbline.store import as_record, atomic
 from plumbline.study import Study
 
 FILE = "preview.html"
@@ -56,9 +53,10 @@ def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str
     """
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (not needed by most commands)
 
-    queues = _queues(study, most)
-    rubric, fixed = rubric_to_ask(study)
-    batches = _batches(study, rubric)
+    records = CampaignRecords.open(study)
+    queues = _queues(records, most)
+    rubric, fixed = rubric_to_ask(records)
+    batches = _batches(records, rubric)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("annotation").joinpath(FILE).read_text(encoding="utf-8"))
     texts = {(queue.language, queue.output_language) for queue in queues}
@@ -94,13 +92,11 @@ class _QueueSize:
     first: Sequence[Pair]
 
 
-def _queues(study: Study, most: int) -> dict[Queue, _QueueSize]:
+def _queues(records: CampaignRecords, most: int) -> dict[Queue, _QueueSize]:
     """Every queue; of a large sample the pairs that are shown are made, and no others."""
-    command = study.command(COMMAND)
-    tables = [read_frame(study.folder / name, Pair, command) for name in MADE_FROM]
-    sizes = {}
-    drawn = pd.concat(tables, ignore_index=True)
-    staying = drawn[~drawn["pair_id"].isin(list(CampaignRecords.open(study).withdrawn))]
+    records.need(PAIRS, CONTROLS)
+    drawn, sizes = records.collected.pairs, {}
+    staying = drawn[~drawn["pair_id"].isin(list(records.collected.withdrawn))]
     for queue, group in frames_by_queue(staying):
         first = group.sort_values("pair_id").head(most)
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
@@ -141,11 +137,11 @@ def _questions(words: Words) -> Iterator[tuple[str, str, str, Sequence[str]]]:
         yield title, description, chosen, [word or str(value) for value, word in form.options] if form else []
 
 
-def _batches(study: Study, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
+def _batches(records: CampaignRecords, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
     """The pages of each queue's first batch, on MTurk and before it on Prolific, where crowd workers are asked."""
+    study = records.study
     if study.crowd is None:
         return {}
-    records = CampaignRecords.open(study)
     pairs, controls = (
         [pair for pair in shown if pair.pair_id not in records.withdrawn] for shown in (records.pairs, records.controls)
     )

@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import write_ratings
 from annotation.verdicts.acceptance import accept
 from benchmarks.evaluation_data import MODEL, SEEDS, made_words, write_shuffled
@@ -112,7 +113,7 @@ def made_study(folder: Path, texts: int) -> Study:
     write_table(study.folder / "controls.parquet", list[Pair](), Pair)
     write_json(study.folder / "sample.json", [])
     frame = pd.DataFrame([one.model_dump() for one in _ratings(pairs)])
-    write_ratings(study, frame, [])
+    write_ratings(CampaignRecords.open(study), frame)
     accept(study)
     return study
 

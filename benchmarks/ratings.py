@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.campaign_records import CampaignData
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.ratings.ratings import write_ratings
 from annotation.records import Member
 from annotation.verdicts.evidence import Evidence
@@ -94,7 +94,7 @@ def made_up(folder: Path, *, raters: int, pairs: int = PAIRS) -> Study:
         pass
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
     with stage(study, "collect", files, outputs):
-        write_ratings(study, _ratings([*sample, *controls], raters), [])
+        write_ratings(CampaignRecords.open(study), _ratings([*sample, *controls], raters))
         write_json(study.folder / "members.json", _members(study, raters))
     return study
 

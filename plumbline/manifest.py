@@ -75,16 +75,17 @@ def stage(
     inputs: Iterable[Path] = (),
     outputs: Iterable[Path] = (),
     settings: Mapping[str, Any] | None = None,
-) -> Iterator[None]:
+) -> Iterator[dict[str, Any]]:
     """Run a stage and note in the manifest when it ran, on what, and what it left (hashes of existing files).
 
     Nothing is noted when the stage fails. `outputs` may be folders; `settings` are those of the study by which what
-    was made would be other.
+    was made would be other. What it gives is empty, and at the end the manifest as it was written.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     read_manifest(study)  # refused before the stage's work, not after it
     ran_on = study_hash(study)  # now: a file that is edited, moved or deleted meanwhile is not what the stage ran on
-    yield
+    written = dict[str, Any]()
+    yield written
     entry = {
         "started_at": started.isoformat(timespec="seconds"),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -97,6 +98,7 @@ def stage(
     with _changed(study) as manifest:
         manifest["versions"] = versions()
         manifest.setdefault("stages", {})[name] = entry
+        written |= manifest
 
 
 def study_hash(study: Study) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import write_ratings
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
@@ -48,5 +49,5 @@ def label(study: Study, answers: Mapping[str, Sequence[str]], raters: int = 3, *
                     source="argilla", answer=answer, simulated=simulated,
                 ).model_dump()
             )  # fmt: skip
-    write_ratings(study, pd.DataFrame(rows), [])
+    write_ratings(CampaignRecords.open(study), pd.DataFrame(rows))
     accept(study)

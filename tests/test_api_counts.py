@@ -70,7 +70,7 @@ def made(generated: Study) -> Made:
     fourth = careful.assign(rater_id="d", value=(value - 1).clip(lower=1))
     fifth = careful.assign(rater_id="e", value=6 - value, submitted_at=careful["submitted_at"] + day)
     draft = careful.assign(rater_id="z", value=pd.NA, status="draft")
-    write_ratings(study, pd.concat([whole, fourth, fifth, draft], ignore_index=True), [])
+    write_ratings(CampaignRecords.open(study), pd.concat([whole, fourth, fifth, draft], ignore_index=True))
     decide(study, "a", exclude=True, reason="clicks through")
     paraphrases = [pair.pair_id for pair in CampaignRecords.open(study).pairs if pair.transformation == "paraphrasing"]
     withdraw(study, paraphrases[:1], take_back=False, reason="cut off")

@@ -201,11 +201,11 @@ class Admission:
     people: int = 0  #: who is let in somewhere
 
 
-def published(study: Study, argilla: Argilla) -> dict[Queue, DatasetListing]:
+def published(records: CampaignRecords, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The study's datasets in Argilla, by queue. Raises ServiceError for one that is not there."""
-    listed = argilla.datasets()
+    listed, study = argilla.datasets(), records.study
     datasets = {}
-    for queue in queues_of(CampaignRecords.open(study).pairs):
+    for queue in queues_of(records.pairs):
         dataset = listed.get((queue.workspace(study), queue.dataset(study)))
         if dataset is None:
             raise ServiceError(

@@ -40,16 +40,15 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
     those of people who are no members, unless `replace` says so.
     """
     with alone(study):
+        records = CampaignRecords.open(study)
         if not replace:
-            refuse_other_sample(CampaignRecords.open(study))
-        rubric = asked_rubric(study)
-        pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}
-        refuse_other_prompts(study, list(pairs.values()))
-        again = CampaignRecords.open(study).answers_again
+            refuse_other_sample(records)
+        rubric, pairs, again = asked_rubric(records), records.shown_by_id, records.answers_again
+        refuse_other_prompts(records, records.shown)
         snapshot = last_snapshot(study.folder, ARGILLA) if again or not replace else {}
         tasks = study.judging.does_tasks
         reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), tasks, replace)
-        datasets = {queue.dataset(study): dataset for queue, dataset in published(study, argilla).items()}
+        datasets = {queue.dataset(study): dataset for queue, dataset in published(records, argilla).items()}
         before = {} if replace else snapshot
         parts, members = reading.read(datasets, before)
         if study.raters.people is not None:
@@ -59,7 +58,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
                 account_pseudonym(study.name, user.id, simulated=user.simulated): user.username for user in others
             }
             _refuse_unnamed(pseudonyms, before, parts, study.file)
-        ratings = keep(study, ARGILLA, parts, replace=replace)
+        ratings = keep(records, ARGILLA, parts, replace=replace)
         write_json(study.folder / "members.json", members)
         collect_training(study, argilla, rubric)
         return ratings

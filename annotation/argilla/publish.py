@@ -33,15 +33,12 @@ from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
 from annotation.offering import alone, begin_offering, refuse_other_sample
 from annotation.ratings.answers import Answer, last_snapshot
-from annotation.ratings.ratings import (
-    excluded_raters,
-    note_again,
-)
-from annotation.rubric import Rubric, load_rubric
+from annotation.ratings.ratings import excluded_raters, note_again
+from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import refuse_other_half
-from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_rules
+from annotation.verdicts.preregistration import fix_rules, rubric_to_ask
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.records import ARGILLA, Pair
@@ -109,30 +106,26 @@ def publish(
 
 
 def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested) -> Publication:
-    (rubric, _), pairs = rubric_to_ask(study), CampaignRecords.open(study).shown
+    records = CampaignRecords.open(study)
+    rubric, pairs = rubric_to_ask(records)[0], records.shown
     refuse_other_half(study, pairs)
     shown = suggestions_for(study, pairs, suggestions)
-    refuse_other_prompts(study, pairs)
-    refuse_other_sample(CampaignRecords.open(study))
+    refuse_other_prompts(records, pairs)
+    refuse_other_sample(records)
     refuse_other_fields(study, rubric, pairs)
     targets = [_Target.of(study, rubric, queue, queue_pairs) for queue, queue_pairs in queues_of(pairs).items()]
     _refuse_too_much(targets, f"{study.file}: rubric {rubric.name!r} is too much for Argilla")
     _refuse_answered(argilla, rubric.name, targets, study.command("annotation accept"))
     refuse_unknown(study, argilla)
-    fix_rules(study)
-    begin_offering(study, ARGILLA, rubric)
+    fix_rules(records)
+    begin_offering(records, ARGILLA, rubric)
     for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
-    withdrawn, decisions = CampaignRecords.open(study).withdrawn, CampaignRecords.open(study).decided
+    withdrawn, noted, excluded = records.withdrawn, records.answers_again, excluded_raters(records.decided)
     new, corrected = _fill(argilla, targets, withdrawn, shown)
     gone, staying = _take_out(argilla, targets, withdrawn)
-    noted, excluded, aside, back = (
-        CampaignRecords.open(study).answers_again,
-        excluded_raters(decisions),
-        list[_Response](),
-        list[_Response](),
-    )
+    aside, back = list[_Response](), list[_Response]()
     if noted or (excluded and study.raters.replace_excluded):
         answers = [answer for part in last_snapshot(study.folder, ARGILLA).values() for answer in part.answers]
         collected = {(answer.pair_id, answer.rater_id): answer for answer in answers if answer.status == "submitted"}
@@ -141,7 +134,7 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]],
             if study.raters.replace_excluded and responses[0].pair_id not in withdrawn:
                 aside += _surplus(unchanged, responses, excluded, target.per_pair)
             back += [response for response in unchanged if response.comes_back(excluded, noted)]
-        note_again(study, [(response.pair_id, response.rater_id) for response in aside], decisions)
+        note_again(records, [(response.pair_id, response.rater_id) for response in aside])
         _offer_again(argilla, aside, back)
     return Publication(new, admission, corrected, gone, staying, len(aside), len(back))
 
@@ -198,12 +191,6 @@ def refuse_other_fields(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> 
                 f" and the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}; run"
                 f" `{study.command('annotation sample')}` again"
             )
-
-
-def rubric_to_ask(study: Study) -> tuple[Rubric, bool]:
-    """What `publish` asks: the study's own, and once a rating was collected the one that was fixed; whether it was."""
-    begun = first_rating(CampaignRecords.open(study).all_ratings) is not None
-    return (asked_rubric(study) if begun else load_rubric(study)), begun
 
 
 def _refuse_too_much(targets: Sequence[_Target], line: str) -> None:

@@ -53,12 +53,13 @@ def simulate(study: Study, argilla: Argilla) -> int:
     if not study.raters.simulated:
         raise StudyError(f"{study.file}: raters.simulated is empty; name some, or let people rate")
     with alone(study):
-        rubric, raters = asked_rubric(study), study.raters
+        records, raters = CampaignRecords.open(study), study.raters
+        rubric = asked_rubric(records)
         rehearsal = rehearsal_of(study) if study.judging.does_tasks else None
-        truths, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in CampaignRecords.open(study).shown}
+        truths, pools = _truths(study, rubric, records.shown), {pair.pair_id: pair.pool for pair in records.shown}
         accounts = _accounts(raters.simulated, argilla, study.name)
         todo: dict[str, list[Answer]] = {rater.name: [] for rater in raters.simulated}
-        for dataset in published(study, argilla).values():
+        for dataset in published(records, argilla).values():
             for record in argilla.records(dataset.id):
                 pair_id = record["external_id"]
                 if pair_id not in truths:
@@ -160,7 +161,7 @@ def _labels(question: QuestionScale, felt: Floats) -> str:
     return ranked({question.labels[label_index]: rank for rank, label_index in enumerate(near, 1)})
 
 
-def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
+def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
     """What each pair deserves, by pair id and question: the author's ratings; of controls the expected answers.
 
     Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
@@ -177,7 +178,7 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
         for row in read_transformed(study, name, seed)
     }
     truths: dict[str, dict[str, float]] = {}
-    for pair in CampaignRecords.open(study).shown:
+    for pair in pairs:
         questions = rubric.asked(pair.pool)
         ratings = [question for question in questions if question.kind == "rating"]
         expected = rubric.right_answers(pair)

@@ -305,7 +305,7 @@ class CrowdCampaign:
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
         paid = {key: works for key, works in self._lost_work().items() if len(works) <= self._replaced(key)}
         answers = [(pair, work.pseudonym) for key, works in paid.items() for work in works for pair in pairs[key]]
-        note_again(self.study, answers, CampaignRecords.open(self.study).decided)
+        note_again(CampaignRecords.open(self.study), answers)
 
     def _most(self) -> int:
         """How many batches one worker may do: the share of all that there are and will be, and at least one."""

@@ -53,13 +53,13 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     """
     study, mode = campaign.study, campaign.platform.mode
     refuse_lost_batches(study, campaign.ledger)  # `replace` would drop the ratings that tell
-    refuse_other_prompts(study, list(campaign.pairs.values()))
+    refuse_other_prompts(CampaignRecords.open(study), list(campaign.pairs.values()))
     if mode == "sandbox":
         _refuse_real_ratings(campaign)
     finish(campaign)
     campaign.refresh()
     new = _read(campaign)
-    rubric = asked_rubric(study)
+    rubric = asked_rubric(CampaignRecords.open(study))
     submissions = campaign.ledger.work()
     works = [work for work in submissions if work.answered and not work.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
@@ -72,7 +72,13 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
             parts[work.batch_id] = SourcePart("", (*before.answers, *answers))
     source = source_of(campaign.platform.name, mode)
     replace = replace or _only_returned(CampaignRecords.open(study).all_ratings, source, parts, submissions)
-    keep(study, source, parts, replace=replace, instead_of=REHEARSALS if parts and mode == "live" else ())
+    keep(
+        CampaignRecords.open(study),
+        source,
+        parts,
+        replace=replace,
+        instead_of=REHEARSALS if parts and mode == "live" else (),
+    )
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
     troubles = {work.submission.submission_id: work.trouble for work in submissions if work.trouble}
     return Collection(CampaignRecords.open(study).ratings, new, troubles)
@@ -84,9 +90,10 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     `key` makes workers' pseudonyms, the same as a campaign's. Rejected assignments are left out and named, as MTurk's
     own site leaves them unpaid. Raises DataError with file and line for what is no answer of this study.
     """
-    source, pairs = source_of_file(path), {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}
-    refuse_other_prompts(study, list(pairs.values()))
-    rubric, answers, left_out = asked_rubric(study), list[Answer](), dict[str, str]()
+    source, records = source_of_file(path), CampaignRecords.open(study)
+    pairs = records.shown_by_id
+    refuse_other_prompts(records, records.shown)
+    rubric, answers, left_out = asked_rubric(records), list[Answer](), dict[str, str]()
     pools = {pair_id: pair.pool for pair_id, pair in pairs.items()}
     for submission, unrated in read_archive(path, study.name, rubric, pools):
         if submission.state == "rejected":
@@ -99,7 +106,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
         answers += rated
     part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers))
     parts, rehearsals = ({source: part}, REHEARSALS) if answers else ({}, ())
-    ratings = keep(study, source, parts, replace=replace, instead_of=rehearsals)
+    ratings = keep(records, source, parts, replace=replace, instead_of=rehearsals)
     return Collection(ratings, len({(answer.rater_id, answer.batch) for answer in answers}), left_out)
 
 
@@ -126,7 +133,7 @@ def _read(campaign: CrowdCampaign) -> int:
 
     What could not be read is read again: a participant of Prolific may have gone on after submitting.
     """
-    ledger, rubric = campaign.ledger, asked_rubric(campaign.study)
+    ledger, rubric = campaign.ledger, asked_rubric(CampaignRecords.open(campaign.study))
     todo = [work for work in ledger.work() if work.submission.state in COUNTED and (not work.answered or work.trouble)]
     for work in tqdm(
         todo,

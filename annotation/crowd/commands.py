@@ -252,17 +252,17 @@ def _plan(options: argparse.Namespace) -> int:
 def _launch(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
-        refuse_other_prompts(study, list(campaign.pairs.values()))
+        refuse_other_prompts(CampaignRecords.open(study), list(campaign.pairs.values()))
         groups = ahead_of_sample(study, CampaignRecords.open(study).pairs)
         if groups and all(group.lacks(study.acceptance) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
-        fix_rules(study)
-        rubric, where = asked_rubric(study), where_of(campaign)
+        fix_rules(CampaignRecords.open(study))
+        rubric, where = asked_rubric(CampaignRecords.open(study)), where_of(campaign)
         if words_changed(CampaignRecords.open(study), where[1:-1], rubric):
             print(f"{where} batches that were offered before show the words of their launch, not the rubric's of now")
         refuse_other_offering(CampaignRecords.open(study), where[1:-1], rubric)
-        done = campaign.launch(options.pilot, lambda: begin_offering(study, where[1:-1], rubric))
+        done = campaign.launch(options.pilot, lambda: begin_offering(CampaignRecords.open(study), where[1:-1], rubric))
         print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
               f" {done.open} {'is' if done.open == 1 else 'are'} open,"
               f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until others are done")  # fmt: skip

@@ -277,7 +277,7 @@ def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
     Raises StudyError for a submission of another campaign.
     """
     (work,) = works_of(campaign, [submission_id])
-    rubric = asked_rubric(campaign.study)
+    rubric = asked_rubric(CampaignRecords.open(campaign.study))
     answers_json = campaign.ledger.answers(submission_id)
     answers = {row["pair_id"]: Answer(**row) for row in json.loads(answers_json or "[]")}
     questions = rubric.question_names()

@@ -29,7 +29,6 @@ from plumbline.errors import DataError
 from plumbline.reading import parse_json
 from plumbline.records import SANDBOX, SOURCES, Pair, Rating
 from plumbline.store import atomic
-from plumbline.study import Study
 from plumbline.words import readable
 
 CLOCKS = timedelta(minutes=5)  # servers' clocks may be so far apart; what is later is in the future
@@ -111,7 +110,12 @@ def source_of_file(path: Path) -> str:
 
 
 def keep(
-    study: Study, source: str, parts: Mapping[str, SourcePart], *, replace: bool, instead_of: Collection[str] = ()
+    records: CampaignRecords,
+    source: str,
+    parts: Mapping[str, SourcePart],
+    *,
+    replace: bool,
+    instead_of: Collection[str] = (),
 ) -> pd.DataFrame:
     """Make checked answers the ratings of their source; returns the sample's ratings, of all sources.
 
@@ -119,8 +123,7 @@ def keep(
     ratings that the source gave before, unless `replace` says so, and two answers of a rater to a pair. The ratings of
     the sources `instead_of` go. Raises DataError.
     """
-    records = CampaignRecords.open(study)
-    pairs = {pair.pair_id: pair for pair in records.shown}
+    pairs, folder = records.shown_by_id, records.study.folder
     parts = {name: SourcePart(part.state, tuple(map(_readable, part.answers))) for name, part in parts.items()}
     before = records.all_ratings
     before = before[~before["source"].isin(list(instead_of))]
@@ -132,9 +135,9 @@ def keep(
     whole = pd.concat([before[~of_source], now], ignore_index=True).astype({"value": "Int64"})
     whole = whole.sort_values(KEY, ignore_index=True)
     _refuse_twice(whole, source)
-    _add_snapshot(study.folder, source, parts)
-    write_ratings(study, whole, records.decided)
-    return CampaignRecords.open(study).ratings
+    _add_snapshot(folder, source, parts)
+    write_ratings(records, whole)
+    return CampaignRecords.open(records.study).ratings
 
 
 def last_snapshot(folder: Path, source: str) -> dict[str, SourcePart]:

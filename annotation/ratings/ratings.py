@@ -25,26 +25,24 @@ from plumbline.records import SUGGESTED, Pair, Rating
 from plumbline.study import Study
 
 
-def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decision]) -> None:
-    """Write all ratings, of the sample, controls and repeats, with their marks."""
-    records = CampaignRecords.open(study)
-    controls = records.controls
-    again = records.answers_again
-    whole = marked(whole, decisions, study.raters.per_pair, withdrawals(decisions, controls), again)
+def write_ratings(records: CampaignRecords, whole: pd.DataFrame) -> None:
+    """Write all ratings, of the sample, controls and repeats, with their marks: those that follow from `records`."""
+    study, decisions, controls = records.study, records.decided, records.controls
+    withdrawn = withdrawals(decisions, controls)
+    whole = marked(whole, decisions, study.raters.per_pair, withdrawn, records.answers_again)
     of_controls = whole["pair_id"].isin([pair.pair_id for pair in controls])
     write_kept_table(study, CONTROL_RATINGS.name, whole[of_controls], Rating)
     write_kept_table(study, RATINGS.name, whole[~of_controls], Rating)
 
 
-def note_again(study: Study, answers: Iterable[tuple[str, str]], decisions: Sequence[Decision]) -> None:
+def note_again(records: CampaignRecords, answers: Iterable[tuple[str, str]]) -> None:
     """Note that the pairs of these answers, (pair, rater), are offered again, and mark the ratings."""
-    records = CampaignRecords.open(study)
-    before = records.offered_again
-    new, now = sorted(set(answers) - {(note.pair_id, note.rater_id) for note in before}), datetime.now(UTC)
+    new, now = sorted(set(answers) - records.answers_again), datetime.now(UTC)
     if new:
         noted = [OfferedAgain(rater_id=rater, pair_id=pair_id, at=now) for pair_id, rater in new]
-        write_kept(study, AGAIN.name, [*before, *noted])
-        write_ratings(study, records.all_ratings, decisions)
+        again = [*records.offered_again, *noted]
+        write_kept(records.study, AGAIN.name, again)
+        write_ratings(records.changed(offered_again=again), records.all_ratings)
 
 
 def marked(
@@ -327,4 +325,4 @@ def _note(records: CampaignRecords, new: Sequence[Decision]) -> None:
     decisions = [*records.decided, *new]
     write_kept(records.study, DECISIONS.name, decisions)
     if len(records.all_ratings):
-        write_ratings(records.study, records.all_ratings, decisions)
+        write_ratings(records.changed(decided=decisions), records.all_ratings)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import RATINGS, CampaignData, CampaignRecords
+from annotation.campaign_records import CampaignData
 from annotation.names import named
 from annotation.ratings.ratings import counting_ratings, decision_words, stays
 from annotation.records import Decision, Sign, Verdict
@@ -82,10 +82,7 @@ def review_text(
     """Signs by rater, pairs that people found bad, and what was `decided` so far about raters and pairs.
 
     `unlooked` says by which rules raters could not be looked at.
-
-    Raises DataError before any rating.
     """
-    CampaignRecords.open(study).need(RATINGS)
     ratings = collected.of_sample[stays(collected.of_sample)]
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
     rows = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]

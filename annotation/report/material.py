@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,6 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from plumbline.manifest import read_manifest
 from plumbline.records import Pair
 from plumbline.study import Study
 
@@ -45,7 +44,7 @@ class CampaignMaterial:
     looks: Sequence[Look]
     waves: Sequence[Wave]
     crowd: Sequence[CrowdSummary]
-    manifest: dict[str, Any]
+    manifest: Mapping[str, Any]
     read_at: datetime
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
@@ -114,21 +113,15 @@ class CampaignMaterial:
         return binding(self.rules, self.first)
 
 
-def read_material(
-    study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None
-) -> CampaignMaterial:
-    """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk.
-
-    `signs` are those of `Evidence.signs`, for who has them at hand: they take most of the time.
-    """
-    evidence = Evidence.open(study)
+def read_material(evidence: Evidence, read_at: datetime | None = None) -> CampaignMaterial:
+    """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk."""
     verdicts = evidence.verdicts
     refuse_stale(evidence, verdicts)
     evidence.read_whole()
     evidence.refuse_other_rules()
     refuse_edited(evidence, verdicts)
     refuse_other_judgements(evidence, verdicts)
-    material = _material(evidence, read_at, signs)
+    material = campaign_material(evidence, read_at)
     beside, why_not = read_beside(evidence, verdicts)
     return replace(
         material,
@@ -140,15 +133,9 @@ def read_material(
     )
 
 
-def campaign_material(
-    study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None
-) -> CampaignMaterial:
+def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> CampaignMaterial:
     """The same before there are verdicts: what is known of pairs, ratings and raters."""
-    return _material(Evidence.whole(study), read_at, signs)
-
-
-def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign] | None) -> CampaignMaterial:
-    study, collected = evidence.study, evidence.collected
+    study, collected = evidence.study, evidence.read_whole().collected
     return CampaignMaterial(
         study=study,
         rubric=evidence.rubric,
@@ -160,7 +147,7 @@ def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign
         control_ratings=collected.control_ratings,
         verdicts=(),
         groups=(),
-        signs=evidence.signs if signs is None else signs,
+        signs=evidence.signs,
         decisions=evidence.decisions,
         withdrawals=evidence.withdrawals,
         trained=read_trained(study),
@@ -170,6 +157,6 @@ def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign
         looks=evidence.looks,
         waves=evidence.waves,
         crowd=read_summaries(study),
-        manifest=read_manifest(study),
+        manifest=evidence.manifest,
         read_at=read_at or datetime.now(UTC),
     )

@@ -25,6 +25,7 @@ from annotation.report.wording import listed, many
 from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import late_lines
@@ -182,14 +183,15 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 
     Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk.
     """
-    material = read_material(study, now)
+    evidence = Evidence.open(study)
+    material = read_material(evidence, now)
     tables, drawn = all_tables(material), figure_frames(material)
     folder = study.folder / FOLDER
     frames = {table.name: table.frame for table in tables.values()} | drawn
     write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
     page = folder / "index.html"
     title = f"What {deciders(material.verdicts)[0]} decided: study {study.name}"
-    status = read_status(study, material.read_at, signs=lambda: material.signs)
+    status = read_status(evidence, material.read_at)
     short = Section("In short", [*map(as_called, headline(status, material.verdicts, reported=True))])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, drawn)])

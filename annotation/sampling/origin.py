@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from annotation.rubric import load_rubric
+from annotation.campaign_records import CampaignRecords
+from annotation.rubric import Rubric
 from annotation.subjects import read_items
 from generation.jobs import Plan
 from generation.unit import COMMAND
@@ -16,13 +17,14 @@ from plumbline.store import read_batches
 from plumbline.study import Study
 
 
-def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
+def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> None:
     """Refuse a campaign whose pairs are not of the study's generator and prompts, or whose outputs have been replaced.
 
     Raises StudyError or DataError. Where outputs are not on this machine, the study alone is looked at.
     """
+    study = records.study
     if not study.judging.transforms:
-        _refuse_other_items(study, list(pairs))
+        _refuse_other_items(study, records.rubric, pairs)
         return
     refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
     makers = Plan(study).makers
@@ -66,13 +68,13 @@ def _refuse_other_groups(study: Study, names: Iterable[str]) -> None:
         )
 
 
-def _refuse_other_items(study: Study, pairs: Sequence[Pair]) -> None:
+def _refuse_other_items(study: Study, rubric: Rubric, pairs: Collection[Pair]) -> None:
     """Refuse a sample of groups that the study has no longer, or of texts that are no longer in the file."""
     _refuse_other_groups(study, (pair.transformation for pair in pairs))
     file = study.judging.file_of(study)
     if file is None or not file.is_file():
         return
-    keys = {item.key for item in read_items(study, load_rubric(study))[0]}
+    keys = {item.key for item in read_items(study, rubric)[0]}
     if lost := [pair for pair in pairs if pair.key not in keys]:
         raise DataError(
             f"{file}: {len(lost)} of the sample's texts are not in it any more, such as"

@@ -324,7 +324,7 @@ def _extend(study: Study, reason: str) -> Wave:
     number = len(waves) + 2
     sample = [pair for pair in pairs if pair.wave < number]
     controls = [pair for pair in records.known_controls if pair.wave < number]
-    refuse_other_prompts(study, sample)
+    refuse_other_prompts(records, sample)
     _refuse_other_draw(records, waves)
     drawn = draw(study, [*sample, *controls])
     if not drawn.pairs:

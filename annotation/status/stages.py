@@ -22,7 +22,7 @@ from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes
 from generation.unit import journal_files
 from plumbline.errors import DataError, PlumblineError
-from plumbline.manifest import read_manifest, refuse_replaced_table
+from plumbline.manifest import refuse_replaced_table
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
 from plumbline.study.human import HUMAN
@@ -69,17 +69,19 @@ class _StageHistory:
         return [name for name, was in inputs.items() if now.get(name, outputs.get(name, was)) != was]
 
 
-def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: str = "") -> dict[str, Stage]:
-    """The stages in the flow's order, by name; `ratings` are all that were collected.
+def stages_of(
+    records: CampaignRecords, manifest: Mapping[str, Any], mismatched: str, outdated: str = ""
+) -> dict[str, Stage]:
+    """The stages in the flow's order, by name.
 
     `mismatched` is what `mismatch` says, `outdated` why the verdicts no longer hold, empty where they do. Raises
     DataError for damaged files.
     """
-    noted = _StageHistory(study, read_manifest(study).get("stages", {}))
+    study, noted = records.study, _StageHistory(records.study, manifest.get("stages", {}))
     stages = [
         *_generated(noted),
-        _sampled(noted, mismatched),
-        _published(noted, ratings),
+        _sampled(noted, records, mismatched),
+        _published(noted, records.collected.ratings),
         _stage("collected", study.folder / "ratings.parquet", "collect", noted),
         _judged(noted, outdated),
         _stage("report", study.folder / "report" / "index.html", "report", noted),
@@ -143,9 +145,8 @@ def _given(noted: _StageHistory) -> Stage:
     return Stage("texts", "stale" if changed else "done", None, "changed since the sample was drawn" if changed else "")
 
 
-def _sampled(noted: _StageHistory, mismatched: str) -> Stage:
+def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) -> Stage:
     stage = _stage("sample", noted.study.folder / "pairs.parquet", "sample", noted)
-    records = CampaignRecords.open(noted.study)
     if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
         return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
     if mismatched:

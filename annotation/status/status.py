@@ -7,16 +7,17 @@ breaks the rule. With `stop: anytime` looking is allowed, so what is decided alr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
+from typing import Any
 
 import pandas as pd
 
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
-from annotation.campaign_records import CampaignData
+from annotation.campaign_records import VERDICTS, CampaignData
 from annotation.human.tasks import reworded_lines
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
@@ -29,7 +30,7 @@ from annotation.verdicts.counted import SCOPES, Ahead, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
-from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, rules_of
+from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
 from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import refuse_stale, verdicts
 from annotation.verdicts.verification import refuse_other_file
@@ -81,26 +82,22 @@ class Status:
 
 
 def read_status(
-    study: Study,
+    evidence: Evidence,
     now: datetime,
-    collected: CampaignData | None = None,
-    signs: Callable[[], Sequence[Sign]] | None = None,
-    evidence: Evidence | None = None,
     reached: Sequence[Verdict] | None = None,
+    manifest: Mapping[str, Any] | None = None,
 ) -> Status:
     """The status of a study at a time, from its records. Raises DataError for damaged ones.
 
-    `collected` is what raters saw and answered, and `signs` gives the signs in it, for who has them at hand: both take
-    most of the time. `evidence` has both, and more; `reached` are verdicts that hold, of who has just reached them.
+    `reached` are verdicts that hold, of who has just reached them, and `manifest` what notes that.
     """
-    read = collected or (evidence.collected if evidence else CampaignData.read(study))
-    evidence = evidence or Evidence.read(study, read)
+    study, read = evidence.study, evidence.read_all().collected
     mismatched = mismatch(study, read.pairs)
     held, outdated = _reached(evidence) if reached is None else (reached, "")
-    stages = stages_of(study, read.ratings, mismatched, outdated)
+    stages = stages_of(evidence, manifest or evidence.manifest, mismatched, outdated)
     ratings = read.known
     strange = read.ratings["pair_id"].nunique() - ratings["pair_id"].nunique()
-    found_signs = (signs() if signs else evidence.signs) if len(ratings) else []
+    found_signs = evidence.signs if len(ratings) else []
     rules, broken = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, what it would be drawn from is looked at
     flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
@@ -192,7 +189,7 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
     study, ratings = evidence.study, evidence.collected.known
     fixed, first = evidence.rules, first_rating(ratings)
     lines = [fixed_text(fixed, first), *amendment_lines(fixed, first)]
-    what = "; ".join(other_rules(rules_of(study, evidence.rubric), fixed, ratings))
+    what = "; ".join(other_rules(evidence.rules_now, fixed, ratings))
     if not what:
         return tuple(lines), ""
     how = "publish again" if first is None else 'accept with --amend "reason"'
@@ -209,8 +206,7 @@ def _waves(evidence: Evidence) -> list[str]:
 
 def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
     """The verdicts that hold, and why those on disk do not; nothing where there are none."""
-    study = evidence.study
-    if not (study.folder / "verdicts.json").exists():
+    if not evidence.has(VERDICTS):
         return [], ""
     try:
         reached = evidence.verdicts
@@ -282,8 +278,8 @@ def _asked(study: Study, stages: dict[str, Stage], read: CampaignData, now: date
 
 def status_now(study: Study, home: server.Home) -> Status:
     """Where a study stands now, by its records and by the server that runs. Raises DataError for damaged records."""
-    evidence = Evidence.read(study)
-    return with_server(read_status(study, datetime.now(UTC), evidence=evidence), evidence.collected, home)
+    evidence = Evidence.open(study)
+    return with_server(read_status(evidence, datetime.now(UTC)), evidence.collected, home)
 
 
 def with_server(status: Status, collected: CampaignData, home: server.Home) -> Status:

@@ -61,7 +61,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     evidence = _evidence(study)
     looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     _check(evidence)
-    rules = rules_due(study, evidence.rubric, evidence.rules, evidence.collected.ratings, amend)
+    rules = rules_due(study, evidence.rules_now, evidence.rules, evidence.collected.ratings, amend)
     rests_on = {"pairs_sha256": evidence.sha256(PAIRS), "ratings_sha256": evidence.sha256(RATINGS)}
     rests_on |= {"rule_id": evidence.rule_id, "rubric_hash": evidence.rubric.identity()}
     pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn
@@ -69,7 +69,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
         "withdrawn_hash": withdrawn_hash(withdrawn),
         "kept_hash": kept_hash(evidence.decided),
     }
-    groups, verdicts, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
+    groups, verdicts, means = conclude(pairs, ratings, design, judged_by, design.seed, withdrawn)
     verdicts = with_supply(verdicts, evidence.supply)
     verdicts = with_rules_fixed(verdicts, evidence.changed(rules=rules).rules_fixed[0])
     if study.acceptance.judges == "decide":
@@ -97,7 +97,7 @@ def _evidence(study: Study) -> Evidence:
     evidence.read_whole()
     if is_marked(evidence, evidence.collected.ratings):
         return evidence
-    write_ratings(study, evidence.collected.plain_ratings, evidence.decided)
+    write_ratings(evidence, evidence.collected.plain_ratings)
     return Evidence.whole(study)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignData, CampaignRecords
 from annotation.offering import offered_to_raters
@@ -22,6 +22,7 @@ from annotation.verdicts.preregistration import (
     imported,
     refuse_other_rules,
     rules_fixed,
+    rules_now,
 )
 from plumbline.study import Study
 
@@ -63,6 +64,11 @@ class Evidence(CampaignRecords):
         """Whether this campaign offered the sample to raters; taken for granted where nothing is imported."""
         return not imported(self.collected.ratings).any() or offered_to_raters(self)
 
+    @functools.cached_property
+    def rules_now(self) -> Mapping[str, Any]:
+        """The study's rules as they are now, whichever hold."""
+        return rules_now(self)
+
     @property
     def design(self) -> Design:
         """What the study asks, and by what rule it judges, as the version had it that fixed the rules."""
@@ -97,7 +103,7 @@ class Evidence(CampaignRecords):
 
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""
-        refuse_other_rules(self.study, self.rubric, self.rules, self.collected.ratings)
+        refuse_other_rules(self.study, self.rules_now, self.rules, self.collected.ratings)
 
 
 def design_of(study: Study, rubric: Rubric, rules: Sequence[RuleSet], first: datetime | None) -> Design:

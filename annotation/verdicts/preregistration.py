@@ -19,7 +19,7 @@ from pydantic import Field
 from annotation.campaign_records import RULES, CampaignRecords
 from annotation.ratings.ratings import untimed
 from annotation.records import Fixed, RuleSet
-from annotation.rubric import Rubric, load_rubric
+from annotation.rubric import Rubric
 from plumbline.errors import StudyError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
@@ -123,13 +123,8 @@ def fixed_judges(study: Study) -> dict[str, Any]:
         }
         for spec in study.judges
     ]
-    return {"each": each, "pool": pool_identity(study)}
-
-
-def pool_identity(study: Study) -> str:
-    """Hash of the outputs that judges rate, with their strata; empty before they were drawn."""
     drawn = _drawn(study)
-    return pool_hash(drawn) if drawn else ""
+    return {"each": each, "pool": pool_hash(drawn) if drawn else ""}
 
 
 def pool_hash(drawn: Mapping[str, str]) -> str:
@@ -137,15 +132,16 @@ def pool_hash(drawn: Mapping[str, str]) -> str:
     return identity("judged-v1", sorted(drawn.items()))
 
 
-def refuse_undrawn(study: Study) -> None:
+def refuse_undrawn(records: CampaignRecords) -> None:
     """Raise StudyError where judges are to decide, and the outputs that they rate, the sample's among them, must stand.
 
     They are fixed with the other rules, before raters begin.
     """
+    study = records.study
     if study.acceptance.judges != "decide":
         return
     drawn = _drawn(study)
-    if not drawn or any(pair.pair_id not in drawn for pair in CampaignRecords.open(study).known_pairs):
+    if not drawn or any(pair.pair_id not in drawn for pair in records.known_pairs):
         lack = "lack pairs of the sample" if drawn else "are not drawn"
         raise StudyError(
             f"{study.file}: acceptance.judges decide, and the outputs that they rate {lack}, which must stand before"
@@ -180,10 +176,10 @@ def _hash(path: Path) -> str:
 CHECKED = ("attentive", "failing")  # of `quality`: by these a verdict waits for a look at its raters
 
 
-def rules_of(study: Study, rubric: Rubric | None = None, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What the study says about judging ratings and raters, and what these are asked; judges too where they decide.
+def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the study says about judging ratings and raters, and what these are asked.
 
-    `rubric` is the study's, and `judges` what `fixed_judges` finds of it, for who has them at hand.
+    `rubric` is the study's; `judges` are those of `fixed_judges`, and among the rules where they decide.
     """
     shown = study.raters.suggestions
     return {
@@ -191,9 +187,15 @@ def rules_of(study: Study, rubric: Rubric | None = None, judges: Mapping[str, An
         "quality": study.quality.model_dump(mode="json"),
         "raters": {"per_pair": study.raters.per_pair, **({"suggestions": shown} if shown != "none" else {})},
         "sample": {"seed": study.sample.seed},
-        "rubric": (rubric or load_rubric(study)).model_dump(mode="json"),
-        **({"judges": judges or fixed_judges(study)} if study.acceptance.judges == "decide" else {}),
+        "rubric": rubric.model_dump(mode="json"),
+        **({"judges": judges} if study.acceptance.judges == "decide" else {}),
     }
+
+
+def rules_now(records: CampaignRecords) -> dict[str, Any]:
+    """The study's rules as they are now, as `rules_of` has them; judges are read where they decide."""
+    judges = fixed_judges(records.study) if records.study.acceptance.judges == "decide" else None
+    return rules_of(records.study, records.rubric, judges)
 
 
 def first_rating(ratings: pd.DataFrame) -> datetime | None:
@@ -222,12 +224,17 @@ def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     return binding([rule_set for rule_set in fixed if not rule_set.reason], first)
 
 
-def asked_rubric(study: Study) -> Rubric:
+def asked_rubric(records: CampaignRecords) -> Rubric:
     """What raters are asked, word for word as it was fixed before they began; the study's rubric where none was."""
-    records = CampaignRecords.open(study)
     first = first_rating(records.all_ratings) if len(records.rules) > 1 else None
     held = seen(records.rules, first)
     return records.rubric if held is None else rubric_of(held) or records.rubric
+
+
+def rubric_to_ask(records: CampaignRecords) -> tuple[Rubric, bool]:
+    """What raters are to be asked now (the study's rubric until a rating was collected), and whether one was."""
+    begun = first_rating(records.all_ratings) is not None
+    return (asked_rubric(records) if begun else records.rubric), begun
 
 
 def rubric_of(rules: RuleSet) -> Rubric | None:
@@ -254,12 +261,12 @@ def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.Da
     return what
 
 
-def refuse_other_rules(study: Study, rubric: Rubric, fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> None:
-    """Raise StudyError where the study's rules are not those that hold since the first rating.
+def refuse_other_rules(study: Study, now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> None:
+    """Raise StudyError where the study's rules `now` (`rules_of`) are not those that hold since the first rating.
 
     `fixed` are the sets of rules on disk, `ratings` all that were collected.
     """
-    what, first = other_rules(rules_of(study, rubric), fixed, ratings), first_rating(ratings)
+    what, first = other_rules(now, fixed, ratings), first_rating(ratings)
     if not what or first is None:
         return
     line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
@@ -269,11 +276,11 @@ def refuse_other_rules(study: Study, rubric: Rubric, fixed: Sequence[RuleSet], r
     raise StudyError(f"{line} run `{how}`, which every report shows")
 
 
-def fix_rules(study: Study) -> None:
+def fix_rules(records: CampaignRecords) -> None:
     """See that the study's rules are the ones that hold, and fix them where they may be. Raises as `rules_due`."""
-    refuse_undrawn(study)
-    records = CampaignRecords.open(study)
-    write_rules(study, records.rules, rules_due(study, records.rubric, records.rules, records.all_ratings))
+    refuse_undrawn(records)
+    due = rules_due(records.study, rules_now(records), records.rules, records.all_ratings)
+    write_rules(records.study, records.rules, due)
 
 
 def write_rules(study: Study, fixed: Sequence[RuleSet], due: Sequence[RuleSet]) -> None:
@@ -283,28 +290,28 @@ def write_rules(study: Study, fixed: Sequence[RuleSet], due: Sequence[RuleSet]) 
 
 
 def rules_due(
-    study: Study, rubric: Rubric, fixed: Sequence[RuleSet], ratings: pd.DataFrame, amend: str | None = None
+    study: Study, now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame, amend: str | None = None
 ) -> list[RuleSet]:
-    """The sets of rules as they are to be, so that the study's own hold: those on disk, or one more.
+    """The sets of rules as they are to be, so that the study's rules `now` hold: those on disk, or one more.
 
     Before the first collected rating they may be changed. After it `amend` must say why. Raises StudyError for a
     change without a reason, for a reason without a change, and for a number of ratings that is no longer the one that
     raters were asked for.
     """
-    reason, now = " ".join((amend or "").split()), rules_of(study, rubric)
-    what, holds = other_rules(now, fixed, ratings), binding(fixed, first_rating(ratings))
+    reason, first = " ".join((amend or "").split()), first_rating(ratings)
+    what, holds = other_rules(now, fixed, ratings), binding(fixed, first)
     if amend is not None and not (what and reason):
         why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
         raise StudyError(f"{study.file}: --amend: {why}")
     if not reason or any(change.startswith("raters.per_pair ") for change in what):
-        refuse_other_rules(study, rubric, fixed, ratings)
-    unworded = first_rating(ratings) is None and not any("rubric" in rule_set.rules for rule_set in fixed[-1:])
+        refuse_other_rules(study, now, fixed, ratings)
+    unworded = first is None and not any("rubric" in rule_set.rules for rule_set in fixed[-1:])
     if not (what or unworded or not fixed):
         return list(fixed)
-    if holds is not None and not checks_known(holds) and first_rating(ratings) is not None:
-        now["quality"] = {name: limit for name, limit in now["quality"].items() if name not in CHECKED}
-    late = reason if first_rating(ratings) is not None else ""
-    return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=now, reason=late)]
+    rules = dict(now)
+    if holds is not None and not checks_known(holds) and first is not None:
+        rules["quality"] = {name: limit for name, limit in now["quality"].items() if name not in CHECKED}
+    return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=rules, reason=reason if first is not None else "")]
 
 
 def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from annotation.campaign_records import SUPPLY
+from annotation.campaign_records import SUPPLY, CampaignRecords
 from annotation.rubric import load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import sample_settings
@@ -74,7 +74,7 @@ def study_again(
             )
         maker = generator_hash(study.generator) if bundle.settings["generator"].get(FOLDER) else ""
         pairs, controls, n_left_out = _pairs(bundle, sample, maker)
-        refuse_other_prompts(study, [*pairs, *controls])
+        refuse_other_prompts(CampaignRecords.open(study), [*pairs, *controls])
     except PlumblineError:
         if not begun:
             out.unlink()

@@ -15,6 +15,7 @@ import pandas as pd
 
 from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import count, display
 from evaluation import tables
@@ -150,7 +151,7 @@ def write_report(
     by_name = results.scores.assign(model=results.scores["model"].map({short: name for name, short in models.items()}))
     wanted = [label(study, spec) for spec in study.evaluation.models]
     missing = [*missing_scores(by_name, wanted, study.command(COMMAND)), *failed_models(results.scores)]
-    status = read_status(study, datetime.now(UTC))
+    status = read_status(Evidence.open(study), datetime.now(UTC))
     content = [*_opening(status, results, missing), *sections(about(study), exhibits, figures)]
     write_page(folder / "index.html", title, " ".join(warnings(verdicts)), content)
     return folder / "index.html"

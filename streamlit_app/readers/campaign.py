@@ -20,6 +20,7 @@ from annotation.ratings.review import pairs_to_read
 from annotation.report import crowd, exhibits
 from annotation.report.judges import judge_exhibits, made_up
 from annotation.report.material import CampaignMaterial, campaign_material, read_material
+from annotation.verdicts.evidence import Evidence
 from generation.compare import length_table, lengths_measure
 from generation.errors import error_rates, errors_measure
 from generation.output_statistics import by_generator, is_counted, tally
@@ -30,7 +31,7 @@ from plumbline.records import Pair, Text, TransformedText, nfc
 from plumbline.store import as_record, read_batches
 from plumbline.transformations import ORIGINAL
 from streamlit_app.readers.overview import OverviewReader
-from streamlit_app.records import JUDGED, RATED, RULES, cached, shared
+from streamlit_app.records import CONTROLS, JUDGED, RATED, RULES, cached, shared
 
 SHOWN = 100  # matches
 _TEXT = ["dataset", "split", "item", "field", "language", "text_id", "text"]
@@ -70,7 +71,7 @@ class CampaignReader(OverviewReader):
     @cached(*RATED, "control_ratings.parquet", watches=RULES)
     def tables(self) -> CampaignTables:
         """The tables on raters and crowds."""
-        material = campaign_material(self.study, signs=self.signs())
+        material = campaign_material(Evidence.open(self.study).changed(signs=self.signs()))
         crowd_tables = (
             (crowd.campaigns_exhibit(material), crowd.crowd_decisions_exhibit(material)) if material.crowd else ()
         )
@@ -87,7 +88,7 @@ class CampaignReader(OverviewReader):
         """`annotation.ratings.review.pairs_to_read` of the sample."""
         return pairs_to_read(self.pairs(), self.answers(), self.study.raters.per_pair)
 
-    @cached("pairs.parquet", watches=("controls.parquet", "rules.json", "ratings.parquet", "control_ratings.parquet"))
+    @cached("pairs.parquet", watches=("decisions.json", "rules.json", "ratings.parquet", *CONTROLS))
     def preview(self) -> str:
         """The page of `annotation preview`, for a page that has a heading."""
         return preview_html(self.study, headed=False)
@@ -95,7 +96,7 @@ class CampaignReader(OverviewReader):
     @shared(*JUDGED, watches=(*RULES, "judgements/"))
     def material(self) -> CampaignMaterial:
         """What the campaign's report rests on: verdicts that hold, and their ratings."""
-        return read_material(self.study, signs=self.signs())
+        return read_material(Evidence.open(self.study).changed(signs=self.signs()))
 
     @cached(*JUDGED, watches=RULES)
     def table(self, make: Callable[[CampaignMaterial], Exhibit]) -> Exhibit:

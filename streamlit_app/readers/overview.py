@@ -34,7 +34,8 @@ class OverviewReader(PageReader):
         if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
             path = self.study.folder / "manifest.json"
             raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
-        return read_status(self.study, datetime.now(UTC), self.collected(), self.signs)
+        evidence = Evidence.open(self.study).changed(collected=self.collected(), signs=self.signs())
+        return read_status(evidence, datetime.now(UTC))
 
     def read_ahead(self) -> None:
         """Read what the page shows, so that it is there when the page is asked for."""

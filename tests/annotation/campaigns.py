@@ -9,6 +9,7 @@ from annotation import server
 from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
+from annotation.campaign_records import CampaignRecords
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
 from generation.run import generate
@@ -53,7 +54,7 @@ def pending(argilla: Argilla, user: server.User, dataset_id: str) -> list[dict[s
 
 def dataset(study: Study, argilla: Argilla, queue: Queue = PARAPHRASING) -> str:
     """The id of a queue's dataset."""
-    return published(study, argilla)[queue].id
+    return published(CampaignRecords.open(study), argilla)[queue].id
 
 
 def ratings_of(study: Study, argilla: Argilla) -> set[tuple[str, str, int]]:

@@ -22,7 +22,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, rules_of
+from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, rules_now
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.planner import plan_units
@@ -50,8 +50,8 @@ def judged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study = make_variant(folder)(transformations=TRANSFORMATIONS)
     generate(study)
     draw_sample(study)
-    fix_rules(study)
-    begin_offering(study, ARGILLA, load_rubric(study))
+    fix_rules(CampaignRecords.open(study))
+    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     rate(study)
     decide(study, "a", exclude=True, reason="fails controls")
     accept(study)
@@ -299,7 +299,7 @@ def reworded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Calla
     def write(change: Callable[[Any], None]) -> None:
         change(content)
         (tmp_path / "rubrics" / "hteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        for module in ("campaign_records", "verdicts.preregistration", "argilla.publish", "sampling.sample"):
+        for module in ("campaign_records", "sampling.sample"):
             monkeypatch.setattr(f"annotation.{module}.load_rubric", lambda study: load(study, tmp_path / "rubrics"))
 
     return write
@@ -347,10 +347,10 @@ def test_rules_of_an_earlier_version_are_read_and_say_that_the_wording_was_not_f
 
     edit(study.folder / "rules.json", change)
     ratings = CampaignRecords.open(study).all_ratings
-    assert other_rules(rules_of(study), CampaignRecords.open(study).rules, ratings) == []
+    assert other_rules(rules_now(CampaignRecords.open(study)), CampaignRecords.open(study).rules, ratings) == []
     assert "wording were not fixed with them" in fixed_text(CampaignRecords.open(study).rules, first_rating(ratings))
     reworded(without_quality)
-    assert other_rules(rules_of(study), CampaignRecords.open(study).rules, ratings) == [
+    assert other_rules(rules_now(CampaignRecords.open(study)), CampaignRecords.open(study).rules, ratings) == [
         "rubric.questions fluency, quality, now fluency"
     ]
 

@@ -173,7 +173,7 @@ def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) 
         Answer(pair_id=pair, rater_id=rater, values=values, comment=text, submitted_at="2026-03-01T12:00:00+00:00")
         for rater, text in words.items()
     )
-    keep(first, "argilla", {"all": SourcePart("1", answers)}, replace=False)
+    keep(CampaignRecords.open(first), "argilla", {"all": SourcePart("1", answers)}, replace=False)
     answered = export(first, words=True) / "answers.csv"
     columns = columns_of(second, "pair=pair,rater=rater,quality=quality,fluency=fluency,time=time,comment=comment")
     collect_csv(second, server.Home(tmp_path / "home"), answered, columns)

@@ -58,7 +58,7 @@ def test_snapshots_stay_in_their_folder_whatever_a_file_is_called(name: str, var
         pair_id=pair.pair_id, rater_id="rater-00000001", values={"quality": 4, "fluency": 4},
         submitted_at="2026-03-01T12:00:00+00:00",
     )  # fmt: skip
-    keep(study, name, {name: SourcePart("1", (answer,))}, replace=False)
+    keep(CampaignRecords.open(study), name, {name: SourcePart("1", (answer,))}, replace=False)
     (snapshot,) = (study.folder / "snapshots").iterdir()
     assert snapshot.parent == study.folder / "snapshots" and len(snapshot.name) < 255 - len(".123456.tmp.")
 

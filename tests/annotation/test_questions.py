@@ -15,7 +15,7 @@ from annotation.ratings.answers import Answer, check
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import Pair
 from annotation.statistics.summaries import Design
-from annotation.verdicts.preregistration import rules_of
+from annotation.verdicts.preregistration import rules_now
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make
@@ -39,7 +39,7 @@ RULE_IDS = {
 @pytest.mark.parametrize("name", RULE_IDS)
 def test_old_rubrics_and_rules_keep_their_identity(name: str) -> None:
     study = load_study(ROOT / "studies" / f"{name}.yaml")
-    rubric_, rules = load_rubric(study), rules_of(study)
+    rubric_, rules = load_rubric(study), rules_now(CampaignRecords.open(study))
     assert rubric_.identity() == RUBRICS[study.rubric] and CampaignRecords.open(study).rule_id == RULE_IDS[name]
     assert {tuple(sorted(one)) for one in rules["rubric"]["questions"]} == {("name", "points", "title")}
     assert not {"rules", "combine"} & set(rules["acceptance"])

@@ -150,7 +150,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     (tmp_path / "pteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}, "quality": {"within": 1, "apart": 1, "low": 0}}
     study = small(variant, "much", rubric="pteb", transformations=["paraphrasing"], **own)
-    monkeypatch.setattr("annotation.argilla.publish.load_rubric", lambda study: load_rubric(study, tmp_path))
+    monkeypatch.setattr("annotation.campaign_records.load_rubric", lambda study: load_rubric(study, tmp_path))
     with pytest.raises(StudyError, match=f"too much for Argilla: .*{said}"):
         publish(study, cast("Argilla", None))  # nobody is asked
     assert not CampaignRecords.open(study).rules

@@ -24,6 +24,7 @@ from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.status.text import next_step
+from annotation.verdicts.evidence import Evidence
 from evaluation.scoring import evaluate
 from generation.run import generate
 from plumbline.errors import DataError, PlumblineError, StudyError
@@ -77,7 +78,7 @@ def test_a_sample_is_extended_and_known_items_are_not_shown_again(make: Callable
     study = make(sample={"pairs": 3, "batch": 9})
     first = draw_sample(study)
     before = {one.pair_id for one in CampaignRecords.open(study).controls if one.control == "known"}
-    begin_offering(study, "argilla", load_rubric(study))
+    begin_offering(CampaignRecords.open(study), "argilla", load_rubric(study))
     larger = make(sample={"pairs": 6, "batch": 9})
     assert extend_sample(larger, "more").pairs == 6
     pairs = CampaignRecords.open(larger).pairs
@@ -108,7 +109,7 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
 def test_a_text_that_was_drawn_is_no_known_item_later(make: Callable[..., Any]) -> None:
     study = make(sample={"pairs": 3, "batch": 9})
     first = draw_sample(study)
-    begin_offering(study, "argilla", load_rubric(study))
+    begin_offering(CampaignRecords.open(study), "argilla", load_rubric(study))
     texts_of_first = {fields_of(one)[0].text for one in first}
     later = [{**one, "right": "acceptable"} for one in rows() if one["prompt"] in texts_of_first]
     larger = make(own=[*later, *rows()], sample={"pairs": 6, "batch": 9, "controls": {"known": 9}})
@@ -135,11 +136,11 @@ def test_labels_are_not_compared_and_the_refusal_says_what_is_there(make: Callab
 def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_path: Path) -> None:
     study = make()
     pairs = draw_sample(study)
-    refuse_other_prompts(study, [*pairs, *CampaignRecords.open(study).controls])
+    refuse_other_prompts(CampaignRecords.open(study), [*pairs, *CampaignRecords.open(study).controls])
     lines = (tmp_path / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_text("".join([*lines[1:], json.dumps({**rows()[0], "prompt": "New"}) + "\n"]))
     with pytest.raises(DataError, match=r"1 of the sample's texts are not in it any more, such as 'Find the amber"):
-        refuse_other_prompts(study, pairs)
+        refuse_other_prompts(CampaignRecords.open(study), pairs)
 
 
 def test_nothing_is_transformed_or_scored(make: Callable[..., Any]) -> None:
@@ -163,7 +164,7 @@ def test_status_knows_who_is_asked_what_in_a_queue_that_groups_share(make: Calla
     draw_sample(study)
     asked = [Member(rater_id=name, dataset="mine-texts-EN", simulated=False) for name in ("rater-1", "rater-2")]
     write_json(study.folder / "members.json", asked)
-    raters = read_status(study, datetime.now(UTC)).raters.set_index("rater_id")
+    raters = read_status(Evidence.open(study), datetime.now(UTC)).raters.set_index("rater_id")
     english = sum(
         one.language == "en" for one in [*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls]
     )
@@ -180,7 +181,10 @@ def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any
 def test_status_says_what_comes_first(tmp_path: Path) -> None:
     for name, step in (("texts", "annotation sample"), ("instructions", "generation.instructions")):
         study = load_study(ROOT / "studies" / f"{name}.yaml", tmp_path)
-        assert next_step(read_status(study, datetime.now(UTC)), "--study S") == f"python -m {step} --study S"
+        assert (
+            next_step(read_status(Evidence.open(study), datetime.now(UTC)), "--study S")
+            == f"python -m {step} --study S"
+        )
 
 
 def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_file_without_times_calls_nobody_careless(tmp_path: Path, texts: pd.Da
     evidence = Evidence.read(study)
     assert not evidence.signs
     assert UNKNOWN.format(3) in evidence.unlooked
-    status = read_status(study, datetime.now(UTC))
+    status = read_status(Evidence.open(study), datetime.now(UTC))
     assert status.raters["last"].isna().all()  # the file's time is nobody's
     text = status_text(status, study.arguments)
     assert UNKNOWN.format(3) in text and "--exclude" not in text + next_step(status, study.arguments)

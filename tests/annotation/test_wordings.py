@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from annotation.campaign_records import CampaignRecords
 from annotation.rubric import load_rubric
-from annotation.verdicts.preregistration import changes, fix_rules, rules_of
+from annotation.verdicts.preregistration import changes, fix_rules, rules_now
 from annotation.wordings import addressed_lines
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
@@ -96,8 +97,10 @@ def test_what_was_asked_is_titled_in_the_raters_language(variant: Make, code: st
 
 def test_wordings_are_among_the_rules(variant: Make) -> None:
     before = asking(variant)
-    fix_rules(before)
-    what = changes(rules_of(before), rules_of(asking(variant, wordings=["tr"])))
+    fix_rules(CampaignRecords.open(before))
+    what = changes(
+        rules_now(CampaignRecords.open(before)), rules_now(CampaignRecords.open(asking(variant, wordings=["tr"])))
+    )
     assert "rubric.comment.tr is new" in what
     assert all(one.endswith(".tr is new") for one in what)
 

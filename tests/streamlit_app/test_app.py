@@ -23,7 +23,7 @@ from annotation.names import remember_names
 from annotation.offering import LEDGER
 from annotation.records import RuleSet, Verdict
 from annotation.server import Home
-from annotation.verdicts.preregistration import rules_of
+from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.tables import SIMULATED
 from plumbline.manifest import write_kept, write_kept_table
 from plumbline.records import DriftRecord, Pair, Rating, Score
@@ -275,7 +275,7 @@ def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Ope
 
 
 def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study) -> None:
-    rules = rules_of(study)
+    rules = rules_now(CampaignRecords.open(study))
     changed_rules = rules | {"acceptance": rules["acceptance"] | {"threshold": 2.5}}
     fixed = [
         RuleSet(fixed_at=datetime(2026, 2, 1, tzinfo=UTC), rules=changed_rules),

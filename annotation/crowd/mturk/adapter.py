@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.mturk.client import (
     ENDPOINTS,
     DoneBeforeError,
@@ -86,11 +87,11 @@ class MTurk(Platform):
 
     def check(self, offer: Offer) -> None:
         """Raise StudyError for a page that is too long, a language without countries, too many countries."""
-        check_offer(self._study, asked_rubric(self._study), offer, self._submit_to)
+        check_offer(self._study, asked_rubric(CampaignRecords.open(self._study)), offer, self._submit_to)
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Create the batch's HIT; its id."""
-        question = question_xml(self._study, asked_rubric(self._study), offer, self._submit_to)
+        question = question_xml(self._study, asked_rubric(CampaignRecords.open(self._study)), offer, self._submit_to)
         kind = self._hit_type(offer)
         try:
             answer = self._requester.call(
@@ -166,7 +167,7 @@ class MTurk(Platform):
     def _hit_type(self, offer: Offer) -> dict[str, Any]:
         """What HITs of one queue and reward share. MTurk gives equal ones the same id."""
         queue = offer.batch.queue
-        rubric = asked_rubric(self._study)
+        rubric = asked_rubric(CampaignRecords.open(self._study))
         title, instruction = (
             worded(wording, ENGLISH) for wording in (rubric.pool(queue.pool).title, rubric.pool(queue.pool).asked)
         )
@@ -220,7 +221,7 @@ class MTurk(Platform):
         if submission.submitted_at is None or not assignment.get("Answer"):
             raise DataError(f"{where}: has no answers")
         pools = {pair.pair_id: pair.pool for pair in offer.pairs}
-        sheet = Sheet(self._study.name, asked_rubric(self._study), pools, where)
+        sheet = Sheet(self._study.name, asked_rubric(CampaignRecords.open(self._study)), pools, where)
         fields = fields_of_xml(assignment["Answer"], where)
         sheet.refuse_others(fields, offer.batch.batch_id)
         return sheet.answers(fields, offer.batch.pair_ids, submission.submitted_at.isoformat())

@@ -18,6 +18,7 @@ from typing import Any
 
 import langcodes
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.page import consent_of
 from annotation.crowd.platform import (
@@ -303,7 +304,7 @@ def study_body(
     study: Study, offer: Offer, room: Room, token: str, wanted: list[dict[str, Any]], project: str | None
 ) -> dict[str, Any]:
     """What Prolific is sent to make a study; `token` is its internal name, `wanted` its filters."""
-    crowd, rubric = crowd_with_address(study), asked_rubric(study)
+    crowd, rubric = crowd_with_address(study), asked_rubric(CampaignRecords.open(study))
     consent = consent_of(crowd, rubric.language_for(offer.batch.language, offer.batch.output_language))
     hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], crowd.pay)
     minutes = max(1, math.ceil(hours * 60))

@@ -22,6 +22,7 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.dataset import Orders, Words, mark_dataset, said_in, send_pairs
 from annotation.argilla.publish import create_dataset
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.page import consent_of, direction, examples_html, prolific_words
 from annotation.crowd.platform import Offer
 from annotation.human.order import drawing_of
@@ -126,7 +127,7 @@ class ArgillaRooms:
             mark_dataset(self._argilla, dataset_id, drawing)
         # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
-        beside = Words.of(asked_rubric(self._study), offer.batch.queue).beside
+        beside = Words.of(asked_rubric(CampaignRecords.open(self._study)), offer.batch.queue).beside
         send_pairs(self._argilla, dataset_id, name, missing, beside, None, drawing)
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
@@ -142,7 +143,10 @@ class ArgillaRooms:
         user = next((user_id for user_id, user in members.items() if user.username == pseudonym), None)
         if user is None:
             return []
-        shown, questions = {pair.pair_id for pair in offer.pairs}, asked_rubric(self._study).asked(offer.batch.pool)
+        shown, questions = (
+            {pair.pair_id for pair in offer.pairs},
+            asked_rubric(CampaignRecords.open(self._study)).asked(offer.batch.pool),
+        )
         tasks = self._study.judging.does_tasks
         records = list(self._argilla.records(dataset.id))  # before the orders, which are known of whoever has answered
         answers, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
@@ -179,7 +183,7 @@ class ArgillaRooms:
             listed = None
         if listed is not None:
             return listed.id
-        rubric, queue = asked_rubric(self._study), offer.batch.queue
+        rubric, queue = asked_rubric(CampaignRecords.open(self._study)), offer.batch.queue
         language = rubric.language_for(queue.language, queue.output_language)
         words = prolific_words(language, of_pairs=not rubric.fields.shown)
         done = (
@@ -188,7 +192,7 @@ class ArgillaRooms:
         return create_dataset(self._argilla, Words.of(rubric, queue, done), (name, name), ENOUGH)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
-        crowd, rubric = crowd_with_address(self._study), asked_rubric(self._study)
+        crowd, rubric = crowd_with_address(self._study), asked_rubric(CampaignRecords.open(self._study))
         entry: dict[str, Any] = {
             "study": self._study.name,
             "platform": PLATFORM,

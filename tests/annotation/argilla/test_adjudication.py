@@ -35,6 +35,7 @@ from annotation.records import Adjudication, Review
 from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from evaluation.bundle.export import export as export_bundle
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -68,7 +69,7 @@ def of_records(argilla: Argilla, dataset_id: str) -> list[dict[str, Any]]:
 def farthest(study: Study) -> list[str]:
     """The pairs by how far people's means are from 2 and 1, on the question where they are farthest."""
     ratings = CampaignRecords.open(study).all_ratings
-    known = set(DisputedPairs.read(study).rows["pair_id"])
+    known = set(DisputedPairs.of(Evidence.open(study)).rows["pair_id"])
     assert len(known) == 3  # of four: judges said nothing of one
     means = ratings[ratings["pair_id"].isin(known)].groupby(["pair_id", "question"])["value"].mean().unstack()
     far = (means.astype(float) - pd.Series({"quality": 2, "fluency": 1})).abs().max(axis=1)
@@ -111,7 +112,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
     simulate(study, argilla)
     collect(study, argilla)
     with pytest.raises(DataError, match="annotation accept"):  # what judges said is seen after the verdicts
-        DisputedPairs.read(study)
+        DisputedPairs.of(Evidence.open(study))
     accept(study)
     with pytest.raises(StudyError, match="'settle-eva' has no annotator's account.* did you mean 'settle-eve'"):
         publish_review(study, argilla, 2, ["settle-eva"])
@@ -151,7 +152,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
 
     accept(study)
     assert {name: (study.folder / name).read_bytes() for name in kept} == before
-    text = judged_text(DisputedPairs.read(study), read_adjudications(study), {called: "eve"})
+    text = judged_text(DisputedPairs.of(Evidence.open(study)), read_adjudications(study), {called: "eve"})
     assert "Recorded, nobody was asked: oracle, sibyl" in text and "SIMULATED" in text
     assert f"Adjudications: {called} eve 2; of a pair that the adjudicator had rated too: 0." in text
     argilla.request("DELETE", f"/datasets/{review}")

@@ -20,6 +20,7 @@ from annotation.argilla.publish import publish
 from annotation.campaign_records import CampaignData
 from annotation.status.status import Status, read_status, with_server
 from annotation.status.text import next_step, status_text
+from annotation.verdicts.evidence import Evidence
 from plumbline.manifest import stage
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater, small
@@ -34,7 +35,7 @@ def published_study(argilla: Argilla, variant: Make, name: str) -> Study:
 
 
 def looked_at(study: Study, home: server.Home) -> Status:
-    return with_server(read_status(study, datetime.now(UTC)), CampaignData.read(study), home)
+    return with_server(read_status(Evidence.open(study), datetime.now(UTC)), CampaignData.read(study), home)
 
 
 def home_of(argilla: Argilla) -> server.Home:

@@ -96,7 +96,7 @@ def test_an_admin_who_can_see_a_dataset_is_not_asked_to_rate_it(argilla: Argilla
     before = read_members(study)
     boss = {"first_name": "Boss", "username": "boss", "password": "a-long-password", "role": "admin"}
     user = argilla.request("POST", "/users", json=boss)
-    (workspace_id,) = {place.workspace_id for place in published(study, argilla).values()}
+    (workspace_id,) = {place.workspace_id for place in published(CampaignRecords.open(study), argilla).values()}
     argilla.request("POST", f"/workspaces/{workspace_id}/users", json={"user_id": user["id"]})
     assert len(argilla.members(workspace_id)) == len(before) + 1
     collect(study, argilla)
@@ -323,10 +323,15 @@ def test_two_answers_of_a_rater_to_a_pair_are_refused(variant: Make) -> None:
     study = small(variant, "doubled", transformations=["paraphrasing"])
     twice = (given(study), given(study, values={"quality": 1, "fluency": 1}))
     with pytest.raises(DataError, match="rater rater-00000000 answered 'quality' of pair .* twice"):
-        keep(study, "argilla", {"one": SourcePart("", twice[:1]), "other": SourcePart("", twice[1:])}, replace=False)
-    keep(study, "argilla", {"one": SourcePart("", twice[:1])}, replace=False)
+        keep(
+            CampaignRecords.open(study),
+            "argilla",
+            {"one": SourcePart("", twice[:1]), "other": SourcePart("", twice[1:])},
+            replace=False,
+        )
+    keep(CampaignRecords.open(study), "argilla", {"one": SourcePart("", twice[:1])}, replace=False)
     with pytest.raises(DataError, match="twice; keep one"):  # from two sources
-        keep(study, "form.csv", {"one": SourcePart("", twice[1:])}, replace=False)
+        keep(CampaignRecords.open(study), "form.csv", {"one": SourcePart("", twice[1:])}, replace=False)
 
 
 def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(variant: Make) -> None:
@@ -337,7 +342,9 @@ def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(varia
         given(study, pair_id=pair, submitted_at=f"2026-03-01T{at}+00:00") for pair, at in zip(pairs, times, strict=True)
     ]
     answers += [given(study, pair_id=pair, rater_id="simulated-0") for pair in pairs]
-    found = keep(study, "argilla", {"all": SourcePart("", tuple(reversed(answers)))}, replace=False)
+    found = keep(
+        CampaignRecords.open(study), "argilla", {"all": SourcePart("", tuple(reversed(answers)))}, replace=False
+    )
     quality = found[(found["question"] == "quality") & ~found["simulated"]].set_index("pair_id")["seconds"]
     first, second, third, last = (quality[pair] for pair in pairs)
     assert math.isnan(first) and (second, third) == (25.5, 600.0) and math.isnan(last)

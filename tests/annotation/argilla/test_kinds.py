@@ -94,7 +94,11 @@ def take_in_from_files(study: Study, argilla: Argilla, other: Study, tmp_path: P
 def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make, tmp_path: Path) -> None:
     study = made(variant, "kinds")
     publish(study, argilla)
-    foreign = next(listed.id for queue, listed in published(study, argilla).items() if queue.pool == "translation")
+    foreign = next(
+        listed.id
+        for queue, listed in published(CampaignRecords.open(study), argilla).items()
+        if queue.pool == "translation"
+    )
     questions = argilla.request("GET", f"/datasets/{foreign}/questions")["items"]
     assert [(one["name"], one["required"]) for one in questions] == [
         ("quality", True), ("fluency", True), ("naturalness", True), ("effort", False), ("better", False),

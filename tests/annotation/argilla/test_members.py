@@ -142,7 +142,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     study = small(variant, "naming", raters={"per_pair": 2, "people": people})
     publish(study, argilla)
     first = pending(argilla, users[1], dataset(study, argilla))[0]
-    for one in published(study, argilla).values():
+    for one in published(CampaignRecords.open(study), argilla).values():
         for record in pending(argilla, users[0], one.id):
             answer(argilla, users[0], record, "submitted", quality=4, fluency=4)
     answer(argilla, users[1], first, "submitted", quality=1, fluency=1)

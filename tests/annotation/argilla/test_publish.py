@@ -19,6 +19,7 @@ from annotation.records import Member
 from annotation.status.status import read_status, server_line, with_server
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from plumbline.manifest import stage
 from plumbline.store import read_models, write_json
 from plumbline.study import Study
@@ -87,7 +88,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     after = of(ratings, study, users["ada"])
     pd.testing.assert_frame_equal(before[WHAT], after[WHAT])
     assert after["again"].all() and (after["excluded"] != "").all()
-    status = read_status(study, datetime.now(UTC))
+    status = read_status(Evidence.open(study), datetime.now(UTC))
     assert status.progress["open"].tolist() == [4] and status.progress["excluded"].tolist() == [4]
     left = dict(zip(status.raters["rater_id"], status.raters["open"], strict=True))
     assert (left[pseudonym(study, users["cy"])], left[pseudonym(study, users["bob"])]) == (4, 0)
@@ -118,7 +119,7 @@ def test_the_next_step_is_to_offer_them_again_then_to_find_raters_who_can_answer
     write_json(members, [one for one in read_models(members, Member, "") if one.rater_id != cy])
     in_manifest(study, "collect")
     decide(study, pseudonym(study, users["ada"]), exclude=True, reason="every answer is 1")
-    step = next_step(read_status(study, datetime.now(UTC)), study.arguments)
+    step = next_step(read_status(Evidence.open(study), datetime.now(UTC)), study.arguments)
     assert step.startswith(f"python -m annotation publish {study.arguments} (offers the pairs of 4 answers")
 
     assert publish(study, argilla).aside == 4
@@ -126,12 +127,14 @@ def test_the_next_step_is_to_offer_them_again_then_to_find_raters_who_can_answer
     write_json(members, [one for one in read_models(members, Member, "") if one.rater_id != cy])
     in_manifest(study, "collect")
     in_manifest(study, "publish", 2)
-    step = next_step(read_status(study, datetime.now(UTC)), study.arguments)
+    step = next_step(read_status(Evidence.open(study), datetime.now(UTC)), study.arguments)
     assert step.startswith("find more raters for 4 answers")
     assert "users add NAME --languages en, then" in step
 
     in_manifest(study, "publish", 3)  # somebody was let in since
-    status = with_server(read_status(study, datetime.now(UTC)), CampaignData.read(study), argilla.connection.home)
+    status = with_server(
+        read_status(Evidence.open(study), datetime.now(UTC)), CampaignData.read(study), argilla.connection.home
+    )
     assert next_step(status, study.arguments).startswith("wait for 4 answers")
     assert "collected are 4, and 4 of excluded raters, whose pairs it offers again" in server_line(status)
 

@@ -49,7 +49,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     assert len(known) == 2 and all(json.loads(pair.expected)["label"] for pair in known)  # one a batch of nine
 
     publish(study, argilla)
-    datasets = {queue: listed.id for queue, listed in published(study, argilla).items()}
+    datasets = {queue: listed.id for queue, listed in published(CampaignRecords.open(study), argilla).items()}
     assert sorted(queue.dataset(study) for queue in datasets) == ["subject-texts-texts-DE", "subject-texts-texts-EN"]
     english = next(one for queue, one in datasets.items() if queue.language == "en")
     fields = argilla.request("GET", f"/datasets/{english}/fields")["items"]
@@ -86,7 +86,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
         assert verdict.decision == ("accepted" if share >= 0.6 else "rejected")
         assert (verdict.generator_kind, verdict.model) == ("texts", "subject-texts.jsonl")
     refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)
-    stages = read_status(study, datetime.now(UTC)).stages
+    stages = read_status(Evidence.open(study), datetime.now(UTC)).stages
     assert {name for name, stage in stages.items() if stage.state != "done"} == {"report"}
     html = write_report(study).read_text(encoding="utf-8")
     assert "The texts of human come from the file subject-texts.jsonl." in html
@@ -116,7 +116,7 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
     pairs = draw_sample(study)
     assert Counter(pair.transformation for pair in pairs) == {"sample_sts": 10, "sample_reranking": 10}
     publish(study, argilla)
-    datasets = {queue.pool: listed.id for queue, listed in published(study, argilla).items()}
+    datasets = {queue.pool: listed.id for queue, listed in published(CampaignRecords.open(study), argilla).items()}
     shown = {
         pool: [one["name"] for one in argilla.request("GET", f"/datasets/{dataset}/fields")["items"]]
         for pool, dataset in datasets.items()
@@ -152,7 +152,7 @@ def test_a_room_of_participants_shows_the_fields_and_no_right_answer(
     crowd = {"countries": {"en": ["US"], "de": ["DE"]}, "prolific_fee": 0.25, "address": "https://argilla.example.org"}
     study = texts(tmp_path, "subject-room", crowd=crowd, sample={"pairs": 4, "batch": 9, "repeats": 0})
     pairs = [*draw_sample(study), *CampaignRecords.open(study).controls]
-    fix_rules(study)
+    fix_rules(CampaignRecords.open(study))
     known = {pair.pair_id: pair for pair in pairs}
     batch = next(
         one

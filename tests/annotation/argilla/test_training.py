@@ -25,6 +25,7 @@ from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.training import by_trained, read_items, read_trained
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, answer, rater, small
 from tests.annotation.test_browser import watch
@@ -77,10 +78,13 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
     assert [one.n_ratings for one in CampaignRecords.open(study).verdicts] == [
         len(CampaignRecords.open(study).pairs) * 3 * 2
     ]
-    status = read_status(study, datetime.now(UTC))
+    status = read_status(Evidence.open(study), datetime.now(UTC))
     assert "1/2, 1 of 2 right" in status_text(status, "--study x")
     assert status.progress["pairs"].sum() == len(CampaignRecords.open(study).pairs)
-    assert all_tables(read_material(study))["training"].frame.set_index("rater_id").loc[called, "right"] == 1
+    assert (
+        all_tables(read_material(Evidence.open(study)))["training"].frame.set_index("rater_id").loc[called, "right"]
+        == 1
+    )
 
 
 def test_a_corrected_known_pair_reaches_raters_until_somebody_answered(

@@ -21,6 +21,7 @@ from annotation.rubric import LIMIT, load_rubric
 from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.status.status import read_status
 from annotation.status.text import next_step
+from annotation.verdicts.evidence import Evidence
 from annotation.wordings import addressed_lines
 from evaluation.tasks import protocols
 from generation.datasets.scored import ScoredItem
@@ -270,7 +271,7 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) 
     with pytest.raises(DataError, match="tasks.json is not there yet; run"):
         read_tasks(study_of(tmp_path, task))
     before = load_rubric(study_of(tmp_path, task)).identity()
-    step = next_step(read_status(study_of(tmp_path, task), datetime.now(UTC)), "-s S")
+    step = next_step(read_status(Evidence.open(study_of(tmp_path, task)), datetime.now(UTC)), "-s S")
     assert step == "python -m annotation sample -s S"
     draw_sample(study_of(tmp_path, task))
     assert load_rubric(study_of(tmp_path, task)).identity() == before
@@ -280,7 +281,7 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) 
         load_rubric(study_of(tmp_path, {**task, "items": 7}))
     study = study_of(tmp_path, task)
     assert [one.task.content_hash for one in prepared(study)] == [one.content_hash for one in read_tasks(study)]
-    begin_offering(study, ARGILLA, load_rubric(study))
+    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     draw_sample(study)
     other = [{**row, "score": 5 - int(str(row["score"]))} for row in PAIRS]
     for changed, data in (({**task, "raters": 2}, None), (task, {"alike": other})):

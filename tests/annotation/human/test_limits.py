@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import yaml
 
@@ -140,7 +139,8 @@ def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path:
     content["subject"]["models"] = [model]
     study.file.write_text(yaml.safe_dump(content))
     later = load_study(study.file, study.folder.parent)
-    assert stages_of(later, pd.DataFrame(columns=["source"]), "")["sample"].state == "done"
+    records = CampaignRecords.open(later)
+    assert stages_of(records, records.manifest, "")["sample"].state == "done"
     read_tasks(later)
 
 

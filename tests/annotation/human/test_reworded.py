@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.human.records import TASKS, TaskInstructions
 from annotation.human.tasks import read_tasks, reworded_lines
 from annotation.judges.annotators import annotators
@@ -16,6 +17,7 @@ from annotation.offering import ARGILLA, begin_offering
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from plumbline.errors import StudyError
 from plumbline.manifest import write_kept
@@ -60,13 +62,13 @@ def test_a_newer_versions_instructions_change_nothing_for_people_or_models(tmp_p
     study = study_of(tmp_path, *tasks, subject={"kind": "human", "tasks": tasks, "models": [MODEL]}, wordings=["de"])
     draw_sample(study)
     rubric, asked = load_rubric(study), asked_of_model(study)
-    begin_offering(study, ARGILLA, rubric)
-    fix_rules(study)
+    begin_offering(CampaignRecords.open(study), ARGILLA, rubric)
+    fix_rules(CampaignRecords.open(study))
     assert reworded_lines(study) == []
     newer_version(prompts)
     assert load_rubric(study) == rubric and "de" in rubric.guidelines
     assert asked_of_model(study) == asked and not any("New" in message for _, message in asked)
-    status = read_status(study, datetime.now(UTC))
+    status = read_status(Evidence.open(study), datetime.now(UTC))
     assert (status.warnings, status.rules_changed) == ((), False)
     (line,) = [one for one in status.notes if "prompts/human/" in one]
     assert "other instructions by now for alike, search, classes; people and models" in line
@@ -84,7 +86,7 @@ def test_tasks_that_were_offered_stay_and_others_are_drawn_with_the_newer_instru
     assert load_rubric(study).questions[0].title["en"] == "How close are the two texts in meaning?"
     pairs = draw_sample(study)
     assert load_rubric(study).questions[0].title["en"] == "New How close are the two texts in meaning?"
-    begin_offering(study, ARGILLA, load_rubric(study))
+    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     reword(prompts / "sts.yaml")
     assert draw_sample(study) == pairs
     assert load_rubric(study).questions[0].title["en"] == "New How close are the two texts in meaning?"
@@ -99,7 +101,7 @@ def test_a_studys_own_instructions_and_languages_stay(tmp_path: Path, prompts: P
     made = functools.partial(study_of, tmp_path, {**TASK, "instructions": "own.yaml"})
     study = made(wordings=["de"])
     draw_sample(study)
-    begin_offering(study, ARGILLA, rubric := load_rubric(study))
+    begin_offering(CampaignRecords.open(study), ARGILLA, rubric := load_rubric(study))
     with pytest.raises(StudyError, match="change of their file or of `wordings`.*; people were asked already"):
         read_tasks(made())
     newer_version(prompts)
@@ -115,7 +117,7 @@ def test_offered_tasks_are_not_drawn_again_with_other_instructions_of_the_study(
     shutil.copy(PROMPTS / "human" / "sts.yaml", own)
     study = study_of(tmp_path, {**TASK, "instructions": "own.yaml"})
     draw_sample(study)
-    begin_offering(study, ARGILLA, load_rubric(study))
+    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     reword(own)
     with pytest.raises(StudyError, match="offered to people, and its settings, instructions or gold are others now"):
         draw_sample(study)

@@ -108,10 +108,12 @@ def read_downwards(study: Study, made: JudgedOutcome) -> None:
     """A judge that says half a point less where it reads the scale downwards: the report has it in a row."""
     said = made.judging.judgements
     both = pd.concat([said, said.assign(order="down", score=said["score"] - 0.5)])
-    shown = order_exhibit(read_material(study), replace(made, judging=replace(made.judging, judgements=both)))
+    shown = order_exhibit(
+        read_material(Evidence.open(study)), replace(made, judging=replace(made.judging, judgements=both))
+    )
     assert shown.frame["difference"].tolist() == pytest.approx([0.5] * 4) and not shown.frame["large"].any()
     assert list(shown.printed.columns) == ["Judge", "Question", "Outputs", "Up minus down [95%]", "By a point"]
-    assert not len(order_exhibit(read_material(study), made).frame)  # one order alone has no effect
+    assert not len(order_exhibit(read_material(Evidence.open(study)), made).frame)  # one order alone has no effect
 
 
 def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, tmp_path: Path) -> None:

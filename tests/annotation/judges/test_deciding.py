@@ -117,10 +117,10 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     """24 pairs of a transformation are too few beside judges, so these stay undecided; both translations share 48."""
     study = generated.model_copy(update={"acceptance": RULE})
     with pytest.raises(StudyError, match=r"outputs that they rate are not drawn, which must stand .*; run .*judge run"):
-        fix_rules(study)
+        fix_rules(CampaignRecords.open(study))
     draw_sample(generated)  # which may be decided as it is; `study` is to have some that cannot
     judge(study)
-    fix_rules(study)
+    fix_rules(CampaignRecords.open(study))
     fixed = CampaignRecords.open(study).rules[-1].rules["judges"]
     assert [one["name"] for one in fixed["each"]] == ["shares", "numbers"] and fixed["pool"]
     rated(generated, tmp_path)

@@ -86,7 +86,7 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
         assert verdict.n_excluded == verdict.n_pairs * 2  # those of withdrawn pairs are counted once, as withdrawn
         assert (verdict.decision_with_withdrawn is None) is not bool(lost)
 
-    status = read_status(generated, datetime.now(UTC))
+    status = read_status(Evidence.open(generated), datetime.now(UTC))
     assert (
         status.progress["withdrawn"].sum() == 2
         and status.progress["pairs"].sum() == len(CampaignRecords.open(generated).pairs) - 2
@@ -108,7 +108,7 @@ def test_the_report_and_the_export_tell_withdrawn_from_excluded(generated: Study
     (out,) = of(generated, "paraphrasing", 1)
     withdraw(generated, [out], take_back=False, reason=WHY)
     accept(generated)
-    material = read_material(generated)
+    material = read_material(Evidence.open(generated))
     counts = exclusions_exhibit(material).frame.set_index("why")["ratings"]
     assert counts[f"pair withdrawn: {WHY}"] == 3 * 2
     assert counts.sum() == len(CampaignRecords.open(generated).all_ratings)

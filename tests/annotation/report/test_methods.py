@@ -10,13 +10,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.records import Decision, Look, RuleSet, Supply, Verdict
 from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
 from annotation.report.wording import listed, many
 from annotation.rubric import load_rubric
-from annotation.verdicts.preregistration import rules_of
+from annotation.verdicts.preregistration import rules_now
 from generation.jobs import generator_hash
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -173,7 +174,7 @@ def test_several_looks_are_told(demo: Study, stop: str, kept: bool) -> None:
 
 
 def test_when_rules_were_fixed_is_told_and_how_often_they_changed(demo: Study) -> None:
-    fixed = RuleSet(fixed_at=datetime(2025, 12, 1, tzinfo=UTC), rules=rules_of(demo))
+    fixed = RuleSet(fixed_at=datetime(2025, 12, 1, tzinfo=UTC), rules=rules_now(CampaignRecords.open(demo)))
     later = [
         fixed.model_copy(update={"fixed_at": datetime(2026, 2, day, tzinfo=UTC), "reason": "why"}) for day in (1, 2)
     ]
@@ -204,7 +205,9 @@ def test_tasks_of_people_come_from_data_sets_and_rules_are_told_in_words(demo: S
         transformation="intents", model="intents.csv", generator_kind="human", generator_hash="0123456789",
         prompt_hash="", decision="accepted", decision_with_excluded=None,
     )  # fmt: skip
-    made = small(study, verdicts=[verdict], rules=[RuleSet(fixed_at=START, rules=rules_of(study))])
+    made = small(
+        study, verdicts=[verdict], rules=[RuleSet(fixed_at=START, rules=rules_now(CampaignRecords.open(study)))]
+    )
     assert "The items of Intents are of the data set intents.csv (revision, or hash of its file: 01234567)." in text(
         made
     )

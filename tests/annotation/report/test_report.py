@@ -234,7 +234,7 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
     with pytest.raises(
         StudyError, match=r"changed after the first rating .*: quality.within 1, now 0; undo it, or run"
     ):
-        read_material(stricter)
+        read_material(Evidence.open(stricter))
     decide(study, "a", exclude=True, reason="fails controls")
     with pytest.raises(DataError, match=r"ratings.parquet changed after the verdicts were reached; run"):
         write_report(study)
@@ -288,7 +288,7 @@ def test_examples_are_the_best_the_worst_and_the_most_disputed(variant: Callable
     values = [given[ids.index(pair)]["abc".index(rater)] for pair, rater in where]
     write_kept_table(study, "ratings.parquet", ratings.assign(value=values).astype({"value": "Int64"}), Rating)
     accept(study)
-    found = examples(read_material(study))
+    found = examples(read_material(Evidence.open(study)))
     assert list(found["why"]) == ["best"] * 3 + ["worst"] * 2 + ["most disputed"] * 3
     assert [ids.index(one) for one in found["pair_id"]] == [0, 1, 2, 7, 6, 3, 4, 5]
     assert found["sd"].iloc[-3:].tolist() == pytest.approx([2, 3**0.5, 1])

@@ -30,7 +30,7 @@ def offered(variant: Make, **changes: object) -> Study:
     study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}} | changes))
     generate(study)
     draw_sample(study)
-    begin_offering(study, ARGILLA, load_rubric(study))
+    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     return study
 
 
@@ -59,7 +59,7 @@ def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make)
     assert {pair.repeats for pair in controls if pair.wave == 2 and pair.control == "repeat"} <= set(by_id(new))
     assert CampaignRecords.open(study).waves == [wave]
     assert draw_sample(study) == pairs
-    begin_offering(study, ARGILLA, load_rubric(study))  # and it may be offered
+    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))  # and it may be offered
 
 
 def test_no_wave_repeats_what_raters_have_seen(variant: Make) -> None:
@@ -163,7 +163,7 @@ def test_what_cannot_be_extended_says_why(variant: Make) -> None:
     draw_sample(study)
     with pytest.raises(StudyError, match="was offered to nobody; `.*` draws it anew"):
         extend_sample(larger(variant), "more")
-    begin_offering(study, ARGILLA, load_rubric(study))
+    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     with pytest.raises(StudyError, match="--extend: say why the sample grows"):
         extend_sample(larger(variant), " ")
     with pytest.raises(StudyError, match="has all that the study asks for"):

@@ -170,7 +170,7 @@ def test_ago(age: timedelta, said: str) -> None:
 
 def at(study: Study) -> tuple[Status, str]:
     """The status at NOW and what to do next; that the text can be made is looked at on the way."""
-    status = read_status(study, NOW)
+    status = read_status(Evidence.open(study), NOW)
     text = status_text(status, ARGUMENTS)
     following = next_step(status, ARGUMENTS)
     assert text.endswith(f"Next: {following}")
@@ -238,21 +238,23 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     noted(demo, "generation", outputs=made)
 
     noted(demo, "publish", ["pairs.parquet", "controls.parquet"])
-    fix_rules(demo)
+    fix_rules(CampaignRecords.open(demo))
     assert at(demo)[1].startswith(f"{MAIN} simulate {ARGUMENTS}, then {MAIN} collect")
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
-    text, every = status_text(read_status(people, NOW), ARGUMENTS), people.raters.per_pair
+    text, every = status_text(read_status(Evidence.open(people), NOW), ARGUMENTS), people.raters.per_pair
     assert "No rater is known yet" in text and f"\nBy {every}, By 2+: pairs with at least" in text
     all_needed = people.acceptance.model_copy(update={"min_raters": every})
     alike = people.model_copy(update={"acceptance": all_needed})
-    assert f"\nBy {every}: pairs with at least" in status_text(read_status(alike, NOW), ARGUMENTS)
+    assert f"\nBy {every}: pairs with at least" in status_text(read_status(Evidence.open(alike), NOW), ARGUMENTS)
     for number, who in ((1, "1 annotator"), (3, "3 annotators")):
         with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
             pass
         following = f"wait for the ratings of {who} (counted when it was published), then {MAIN} collect {ARGUMENTS}"
         assert at(people)[1] == following
-        assert f"published to {who}; none of their ratings" in status_text(read_status(people, NOW), ARGUMENTS)
+        assert f"published to {who}; none of their ratings" in status_text(
+            read_status(Evidence.open(people), NOW), ARGUMENTS
+        )
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
     assert at(people)[1].startswith(f"nobody could rate when it was published: {MAIN} users add NAME")
@@ -275,10 +277,11 @@ def test_a_sample_that_was_drawn_with_another_setting_is_stale(
     where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
     monkeypatch.setattr("sys.argv", ["annotation", "sample", *where])
     assert main() == 0
-    none = ratings_of([])
-    assert stages_of(generated, none, "")["sample"].state == "done"
+    records = CampaignRecords.open(generated)
+    assert stages_of(records, records.manifest, "")["sample"].state == "done"
     other = generated.sample.model_copy(update={field: OTHER_SAMPLES[field]})
-    stage_now = stages_of(generated.model_copy(update={"sample": other}), none, "")["sample"]
+    records = CampaignRecords.open(generated.model_copy(update={"sample": other}))
+    stage_now = stages_of(records, records.manifest, "")["sample"]
     assert stage_now.state == "stale" and stage_now.note.startswith(f"drawn with other settings: sample.{field}")
 
 
@@ -286,7 +289,7 @@ def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample
     """The sample study itself has 5 of 101 backtranslations that are the original again, which is named."""
     flag(generated, ("wrong_language",), 90)
     for _ in range(2):
-        text = status_text(read_status(generated, NOW), ARGUMENTS)
+        text = status_text(read_status(Evidence.open(generated), NOW), ARGUMENTS)
         assert (
             "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md); look at them"
             in text
@@ -355,7 +358,7 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     assert "wait for" not in following and status.progress["verdict"].str.contains("at most").all()
 
     accept(generated)
-    headlines = headline(read_status(generated, NOW), CampaignRecords.open(generated).verdicts)
+    headlines = headline(read_status(Evidence.open(generated), NOW), CampaignRecords.open(generated).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
     assert "no answers can decide Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]
 
@@ -418,7 +421,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
 
 def test_rules_and_prompts_that_changed_are_warned_of(generated: Study) -> None:
     draw_sample(generated)
-    fix_rules(judged_by(generated))
+    fix_rules(CampaignRecords.open(judged_by(generated)))
     noted(generated, "publish", ["pairs.parquet"])
     other = judged_by(generated, threshold=2.5, rule="lower_bound", stop="anytime")
     assert at(other)[1] == f"{MAIN} publish {ARGUMENTS}"  # before the first rating they may change

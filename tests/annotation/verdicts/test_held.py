@@ -18,7 +18,7 @@ from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import rules_of
+from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.tables.sensitivity import decision_at
@@ -55,7 +55,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert late.startswith("the rules were fixed on ")  # the ratings are made, of a day before
     assert look.startswith("raters to look at before 8 verdicts can be decided (")
     assert look.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
-    step = next_step(read_status(clicked, NOW), clicked.arguments)
+    step = next_step(read_status(Evidence.open(clicked), NOW), clicked.arguments)
     assert step.startswith(f"python -m annotation review {clicked.arguments}, then the same with --exclude a b c or")
     assert {decision_at(one, clicked.acceptance) for one in found} == {"undecided"}  # at every other threshold too
     refuse_edited(Evidence.read(clicked), found)
@@ -84,9 +84,7 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     ratings = CampaignRecords.open(generated).all_ratings
     _shorten(generated, ratings["pair_id"] == ratings["pair_id"].iloc[0])
     decide(generated, "a", "b", "c", "d", exclude=False, reason="watched them work")
-    write_ratings(
-        generated, ratings, CampaignRecords.open(generated).decided
-    )  # with the answers that came in after that
+    write_ratings(CampaignRecords.open(generated), ratings)  # with the answers that came in after that
     assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
 
 
@@ -96,11 +94,11 @@ def test_a_rater_who_is_kept_and_answers_otherwise_is_looked_at_again(generated:
     decide(generated, "a", "b", "c", "d", exclude=False, reason="watched them work")
     assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
     ratings = CampaignRecords.open(generated).all_ratings
-    write_ratings(generated, ratings.assign(comment="hm"), CampaignRecords.open(generated).decided)
+    write_ratings(CampaignRecords.open(generated), ratings.assign(comment="hm"))
     assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
     one_answer = (ratings["rater_id"] == "a") & (ratings["pair_id"] == ratings["pair_id"].iloc[0])
     changed = ratings["value"].where(~one_answer, 6 - ratings["value"] + (ratings["value"] == 3))
-    write_ratings(generated, ratings.assign(value=changed), CampaignRecords.open(generated).decided)
+    write_ratings(CampaignRecords.open(generated), ratings.assign(value=changed))
     assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
 
     # What an earlier version noted says how many answers there were, and no more.
@@ -112,7 +110,7 @@ def test_a_rater_who_is_kept_and_answers_otherwise_is_looked_at_again(generated:
 def _shorten(study: Study, late: pd.Series) -> None:
     """The study as it was before some answers came in."""
     ratings = CampaignRecords.open(study).all_ratings
-    write_ratings(study, ratings[~late].reset_index(drop=True), CampaignRecords.open(study).decided)
+    write_ratings(CampaignRecords.open(study), ratings[~late].reset_index(drop=True))
 
 
 def test_excluding_the_raters_ends_it_too(generated: Study) -> None:
@@ -132,7 +130,7 @@ def _all(study: Study, rater: str, value: int) -> None:
     """The rater gives one point to everything, the controls among it."""
     ratings = CampaignRecords.open(study).all_ratings
     ratings.loc[ratings["rater_id"] == rater, "value"] = value
-    write_ratings(study, ratings, CampaignRecords.open(study).decided)
+    write_ratings(CampaignRecords.open(study), ratings)
 
 
 def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:
@@ -141,7 +139,7 @@ def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:
 
 
 def test_rules_of_before_stay_as_they_were(clicked: Study) -> None:
-    rules = rules_of(clicked)
+    rules = rules_now(CampaignRecords.open(clicked))
     rules["quality"] = {name: one for name, one in rules["quality"].items() if name not in ("attentive", "failing")}
     write_kept(
         clicked, RULES.name, [RuleSet(fixed_at=NOW - timedelta(days=9), rules=rules)]

@@ -54,8 +54,8 @@ def taken_in(variant: Make, home: Path, columns: dict[str, str], *, offered: boo
     assert {one.decision for one in accept(first).verdicts} == {"rejected"}
     draw_sample(second)
     if offered:
-        fix_rules(second)
-        begin_offering(second, "argilla", load_rubric(second))
+        fix_rules(CampaignRecords.open(second))
+        begin_offering(CampaignRecords.open(second), "argilla", load_rubric(second))
     collect_csv(second, server.Home(home), export(first) / "answers.csv", columns)
     return second
 
@@ -67,7 +67,7 @@ def says(done: Acceptance, rules: str, words: str) -> None:
     assert line in verdict_text(done.verdicts) and set(verdict_table(done.verdicts)["rules_fixed"]) == {rules}
     assert marks_of(done.verdicts) == {"simulated": False, "rules_fixed": rules}
     study = done.evidence.study
-    assert words in headline(read_status(study, NOW), done.verdicts)[1]
+    assert words in headline(read_status(Evidence.open(study), NOW), done.verdicts)[1]
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index(line) < page.index("In short") and words in page
     refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)

@@ -18,7 +18,7 @@ from annotation.verdicts.preregistration import (
     fix_rules,
     fixed_text,
     other_rules,
-    rules_of,
+    rules_now,
 )
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import write_kept
@@ -44,10 +44,10 @@ def test_a_long_wording_is_quoted_where_it_differs() -> None:
 
 def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study) -> None:
     study = with_threshold(generated, 3.0)
-    fix_rules(study)
+    fix_rules(CampaignRecords.open(study))
     other = with_threshold(generated, 3.5)
-    fix_rules(other)
-    fix_rules(other)  # twice is once
+    fix_rules(CampaignRecords.open(other))
+    fix_rules(CampaignRecords.open(other))  # twice is once
     assert [one.rules["acceptance"]["threshold"] for one in CampaignRecords.open(other).rules] == [3.0, 3.5]
 
     rate(generated)
@@ -79,9 +79,9 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
 def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(generated: Study) -> None:
     """The rules were changed and published again when nobody had collected the ratings yet."""
     study = with_threshold(generated, 2.5)
-    fix_rules(with_threshold(generated, 3.0))
+    fix_rules(CampaignRecords.open(with_threshold(generated, 3.0)))
     _fixed_long_ago(study)
-    fix_rules(study)  # in 2026, after the ratings of January
+    fix_rules(CampaignRecords.open(study))  # in 2026, after the ratings of January
     rate(generated)
     with pytest.raises(StudyError, match=r"acceptance.threshold 3.0, now 2.5"):
         accept(study)
@@ -93,14 +93,14 @@ def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(genera
 
 def test_a_change_that_came_too_late_and_is_undone_needs_no_reason(generated: Study) -> None:
     study = with_threshold(generated, 3.0)
-    fix_rules(study)
+    fix_rules(CampaignRecords.open(study))
     _fixed_long_ago(study)
-    fix_rules(with_threshold(generated, 2.5))
+    fix_rules(CampaignRecords.open(with_threshold(generated, 2.5)))
     rate(generated)
     first = first_rating(CampaignRecords.open(study).ratings)
     held = binding(CampaignRecords.open(study).rules, first)
     assert held is not None and held.rules["acceptance"]["threshold"] == 3.0
-    now = rules_of(with_threshold(generated, 2.5))
+    now = rules_now(CampaignRecords.open(with_threshold(generated, 2.5)))
     assert other_rules(now, CampaignRecords.open(study).rules, CampaignRecords.open(study).ratings) == [
         "acceptance.threshold 3.0, now 2.5"
     ]
@@ -116,7 +116,7 @@ def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
 
 
 def test_a_damaged_proof_is_not_to_be_deleted(generated: Study) -> None:
-    fix_rules(generated)
+    fix_rules(CampaignRecords.open(generated))
     (generated.folder / "rules.json").write_text("[{]", encoding="utf-8")
     with pytest.raises(DataError, match="bring it back from a copy"):
         assert CampaignRecords.open(generated).rules
@@ -158,7 +158,7 @@ def test_what_judges_may_say_is_fixed_with_the_rules_and_judges_alone_never_deci
 
 
 def test_changes_name_what_stands_in_the_study_file(generated: Study) -> None:
-    before = rules_of(with_threshold(generated, 3.0))
+    before = rules_now(CampaignRecords.open(with_threshold(generated, 3.0)))
     assert changes(before, before) == []
     assert changes(before, {**before, "raters": {"per_pair": 6}}) == ["raters.per_pair 4, now 6"]
 

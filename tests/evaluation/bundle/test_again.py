@@ -60,7 +60,7 @@ def test_other_people_rate_the_same_pairs_and_both_campaigns_are_held_side_by_si
 
     before = first.evidence.collected.sample_ratings
     lower = before.assign(value=(before["value"] - 1).clip(lower=1), rater_id=before["rater_id"] + "0")
-    write_ratings(study, lower.assign(rater_id="simulated-" + lower["rater_id"].str[-8:]), [])
+    write_ratings(CampaignRecords.open(study), lower.assign(rater_id="simulated-" + lower["rater_id"].str[-8:]))
     accept(study)
     done = here("evaluation.bundle", "diff", str(bundle), str(out), "--exports", str(exports))
     assert done.returncode == 0, done.stderr
@@ -102,7 +102,7 @@ def test_prompts_wordings_and_a_model_in_a_folder_come_with_it(variant: Callable
     made = variant(datasets=[texts], sample={"pairs": 20}, bundle=rights, **asked)
     generate(made)
     draw_sample(made)
-    write_ratings(made, pd.DataFrame(list(rated(CampaignRecords.open(made).pairs))), [])
+    write_ratings(CampaignRecords.open(made), pd.DataFrame(list(rated(CampaignRecords.open(made).pairs))))
     accept(made)
     export(made, tmp_path / "a.plumb")
     found = open_checked(tmp_path / "a.plumb")

@@ -17,6 +17,7 @@ from annotation.sampling.sample import draw_sample
 from annotation.status.stages import PEOPLE_REPORT
 from annotation.status.status import read_status
 from annotation.status.text import next_step
+from annotation.verdicts.evidence import Evidence
 from evaluation.human import records
 from evaluation.human.exhibits import OF_N_ITEMS, all_exhibits
 from evaluation.human.material import doubts, headline, read_material
@@ -164,7 +165,7 @@ def test_a_label_that_looks_like_a_list_is_a_label(study: Study) -> None:
 def test_where_a_study_stands_names_the_report_on_people_and_models(study: Study) -> None:
     def at() -> tuple[str, str]:
         """As if all before the reports was done."""
-        found = read_status(study, datetime.now(UTC))
+        found = read_status(Evidence.open(study), datetime.now(UTC))
         done = {
             name: one if name == PEOPLE_REPORT else replace(one, state="done") for name, one in found.stages.items()
         }
