@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.campaign_records import PAIRS, SUPPLY
+from annotation.campaign_records import PAIRS, SUPPLY, CampaignRecords
 from annotation.imports.answers import ImportedQuestion, affirmative, distinct, says_yes, slug
 from annotation.imports.matching import Material
 from annotation.imports.times import coarse
@@ -307,7 +307,7 @@ def write_records(
             study, "collect", files, [study.folder / "ratings.parquet", study.folder / "control_ratings.parquet"]
         ):
             ratings = _ratings(pairs, material, questions, pseudonyms)
-            write_ratings(study, ratings, [])
+            write_ratings(CampaignRecords.open(study), ratings)
     return len(ratings)
 
 
