@@ -71,12 +71,6 @@ def _address(text: str) -> str:
     return text
 
 
-def _seed(value: str) -> int:
-    if value.isascii() and value.isdecimal() and len(value) <= 18:
-        return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 on, of at most 18 digits")
-
-
 def _mean(value: str) -> float:
     with contextlib.suppress(ValueError):
         if math.isfinite(number := float(value)):
@@ -114,7 +108,7 @@ def plan(parser: argparse.ArgumentParser) -> None:
     add("--campaigns", type=cli.count, default=1000, metavar="N", help="simulated for each number (1000)")
     add("--judge-correlation", type=correlation, metavar="RHO", help="also say what a language model would save whose"
         " scores correlate so with a pair's mean rating (-1 to 1)")  # fmt: skip
-    add("--seed", type=_seed, metavar="N", help="of the simulation (default: the sample's)")
+    add("--seed", type=cli.seed, metavar="N", help="of the simulation (default: the sample's)")
 
 
 def sample(parser: argparse.ArgumentParser) -> None:

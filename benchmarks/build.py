@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.registry import Measurement, benchmark
-from evaluation.benchmarks.backward import Coverage, backward
+from evaluation.benchmarks.selection_methods import Coverage, backward
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.rankings import rank_intervals
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.registry import Measurement, benchmark
-from evaluation.benchmarks.quality.checks import CheckedTask, check
-from evaluation.benchmarks.quality.data_checks import Reader
+from evaluation.benchmarks.checks import check
+from evaluation.benchmarks.contents import CheckedTask
+from evaluation.benchmarks.data_checks import Reader
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder
 from evaluation.tasks.item_scores import difference, items_of

@@ -194,6 +194,13 @@ def count(value: str) -> int:
     raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to {MOST}")
 
 
+def seed(value: str) -> int:
+    """A whole number from 0 on, for an option."""
+    if value.isascii() and value.isdecimal() and len(value) <= 18:
+        return int(value)
+    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 on, of at most 18 digits")
+
+
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:
     """A table for a terminal: columns two spaces apart, words to the left, numbers to the right.
 

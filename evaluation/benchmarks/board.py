@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import argparse
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,19 +10,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from evaluation.benchmarks.matrix import Scores, closed
-from evaluation.benchmarks.selection_files import PACKAGES, package_version, plain
-from evaluation.benchmarks.sources import slash
+from evaluation.benchmarks.scores import Scores, closed, read, slash
+from evaluation.benchmarks.selection_files import PACKAGES, package_version
 from evaluation.display import hundred, short_names
 from evaluation.report.boards import notes, printed
 from evaluation.results import read_scores
 from evaluation.tables.comparisons import board
 from evaluation.tables.scores import originals
 from generation.output_statistics import shown
-from plumbline.exhibits.files import csv_bytes, write_files
+from plumbline import cli
+from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.files import csv_bytes, json_file, write_files
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.identity import identity
-from plumbline.study import Study
+from plumbline.study import Study, load_study
+from plumbline.study.places import output_folder
 
 NAME, SUMMARY = "board", "board.json"
 _OF_STUDY = (
@@ -97,8 +99,6 @@ def of_study(study: Study, gaps: str, seed: int) -> RankedModels:
 def write(folder: Path, ranked: RankedModels, source: str) -> None:
     """Write the table in its forms and what it rests on, each file atomically."""
     exhibit = ranked.exhibit()
-    frame = ranked.scores.frame
-    matrix = [[str(name), *map(float, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
     summary = {
         "from": source,
         "types": ranked.types,
@@ -106,7 +106,7 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
         "left_out": [vars(omission) for omission in ranked.scores.omissions],
         "rests_on": {
             "files": ranked.scores.files,
-            "scores": identity("score-matrix-v1", list(ranked.types), plain(matrix)),
+            "scores": identity("score-matrix-v1", list(ranked.types), ranked.scores.rows),
             "task_list": identity("task-list-v1", list(ranked.types)),
         },
         "seed": ranked.seed,
@@ -118,6 +118,29 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
             f"{NAME}.csv": csv_bytes(ranked.table),
             f"{NAME}.md": exhibit.markdown().encode(),
             f"{NAME}.tex": exhibit.latex().encode(),
-            SUMMARY: (json.dumps(plain(summary), indent=2, ensure_ascii=False) + "\n").encode(),
+            SUMMARY: json_file(summary),
         },
     )
+
+
+def rank_models(options: argparse.Namespace) -> int:
+    """The command `board`: models ranked on any benchmark, in the form of MMTEB's Tables 2 and 18."""
+    out = output_folder(options.out, "board")
+    if options.source.endswith((".yaml", ".yml")):
+        unfit = {"--benchmark": options.benchmark, "--languages": options.languages, "--tasks": options.tasks}
+        if named := [name for name, values in unfit.items() if values]:
+            raise StudyError(f"{named[0]} is not for a study, whose data sets are the tasks; leave it out")
+        ranked = of_study(load_study(options.source, options.exports), options.gaps, options.seed)
+    else:
+        scores, facts, _ = read(options)
+        ranked = of_scores(closed(scores, options.gaps), facts, options.seed)
+    if not len(ranked.table):
+        raise DataError(f"--from {options.source}: no model has a score; nothing can be ranked")
+    shown = ranked.exhibit()
+    write(out, ranked, options.source)
+    print(shown.caption)
+    cells = [list(map(str, row)) for row in shown.printed.itertuples(index=False)]
+    print(cli.columns(list(map(str, shown.printed.columns)), cells))
+    print("\n".join(["", *(f"- {note}" for note in shown.notes)]))
+    print(f"-> {out}: {NAME}.csv, .md, .tex, {SUMMARY}")
+    return 0

@@ -9,19 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from evaluation.benchmarks.agreement import STARTS, RankingAgreement, agreeing, agreement, agreements
-from evaluation.benchmarks.backward import (
+from evaluation.benchmarks.scores import Scores, split
+from evaluation.benchmarks.selection_methods import (
     MSE,
     RHO,
+    STARTS,
     Bools,
     Coverage,
+    RankingAgreement,
     Step,
+    agreeing,
+    agreement,
+    agreements,
     backward,
     coverage,
     left_out_predictions,
     predictability,
 )
-from evaluation.benchmarks.matrix import Scores, array, split
 from evaluation.benchmarks.task_facts import amount, costs
 from plumbline.errors import StudyError
 from plumbline.statistics.estimates import Floats
@@ -115,11 +119,11 @@ def select(
 ) -> BenchmarkSelection:
     """Choose tasks by the models that are not held out, each way, and judge them on those that are.
 
-    `scores` without gaps (`matrix.whole`), `facts` of the same tasks in their order. Raises StudyError and DataError.
+    `scores` without gaps (`scores.whole`), `facts` of the same tasks in their order. Raises StudyError and DataError.
     """
     needs = checked(facts, request)
     held = split(scores, request.held_out, request.seed)
-    matrix = array(scores)
+    matrix = scores.array
     kept_scores, held_scores = matrix[~held], matrix[held]
     # A task that is constant among the models that choose predicts nothing, and nothing predicts it: it cannot leave.
     flat = np.ptp(kept_scores, axis=0) == 0
@@ -218,7 +222,7 @@ def predicted_by(selection: BenchmarkSelection) -> pd.DataFrame:
 
     rho and mse as in `backward`, and the three chosen tasks with the largest weights, in standard deviations.
     """
-    kept_scores = array(selection.scores)[~selection.held]
+    kept_scores = selection.scores.array[~selection.held]
     names = np.array(selection.scores.frame.columns, dtype=object)
     chosen = np.flatnonzero(selection.main.chosen)
     rows = []

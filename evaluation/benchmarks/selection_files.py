@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import tempfile
@@ -12,19 +13,32 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
-from evaluation.benchmarks.agreement import BEATS
-from evaluation.benchmarks.matrix import MatrixOmission
-from evaluation.benchmarks.selection import METHODS, BenchmarkSelection, TaskSelection, predicted_by
-from evaluation.benchmarks.task_facts import amount
+from evaluation.benchmarks.scores import MatrixOmission, read, whole
+from evaluation.benchmarks.selection import (
+    METHODS,
+    BenchmarkSelection,
+    SelectionRequest,
+    TaskSelection,
+    checked,
+    predicted_by,
+    priced,
+    select,
+    steps_of,
+)
+from evaluation.benchmarks.selection_methods import BEATS
+from evaluation.benchmarks.task_facts import UNITS, amount
 from generation.datasets.mteb_registry import TYPES
 from plumbline import cli
-from plumbline.exhibits.files import csv_bytes, write_files
+from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.files import csv_bytes, json_file, write_files
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import load_study
+from plumbline.study.places import output_folder
 
 _NAMES = {"agreement": "Chosen for agreement", "backward": "MMTEB's backward", "random": "Random (median)"}
 _COLOURS = [COLOURS["lexical_stylistic"], COLOURS["length"], NEUTRAL]
@@ -34,38 +48,24 @@ _SHAPES = ["circle", "square", "cross"]
 def curve(table: pd.DataFrame, held: int) -> Figure:
     """Tau with all tasks on `held` held-out models by number of tasks; the band holds 95% of random selections.
 
-    `table` is `evaluation.benchmarks.selection.Selection.curve`, or the file of it (`curve.csv`).
+    `table` is `evaluation.benchmarks.selection.BenchmarkSelection.curve`, or the file of it (`curve.csv`).
     """
-    import altair as alt  # noqa: PLC0415 (who only asks for help goes without)
+    from plumbline.exhibits import charts  # noqa: PLC0415 (who only asks what there is to choose from draws nothing)
 
     shown = table.assign(way=table["method"].map(_NAMES))
-    names = list(_NAMES.values())
-    across = alt.X("tasks:Q", title="Tasks").scale(type="log", nice=False)
-    up = alt.Y("tau:Q", title="Kendall's tau with all tasks").scale(zero=False)
-    colour = alt.Color("way:N", title=None).scale(domain=names, range=_COLOURS).legend(orient="top")
-    shape = alt.Shape("way:N", title=None).scale(domain=names, range=_SHAPES).legend(orient="top")
-    band = (
-        alt.Chart(shown[shown["method"] == "random"])
-        .mark_area(color=NEUTRAL, opacity=0.25)
-        .encode(x=across, y=alt.Y("tau_low:Q"), y2=alt.Y2("tau_high:Q"))
-    )
-    base = alt.Chart(shown).encode(x=across, y=up, color=colour)
-    marks = base.mark_point(size=70, filled=True, opacity=1).encode(
-        shape=shape,
-        tooltip=[
-            alt.Tooltip("way:N"),
-            alt.Tooltip("tasks:Q"),
-            alt.Tooltip("tau:Q", format=".3f"),
-            alt.Tooltip("rho:Q", format=".3f"),
-        ],
-    )
+    kinds = charts.Kinds("way", dict(zip(_NAMES.values(), _COLOURS, strict=True)),
+                         dict(zip(_NAMES.values(), _SHAPES, strict=True)), {"orient": "top"})  # fmt: skip
+    hover = charts.tips("way:N", "tasks:Q", "tau:Q:.3f", "rho:Q:.3f")
+    chart = charts.banded_lines(
+        shown, ("tasks", "Tasks"), ("tau", "Kendall's tau with all tasks"), kinds, hover,
+        band=shown[shown["method"] == "random"],
+    )  # fmt: skip
     caption = (
         f"Kendall's tau with the ranking by all tasks, on {held} held-out models;"
         " the band holds 95% of random selections."
     )
-    words = caption + " " + " ".join(_said(shown, way) for way in names)
-    chart = alt.LayerChart(layer=[band, base.mark_line(), marks], description=words, width=560, height=320)
-    return Figure(chart, caption, words)
+    words = caption + " " + " ".join(_said(shown, way) for way in _NAMES.values())
+    return Figure(chart.properties(description=words), caption, words)
 
 
 def _said(shown: pd.DataFrame, way: str) -> str:
@@ -87,8 +87,8 @@ def answer(selection: BenchmarkSelection) -> str:
     if math.isnan(tau.value):
         return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is not known: {tau.reason}."
     return (
-        f"{n} of {n_all} tasks rank {held} held-out models as all of them do with tau {_interval(tau)} and"
-        f" rho {_interval(main.agreement.rho)}. {against_random(main)}"
+        f"{n} of {n_all} tasks rank {held} held-out models as all of them do with tau {interval_words(tau)} and"
+        f" rho {interval_words(main.agreement.rho)}. {against_random(main)}"
     )
 
 
@@ -126,8 +126,8 @@ def table(selection: BenchmarkSelection) -> str:
                 METHODS[name],
                 str(int(way.chosen.sum())),
                 *cost,
-                _interval(way.agreement.rho),
-                _interval(way.agreement.tau),
+                interval_words(way.agreement.rho),
+                interval_words(way.agreement.tau),
                 "–" if math.isnan(share) else f"{share:.1%}",
                 {True: "yes", False: "no", None: "not known"}[beats],
             ]
@@ -179,14 +179,12 @@ def _counted(omissions: Sequence[MatrixOmission]) -> str:
     return f"{len(omissions)} {omissions[0].kind}{'' if len(omissions) == 1 else 's'}"
 
 
-def _interval(estimate: Estimate) -> str:
+def interval_words(estimate: Estimate, undefined: str = "–") -> str:
+    """A correlation with its interval."""
     if math.isnan(estimate.value):
-        return "–"
-    return (
-        f"{estimate.value:.3f}"
-        if math.isnan(estimate.low)
-        else f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
-    )
+        return undefined
+    ends = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
+    return f"{estimate.value:.3f}{ends}"
 
 
 PACKAGES = ("plumbline", "mteb", "numpy", "scipy")
@@ -234,9 +232,7 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
             lines.append(f"{STUDY} takes the first split of {', '.join(several[:5])}, which mteb scores on several")
     else:
         lines.append(f"no {STUDY}: none of the chosen tasks is one of mteb's that a study can have")
-    files["selection.json"] = (
-        json.dumps(_summary(selection, source, lines), indent=2, ensure_ascii=False) + "\n"
-    ).encode()
+    files["selection.json"] = json_file(_summary(selection, source, lines))
     if fitting:
         _check(files[STUDY])
     write_files(folder, files)
@@ -307,9 +303,8 @@ def _models(selection: BenchmarkSelection) -> pd.DataFrame:
 def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> dict[str, Any]:
     """What was chosen, why, and what it rests on; undefined numbers are null."""
     frame, request = selection.scores.frame, selection.request
-    matrix = [[str(name), *map(float, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
     removed = predicted_by(selection)
-    record = {
+    return {
         "answer": answer(selection),
         "method": f"{request.method}: {METHODS[request.method]}",
         "tasks": _names(selection),
@@ -322,23 +317,12 @@ def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> di
         "left_out": [vars(omission) for omission in selection.scores.omissions],
         "rests_on": {
             "files": selection.scores.files,
-            "scores": identity("score-matrix-v1", list(map(str, frame.columns)), matrix),
+            "scores": identity("score-matrix-v1", list(map(str, frame.columns)), selection.scores.rows),
             "task_list": identity("task-list-v1", _names(selection)),
         },
         "seed": request.seed,
         "versions": {name: package_version(name) for name in PACKAGES},
     }
-    summary: dict[str, Any] = plain(record)
-    return summary
-
-
-def plain(value: Any) -> Any:
-    """What JSON can hold: undefined numbers are null."""
-    if isinstance(value, dict):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def package_version(package: str) -> str | None:
@@ -426,3 +410,51 @@ def _study(name: str, tasks: dict[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+LEAST_TASKS = 3  # to choose among
+
+
+def select_tasks(options: argparse.Namespace) -> int:
+    """The command `select`: which tasks of a benchmark keep its ranking of models, within a budget."""
+    budget, unit = _budget(options.budget)
+    out = output_folder(options.out, "selection")
+    scores, facts, tasks = read(options)
+    scores = whole(scores, options.gaps)
+    if scores.frame.shape[1] < LEAST_TASKS:
+        n = scores.frame.shape[1]
+        raise DataError(f"{n} tasks are left of those in {options.source}; to choose takes {LEAST_TASKS} at least")
+    facts = facts.loc[[str(name) for name in scores.frame]]
+    request = SelectionRequest(
+        budget, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,
+        options.mse, options.held_out, options.seed,
+    )  # fmt: skip
+    if options.dry_run:
+        needs = checked(facts, request)
+        print(f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.omissions)} left out")
+        print(f"all of them: {priced(needs, needs.cost > -1, unit)}; the cheapest selection that meets"
+              f" {len(needs.needs)} needs: {priced(needs, needs.cheapest(), unit)}")  # fmt: skip
+        print("\n".join(left_out(scores.omissions)))
+        return 0
+    with tqdm(total=steps_of(facts), desc="selecting", unit="step", delay=1, leave=False) as bar:
+        selection = select(scores, facts, request, bar.update)
+    lines = write(out, selection, tasks, options.source)
+    print(answer(selection))
+    print(f"\n{table(selection)}\n")
+    for note in (*notes(selection), *lines):
+        print(f"- {note}")
+    print(f"-> {out}: {', '.join(path.name for path in sorted(out.iterdir()) if path.suffix != '.csv')}, tables as CSV")
+    return 0
+
+
+def _budget(values: tuple[str, ...] | list[str]) -> tuple[float, str]:
+    if not values:
+        return 0.0, "tasks"
+    number_of, unit = values[0], values[1] if len(values) > 1 else "tasks"
+    try:
+        number = cli.positive(number_of)
+    except argparse.ArgumentTypeError as error:
+        raise StudyError(f"--budget: {error}") from None
+    if unit not in UNITS or len(values) > 2:
+        raise StudyError(f"--budget {' '.join(values)}: give a number and one of {', '.join(UNITS)}")
+    return number, unit

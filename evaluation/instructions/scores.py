@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from evaluation.benchmarks.sources import mteb_tasks, slash
+from evaluation.benchmarks.scores import mteb_tasks, slash
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
+import math
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -38,6 +40,20 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
     text: str = safe.rename(columns=_inert).to_csv(index=False, quoting=quoting)
     return text.encode("utf-8-sig")
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: undefined numbers are null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_file(value: Any) -> bytes:
+    """A value as a file of JSON (UTF-8): undefined numbers are null, and what JSON does not have is its words."""
+    return (json.dumps(plain(value), indent=2, ensure_ascii=False, default=str) + "\n").encode()
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

@@ -47,6 +47,14 @@ def place(named: str | Path, option: str) -> Path:
     return Path(far.path) if far.protocol in ("file", "local") else cast("Path", far)
 
 
+def output_folder(named: str | Path | None, default: str | Path) -> Path:
+    """The folder for files that --out names, or the default. Raises StudyError where a file is there."""
+    folder = place(named, "--out") if named else Path(default) if isinstance(default, str) else default
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(f"--out {folder}: a file is there; name a folder")
+    return folder
+
+
 def resolved(path: Path, where: str) -> Path:
     """A path without links and dots. Raises StudyError for links that lead in a circle, and for what is no path."""
     try:

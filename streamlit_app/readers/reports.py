@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from evaluation import tables
-from evaluation.benchmarks.quality.checks import CHECKS, COLUMNS
+from evaluation.benchmarks.checks import CHECKS, COLUMNS
 from evaluation.benchmarks.selection_files import curve
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import differing, doubts, headline, read_material

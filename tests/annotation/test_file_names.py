@@ -16,7 +16,7 @@ from annotation.names import known_names, remember_names
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
 from annotation.server.backup import unpacked
-from evaluation.benchmarks.quality.checks import _rows_file
+from evaluation.benchmarks.checks import _rows_file
 from evaluation.results import Score, path_of
 from generation.run import generate
 from plumbline.errors import DataError, PlumblineError

@@ -18,7 +18,7 @@ from moto.server import ThreadedMotoServer
 
 from annotation.campaign_records import CampaignRecords
 from annotation.sampling.sample import draw_sample
-from evaluation.benchmarks.options import add_source_options
+from evaluation.benchmarks.__main__ import add_source_options
 from generation import errors
 from generation.datasets.tables import read_frame
 from generation.run import generate

@@ -12,10 +12,19 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from evaluation.benchmarks import selection_files
-from evaluation.benchmarks.agreement import agreeing, agreement, agreements, as_good
-from evaluation.benchmarks.backward import Coverage, backward, coverage, left_out_predictions, predictability
-from evaluation.benchmarks.matrix import MatrixOmission, Scores, split, whole
+from evaluation.benchmarks.scores import MatrixOmission, Scores, split, whole
 from evaluation.benchmarks.selection import SelectionRequest, _known, checked, priced, select
+from evaluation.benchmarks.selection_methods import (
+    Coverage,
+    agreeing,
+    agreement,
+    agreements,
+    as_good,
+    backward,
+    coverage,
+    left_out_predictions,
+    predictability,
+)
 from evaluation.benchmarks.task_facts import amount
 from plumbline.errors import DataError, StudyError
 

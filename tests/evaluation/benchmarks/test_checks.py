@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from mteb.data_cleaning import remove_duplicates, remove_train_leakage
 
-from evaluation.benchmarks.quality.checks import CheckedTask, check
-from evaluation.benchmarks.quality.contents import contents_of
-from evaluation.benchmarks.quality.data_checks import Reader, duplicates, leakage
-from evaluation.benchmarks.quality.findings import THRESHOLDS, Finding
+from evaluation.benchmarks.checks import check
+from evaluation.benchmarks.contents import CheckedTask, contents_of
+from evaluation.benchmarks.data_checks import Reader, duplicates, leakage
+from evaluation.benchmarks.findings import THRESHOLDS, Finding
 from evaluation.tasks.scoring import make_task, unusable
 from generation.datasets.local import TableDataset
 from plumbline.study.datasets import TaskType

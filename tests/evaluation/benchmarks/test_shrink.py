@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from evaluation.benchmarks.quality.contents import contents_of
-from evaluation.benchmarks.smaller import draw
-from evaluation.benchmarks.smaller.rankings import holding
+from evaluation.benchmarks import smaller
+from evaluation.benchmarks.contents import contents_of
+from evaluation.benchmarks.smaller import holding
 from evaluation.tasks import scoring
 from generation.datasets.loading import load_datasets
 from generation.datasets.local import TableDataset
@@ -110,25 +110,26 @@ def test_what_comes_out_scores_alike_in_mteb_in_a_study_and_in_the_check(
 
 def test_documents_are_drawn_by_label_or_not_without_replacement_and_by_seed(study: Study) -> None:
     sets = dataset(study, "sets")
-    made = draw.draw_documents(sets, 20, stratified=True, seed=1)
+    made = smaller.draw_documents(sets, 20, stratified=True, seed=1)
     (part,) = contents_of(made.dataset).scored
     assert len(set(part.texts)) == 20 and set(part.texts) <= set(contents_of(sets).scored[0].texts)
     assert sorted(np.unique([str(gold) for gold in part.gold], return_counts=True)[1]) == [5, 5, 5, 5]
     for stratified in (True, False):
         texts = [
-            list(draw.draw_documents(sets, 20, stratified=stratified, seed=seed).dataset.texts()) for seed in (1, 1, 2)
+            list(smaller.draw_documents(sets, 20, stratified=stratified, seed=seed).dataset.texts())
+            for seed in (1, 1, 2)
         ]
         assert texts[0] == texts[1] != texts[2]
-    assert "whatever their label" in draw.draw_documents(sets, 20, stratified=False, seed=1).how[0]
+    assert "whatever their label" in smaller.draw_documents(sets, 20, stratified=False, seed=1).how[0]
     nested = site().tasks["BiorxivClusteringS2S"]
-    assert draw.draw_documents(nested, 6, stratified=False, seed=1).counts["documents"] == 6
+    assert smaller.draw_documents(nested, 6, stratified=False, seed=1).counts["documents"] == 6
 
 
 def test_documents_are_drawn_with_replacement_too(study: Study) -> None:
     sets = dataset(study, "sets")
     texts = [one for (one,) in contents_of(sets).scored[0].texts]
     for stratified in (True, False):
-        made = draw.draw_documents(sets, 60, stratified=stratified, seed=1, replacement=True)
+        made = smaller.draw_documents(sets, 60, stratified=stratified, seed=1, replacement=True)
         (part,) = contents_of(made.dataset).scored
         differ = len(set(part.texts))
         # Of 60 draws from 80 documents 80 (1 - (79/80)^60) = 42.4 differ on the mean, of 15 from each 20 as many.
@@ -142,7 +143,7 @@ def test_documents_are_drawn_with_replacement_too(study: Study) -> None:
     (whole,), seen = contents_of(nested).scored, set()
     known = set(zip(whole.texts, whole.gold, strict=True))
     for seed in range(6):
-        made = draw.draw_documents(nested, 6, stratified=False, seed=seed, replacement=True)
+        made = smaller.draw_documents(nested, 6, stratified=False, seed=seed, replacement=True)
         (part,) = contents_of(made.dataset).scored
         assert len(part.texts) == 6 and set(zip(part.texts, part.gold, strict=True)) <= known
         seen.add(len(set(part.texts)))
@@ -151,24 +152,24 @@ def test_documents_are_drawn_with_replacement_too(study: Study) -> None:
 
 def test_a_pool_holds_what_is_judged_and_what_models_rank_first_and_nothing_else(study: Study) -> None:
     search = dataset(study, "search")
-    queries = draw.draw_queries(search, 5, seed=3)
+    queries = smaller.draw_queries(search, 5, seed=3)
     assert queries == sorted(queries, key=lambda one: int(one[1:])) and len(set(queries)) == 5
-    asked = draw.with_queries(search, queries)
+    asked = smaller.with_queries(search, queries)
     assert [text.item for text in asked.texts()] == queries and asked.corpus == search.corpus
     rankings = {"one": {query: ["d1", "d2", "d4"] for query in queries}, "two": {queries[0]: ["d5", "d1"]}}
-    made = draw.pool(search, queries, rankings, 2)
+    made = smaller.pool(search, queries, rankings, 2)
     judged = {f"d{3 * int(query[1:])}" for query in queries}
     assert isinstance(made.dataset, TableDataset)
     assert set(made.dataset.corpus) == judged | {"d1", "d2", "d5"}  # d4 stands third
     assert made.dataset.qrels == {query: search.qrels[query] for query in queries}
     assert not made.dataset.passages and made.counts == {"queries": 5, "passages": len(made.dataset.corpus)}
-    of_mteb = draw.pool(site().tasks["ArguAna"], ["q1", "q2"], {"one": {"q1": ["d5"]}}, 10).dataset
+    of_mteb = smaller.pool(site().tasks["ArguAna"], ["q1", "q2"], {"one": {"q1": ["d5"]}}, 10).dataset
     assert set(contents_of(of_mteb).searches[0].passages) == {"d1", "d2", "d5"}
 
 
 def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
     sets = dataset(study, "sets")
-    small = draw.draw_documents(sets, 40, stratified=True, seed=1).dataset
+    small = smaller.draw_documents(sets, 40, stratified=True, seed=1).dataset
     made = holding(study, small, {f"m{size}": 0.5 for size in (2, 3, 4)}, ["m2"], seed=1)
     assert np.isnan(made.tau.value) and made.tau.reason == "tau is undefined: all scores of one side are equal"
     own = made.scores.set_index("model")["smaller"]
@@ -187,7 +188,7 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
             "3 of the 80 documents of 'sets': draw fewer than there are, and at least as many as labels",
         ),
         (("--task", "sets", "--documents", "80"), "draw fewer than there are"),
-        (("--task", "sets", "--seed", "-1"), "give a whole number from 0 on"),
+        (("--task", "sets", "--seed", "-1"), "is not a whole number from 0 on"),
         (("--task", "search", "--pool", "m9"), "no model 'm9'"),
         (
             ("--task", "search", "--documents", "9"),
@@ -201,22 +202,22 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
 def test_what_cannot_be_made_smaller_is_one_line(
     study: Study, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
 ) -> None:
-    monkeypatch.setattr("evaluation.benchmarks.smaller.rankings._NEEDS", ("a_module_that_nobody_has",))
+    monkeypatch.setattr("evaluation.benchmarks.smaller._NEEDS", ("a_module_that_nobody_has",))
     status, _, err = shrink(study, *words)
     assert status == 2 and said in err and not Path("sets-small").exists()
 
 
 def test_types_and_labels_that_cannot_be_made_smaller_say_so(study: Study) -> None:
     with pytest.raises(StudyError, match="'STSBenchmark' is sts: clustering and retrieval alone"):
-        draw.refuse_unfit(site().tasks["STSBenchmark"])
+        smaller.refuse_unfit(site().tasks["STSBenchmark"])
     seldom = TableDataset("rare", "clustering", "en", "1", {
         "test": pd.DataFrame({"text": list("abcdef"), "label": ["x"] * 5 + ["y"]})})  # fmt: skip
     with pytest.raises(DataError, match=r"cannot be drawn by label \(.*\); take --draw uniform"):
-        draw.draw_documents(seldom, 3, stratified=True, seed=1)
+        smaller.draw_documents(seldom, 3, stratified=True, seed=1)
     nothing = TableDataset("bare", "retrieval", "en", "1", {"test": pd.DataFrame({"id": ["q"], "query": ["asked"]})},
                            {"d": "told"}, {"q": {"d": 0}})  # fmt: skip
     with pytest.raises(DataError, match="no query has a relevant passage"):
-        draw.draw_queries(nothing, 1, seed=1)
+        smaller.draw_queries(nothing, 1, seed=1)
 
 
 def test_bm25_ranks_through_mteb(study: Study, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 from scipy import stats
 
 from evaluation import evaluate
-from evaluation.benchmarks.quality.checks import CheckedTask, check, tasks_of
-from evaluation.benchmarks.quality.findings import Finding
-from evaluation.benchmarks.quality.score_checks import ScoreChecks, difference_found, equal_scores, near_perfect
+from evaluation.benchmarks.checks import check, tasks_of
+from evaluation.benchmarks.contents import CheckedTask
+from evaluation.benchmarks.findings import Finding
+from evaluation.benchmarks.score_checks import ScoreChecks, difference_found, equal_scores, near_perfect
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
 from evaluation.tasks.item_scores import Items, SubsetScores, difference, items_of

@@ -10,12 +10,25 @@ from typing import Any
 
 from evaluation.tasks.own_data import label_names
 from evaluation.tasks.scoring import make_task
+from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_registry import BITEXT, gold_column, text_columns
 from plumbline.study.datasets import SEARCHES, TRAINED, TaskType
 
 TRAIN, TEST = "train", "test"
+
+
+@dataclass(frozen=True)
+class CheckedTask:
+    """A task that is checked: a data set as it is, or as an accepted transformation left it.
+
+    `name` is the data set's, with transformation and seed behind it where there is one; `unit` is what a study scores.
+    """
+
+    name: str
+    dataset: Dataset
+    unit: ScoreUnit | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluation.benchmarks.quality.checks import COLUMNS
+from evaluation.benchmarks.checks import COLUMNS
 from plumbline.study import Study
 from tests.commands import here
 

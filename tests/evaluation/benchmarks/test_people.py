@@ -12,10 +12,10 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from annotation.sampling.sample import draw_sample
-from evaluation.benchmarks.quality.checks import check, tasks_of
-from evaluation.benchmarks.quality.contents import contents_of
-from evaluation.benchmarks.quality.findings import Finding
-from evaluation.benchmarks.quality.people import PeopleChecks, _labels
+from evaluation.benchmarks.checks import check, tasks_of
+from evaluation.benchmarks.contents import contents_of
+from evaluation.benchmarks.findings import Finding
+from evaluation.benchmarks.score_checks import PeopleChecks, _labels
 from plumbline.errors import StudyError
 from plumbline.records import Rating
 from plumbline.store import write_table
@@ -88,7 +88,7 @@ def test_a_question_must_be_named_and_have_been_asked(study: tuple[Study, dict[s
 
 
 def test_labels_of_most_people_are_laid_beside_the_gold_by_cohens_kappa() -> None:
-    from tests.evaluation.benchmarks.quality.test_checks import CLEAN
+    from tests.evaluation.benchmarks.test_checks import CLEAN
 
     (part,) = contents_of(CLEAN).with_gold
     said = [[str(gold)] * 2 for gold in part.gold]

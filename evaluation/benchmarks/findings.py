@@ -13,7 +13,7 @@ from typing import Literal
 
 import pandas as pd
 
-from evaluation.benchmarks.quality.contents import ContentPart
+from evaluation.benchmarks.contents import ContentPart
 
 Verdict = Literal["pass", "look", "fail"]
 

@@ -1,4 +1,4 @@
-"""The command `shrink`: a smaller data set in the place of a large one."""
+"""`shrink`: the files of a smaller data set, as a study reads them and as a task of mteb, and what they rest on."""
 
 from __future__ import annotations
 
@@ -7,78 +7,55 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evaluation.benchmarks.options import Commands, add_command, add_run_options, out_of
-from evaluation.benchmarks.quality.contents import Contents, contents_of
-from evaluation.benchmarks.smaller.draw import Smaller
-from evaluation.benchmarks.smaller.rankings import Holding
+import pandas as pd
+from tqdm import tqdm
+
+from evaluation.benchmarks.checks import original_of, refuse_unknown_data
+from evaluation.benchmarks.contents import Contents, contents_of
+from evaluation.benchmarks.score_checks import known_scores
+from evaluation.benchmarks.selection_files import interval_words
+from evaluation.benchmarks.smaller import (
+    BM25,
+    Holding,
+    Smaller,
+    draw_documents,
+    draw_queries,
+    holding,
+    pool,
+    rankings,
+    refuse_unfit,
+    refuse_without_bm25,
+    with_queries,
+)
+from evaluation.results import SCORES, read_scores
 from evaluation.tasks.protocols import METRICS
+from evaluation.units import chosen_models
+from evaluation.work import quiet, versions
 from generation.datasets.dataset import Dataset
 from plumbline import cli
-from plumbline.errors import StudyError, nearest
-from plumbline.exhibits.files import csv_bytes, write_files
+from plumbline.errors import StudyError
+from plumbline.exhibits.files import csv_bytes, json_file, write_files
 from plumbline.identity import identity
 from plumbline.languages import with_script
 from plumbline.study import Study
+from plumbline.study.places import output_folder
 
-if TYPE_CHECKING:
-    from evaluation.benchmarks.smaller.draw import Smaller
-    from evaluation.benchmarks.smaller.rankings import Holding
-    from generation.datasets.dataset import Dataset
-    from plumbline.statistics.estimates import Estimate
-
-_EXAMPLE = """example: python -m evaluation.benchmarks shrink --study studies/demo.yaml --task sample_retrieval
-"""
 _QUERIES, _DEPTH = 1000, 250  # MMTEB, 2.3.1
 #: Options by the type of data set that they are for.
 _OF = {"clustering": ("documents", "draw", "replacement"), "retrieval": ("queries", "depth", "pool")}
 
 
-def add_shrink_command(commands: Commands) -> None:
-    """`shrink`, with its options."""
-    parser = add_command(
-        commands,
-        "shrink",
-        _shrink,
-        "a smaller data set that ranks models as before: clustering and retrieval",
-        "Make a data set smaller, as MMTEB does: documents of clustering are drawn; of retrieval\n"
-        "queries are drawn, and passages are kept that models rank high or people judged.",
-        _EXAMPLE,
-    )
-    cli.add_study_options(parser)
-    add = parser.add_argument
-    add("--task", required=True, metavar="NAME", help="the study's data set that is made smaller")
-    add("--documents", type=cli.count, metavar="N", help="clustering: so many documents (default: 4%% of them)")
-    add("--draw", choices=("stratified", "uniform"),
-        help="clustering: documents by label (default), or whatever their label")  # fmt: skip
-    add(
-        "--replacement",
-        action="store_true",
-        help="clustering: documents may be drawn more than once (default: without replacement)",
-    )
-    add("--queries", type=cli.count, metavar="N", help=f"retrieval: at most so many (default: {_QUERIES})")
-    add("--depth", type=cli.count, metavar="N",
-        help=f"retrieval: passages that each model gives for each query (default: {_DEPTH})")  # fmt: skip
-    add("--pool", nargs="+", default=[], metavar="MODEL",
-        help="retrieval: models that give them: bm25, and the study's (default: all of the study's)")  # fmt: skip
-    add_run_options(parser, "what is drawn, and of resampling", "NAME-small")
-
-
-def _shrink(options: argparse.Namespace) -> int:
+def shrink(options: argparse.Namespace) -> int:
+    """The command `shrink`: a smaller data set in the place of a large one."""
     study = cli.study_of(options)
-    names = [dataset.name for dataset in study.datasets]
-    if options.task not in names:
-        raise StudyError(
-            f"--task {options.task}: {study.file} has no data set of that name; {nearest(options.task, names)}"
-        )
+    refuse_unknown_data(study, [options.task])
     if study.subject or not study.evaluation.models:
         raise StudyError(
             f"{study.file}: it has no `evaluation.models`, by which a smaller data set is judged; add them"
         )
-    out = out_of(options, f"{options.task}-small")
-    from evaluation.work import quiet, versions  # noqa: PLC0415 (what takes long to import comes after --help)
-
+    out = output_folder(options.out, f"{options.task}-small")
     with quiet(study, study.evaluation.models):
         smaller, holds, pooled = _made(study, options)
 
@@ -102,17 +79,8 @@ def _shrink(options: argparse.Namespace) -> int:
 
 
 def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, list[str]]:
-    import pandas as pd  # noqa: PLC0415
-    from tqdm import tqdm  # noqa: PLC0415
-
-    from evaluation.benchmarks.quality.checks import original_of  # noqa: PLC0415
-    from evaluation.benchmarks.quality.score_checks import known_scores  # noqa: PLC0415
-    from evaluation.benchmarks.smaller import draw  # noqa: PLC0415
-    from evaluation.benchmarks.smaller.rankings import holding  # noqa: PLC0415
-    from evaluation.results import SCORES, read_scores  # noqa: PLC0415
-
     unit = original_of(study, options.task)
-    draw.refuse_unfit(unit.dataset)
+    refuse_unfit(unit.dataset)
     for kind, names in _OF.items():
         if kind != unit.task and (named := [name for name in names if getattr(options, name)]):
             options_of_task = ", ".join(f"--{name}" for name in _OF[unit.task])
@@ -122,7 +90,7 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
     pooled: list[str] = []
     if unit.task == "clustering":
         number = options.documents or int(0.04 * len(contents_of(unit.dataset).scored[0].items))
-        smaller = draw.draw_documents(
+        smaller = draw_documents(
             unit.dataset, number, stratified=options.draw != "uniform", seed=options.seed,
             replacement=options.replacement,
         )  # fmt: skip
@@ -135,24 +103,19 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
 
 
 def _pooled(study: Study, dataset: Dataset, options: argparse.Namespace) -> tuple[Smaller, list[str]]:
-    from tqdm import tqdm  # noqa: PLC0415
-
-    from evaluation.benchmarks.smaller import draw, rankings  # noqa: PLC0415
-    from evaluation.units import chosen_models  # noqa: PLC0415
-
-    bm25 = rankings.BM25 in options.pool
+    bm25 = BM25 in options.pool
     if bm25:
-        rankings.refuse_without_bm25()
-    names = [name for name in options.pool if name != rankings.BM25]
+        refuse_without_bm25()
+    names = [name for name in options.pool if name != BM25]
     specs = chosen_models(study, names) if names or not bm25 else []
-    queries, depth = draw.draw_queries(dataset, options.queries or _QUERIES, options.seed), options.depth or _DEPTH
-    with_queries = draw.with_queries(dataset, queries)
+    queries, depth = draw_queries(dataset, options.queries or _QUERIES, options.seed), options.depth or _DEPTH
+    drawn = with_queries(dataset, queries)
     by_model = {}
     with tqdm(total=len(specs) + bm25, desc="ranking", unit="model", delay=1, leave=False) as bar:
-        for name, ranking in rankings.rankings(study, with_queries, specs, depth, bm25=bm25):
+        for name, ranking in rankings(study, drawn, specs, depth, bm25=bm25):
             by_model[name] = ranking
             bar.update()
-    return draw.pool(dataset, queries, by_model, depth), list(by_model)
+    return pool(dataset, queries, by_model, depth), list(by_model)
 
 
 def answer(holds: Holding) -> str:
@@ -161,10 +124,8 @@ def answer(holds: Holding) -> str:
     if math.isnan(holds.tau.value):
         why = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
         return f"Whether it ranks models as the whole data set does is not known: {why}."
-    return (
-        f"How alike {n} models rank on it and on the whole data set: tau {_interval(holds.tau)}, rho"
-        f" {_interval(holds.rho)}."
-    )
+    tau, rho = (interval_words(estimate, "not known") for estimate in (holds.tau, holds.rho))
+    return f"How alike {n} models rank on it and on the whole data set: tau {tau}, rho {rho}."
 
 
 def text(smaller: Smaller, holds: Holding) -> str:
@@ -188,16 +149,6 @@ def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
     return lines
 
 
-def _interval(estimate: Estimate) -> str:
-    if math.isnan(estimate.value):
-        return "not known"
-    return (
-        f"{estimate.value:.3f}"
-        if math.isnan(estimate.low)
-        else f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
-    )
-
-
 TASK, DATASET = "task.py", "dataset.yaml"
 
 
@@ -211,7 +162,7 @@ def write(folder: Path, smaller: Smaller, holds: Holding | None, about: Mapping[
         **{path: content.encode() for path, content in data.items()},
         TASK: _task(name, smaller, languages, identity("smaller-v1", sorted(data.items()))).encode(),
         DATASET: _study_lines(name, smaller.dataset, languages).encode(),
-        "about.json": (json.dumps(_plain(about), indent=2, ensure_ascii=False) + "\n").encode(),
+        "about.json": json_file(about),
     }
     if holds is not None:
         files["scores.csv"] = csv_bytes(holds.scores)
@@ -339,12 +290,3 @@ _RETRIEVAL = """
         split = {"queries": sides[0], "corpus": sides[1], "relevant_docs": judged, "top_ranked": None}
         self.dataset = {"default": {"test": split}}
 """
-
-
-def _plain(value: Any) -> Any:
-    """Undefined numbers are null."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

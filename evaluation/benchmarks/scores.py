@@ -1,22 +1,165 @@
-"""Where scores come from: a benchmark in mteb's result cache, a folder of mteb's result files, or a table."""
+"""Scores of models on tasks: from mteb's result cache, a folder of its result files, or a table; then without gaps.
+
+What is left out on the way is named, each with its reason.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import dataclasses
 import hashlib
 import logging
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
-from evaluation.benchmarks.matrix import MatrixOmission, Scores
+from evaluation.benchmarks import task_facts
 from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import DataError, PlumblineError, StudyError, nearest
+from plumbline.exhibits.files import plain
 from plumbline.identity import identity
+from plumbline.statistics.estimates import Floats
+from plumbline.statistics.seeding import stream
+
+GAPS = ("refuse", "models", "tasks", "fewest")
+LEAST_MODELS = 3  # on either side of the split
+
+
+@dataclass(frozen=True)
+class MatrixOmission:
+    """A model or a task (`kind`) that is not in the matrix, and why."""
+
+    kind: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores as they were read: models (index) by tasks (columns), NaN where there is none.
+
+    `families` name each model's; `files` are what they were read from, with their hashes; `notes` say what was
+    settled while reading (revisions, splits, languages); `omissions` what is not in them.
+    """
+
+    frame: pd.DataFrame
+    families: dict[str, str]
+    files: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    omissions: tuple[MatrixOmission, ...] = ()
+
+    @property
+    def array(self) -> Floats:
+        """The matrix as numbers."""
+        return self.frame.to_numpy(np.float64)
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """Each model's name and scores; undefined ones are None."""
+        return [[str(name), *map(plain, row)] for name, row in zip(self.frame.index, self.array.tolist(), strict=True)]
+
+
+def whole(scores: Scores, gaps: str) -> Scores:
+    """The scores without gaps and without constant tasks, which tell no model apart. Raises DataError as `closed`."""
+    scores = closed(scores, gaps)
+    frame, omissions = scores.frame, list(scores.omissions)
+    constant = [name for name in frame if len(frame) and np.ptp(frame[name].to_numpy()) == 0]
+    omissions += [
+        MatrixOmission("task", str(name), "all models have the same score") for name in constant if len(frame) > 1
+    ]
+    frame = frame.drop(columns=constant) if len(frame) > 1 else frame
+    return dataclasses.replace(scores, frame=frame, omissions=tuple(omissions))
+
+
+def closed(scores: Scores, gaps: str) -> Scores:
+    """The scores without gaps. Raises DataError where there are gaps and nothing says how.
+
+    "models": every model that lacks a score is left out; "tasks": every task that does; "fewest": whichever model or
+    task lacks the largest share of its scores, one after another, until no gap is left. "keep": gaps stay, and only
+    models and tasks without any score are left out.
+    """
+    frame, omissions = scores.frame, list(scores.omissions)
+    for kind, axis in (("model", 1), ("task", 0)):
+        for name in list(frame.index[frame.isna().all(axis=1)] if axis else frame.columns[frame.isna().all(axis=0)]):
+            omissions.append(MatrixOmission(kind, str(name), "no score at all"))
+            frame = frame.drop(index=name) if axis else frame.drop(columns=name)
+    if frame.isna().to_numpy().any() and gaps != "keep":
+        if gaps == "refuse":
+            raise DataError(_holes(frame))
+        complete = _without_gaps(frame, gaps)
+        for kind, names, lacks in (
+            ("model", frame.index, frame.isna().sum(axis=1)),
+            ("task", frame.columns, frame.isna().sum(axis=0)),
+        ):
+            remaining = set(complete.index if kind == "model" else complete.columns)
+            of = frame.shape[1] if kind == "model" else frame.shape[0]
+            omissions += [
+                MatrixOmission(kind, str(name), f"lacks {lacks[name]} of {of} scores (--gaps {gaps})")
+                for name in names
+                if name not in remaining
+            ]
+        frame = complete
+    families = {name: scores.families[name] for name in frame.index}
+    return dataclasses.replace(scores, frame=frame, families=families, omissions=tuple(omissions))
+
+
+def _without_gaps(frame: pd.DataFrame, gaps: str) -> pd.DataFrame:
+    if gaps == "models":
+        return frame.dropna(axis=0)
+    if gaps == "tasks":
+        return frame.dropna(axis=1)
+    while (missing := frame.isna()).to_numpy().any():
+        rows, columns = missing.mean(axis=1), missing.mean(axis=0)
+        by_task = columns.max() >= rows.max()
+        frame = frame.drop(columns=columns.idxmax()) if by_task else frame.drop(index=rows.idxmax())
+    return frame
+
+
+def _holes(frame: pd.DataFrame) -> str:
+    """One line: which gaps, and what each way to close them leaves."""
+    missing = frame.isna()
+    by_model, by_task = missing.sum(axis=1), missing.sum(axis=0)
+    ways = []
+    for way in GAPS[1:]:
+        rest = _without_gaps(frame, way)
+        ways.append(f"--gaps {way} leaves {rest.shape[0]} models and {rest.shape[1]} tasks")
+    return (
+        f"{int(missing.to_numpy().sum())} of {frame.size} scores are missing ({frame.shape[0]} models, {frame.shape[1]}"
+        f" tasks; most in model {by_model.idxmax()!s}: {int(by_model.max())}, and task {by_task.idxmax()!s}:"
+        f" {int(by_task.max())}); nothing stands in for a score, so say what is left out: {'; '.join(ways)}"
+    )
+
+
+def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which models are held out: whole families, drawn by `seed`, up to `share` of the models.
+
+    Raises DataError where fewer than three models would be on one side.
+    """
+    names = list(scores.frame.index)
+    families = pd.Series([scores.families[name] for name in names])
+    sizes = families.value_counts().sort_index()
+    most = round(share * len(names))
+    held: set[str] = set()
+    n_held = 0
+    for family in stream(seed, "held-out models").permutation(np.array(sizes.index, dtype=object)):
+        if n_held + sizes[family] <= most:
+            held.add(str(family))
+            n_held += int(sizes[family])
+    if n_held < LEAST_MODELS or len(names) - n_held < LEAST_MODELS:
+        raise DataError(
+            f"{len(names)} models of {len(sizes)} families cannot be split: a selection needs {LEAST_MODELS} models to"
+            f" choose by and {LEAST_MODELS} held out, and --held-out {share:g} would hold out {n_held}; add models,"
+            " name smaller families, or change --held-out"
+        )
+    return families.isin(held).to_numpy(bool)
+
 
 RULE = "the registered revision, then the newest mteb version, task by task"
 _MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task asks for"
@@ -268,4 +411,51 @@ def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
     omissions = [
         MatrixOmission("task", str(name), "not in the benchmark") for name in scores.frame if name not in wanted
     ]
-    return Scores(scores.frame[wanted], scores.families, scores.files, scores.notes, (*scores.omissions, *omissions))
+    return dataclasses.replace(scores, frame=scores.frame[wanted], omissions=(*scores.omissions, *omissions))
+
+
+_TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+
+
+def read(options: argparse.Namespace) -> tuple[Scores, pd.DataFrame, dict[str, Any]]:
+    """Scores with their gaps, the facts of their tasks, and mteb's task objects by name.
+
+    `options` name `source`, `benchmark`, `languages` (which become mteb's codes) and `tasks`, a file.
+    """
+    path = Path(options.source)
+    try:
+        languages = tuple(dict.fromkeys(map(task_facts.code, options.languages)))
+    except PlumblineError as error:
+        raise StudyError(f"--languages: {error}") from None
+    options.languages = languages
+    own_facts = task_facts.of_table(Path(options.tasks)) if options.tasks else None
+    if path.suffix.lower() in _TABLES:
+        scores = of_table(path, options.benchmark)
+        tasks = mteb_tasks([str(name) for name in scores.frame])
+        if options.benchmark:
+            tasks = list(benchmark(options.benchmark).tasks)
+            scores = as_asked(scores, tasks)
+        if languages:
+            note = "the table's scores are over all languages of a task, not over those asked for alone"
+            scores = dataclasses.replace(scores, notes=(*scores.notes, note))
+    else:
+        scores, tasks = _results(path, options, languages)
+    facts = task_facts.merged([str(name) for name in scores.frame], task_facts.of_mteb(tasks), own_facts)
+    if languages:
+        facts = task_facts.with_languages(facts, languages)
+        scores = dataclasses.replace(scores, frame=scores.frame[list(facts.index)])
+    return scores, facts, {task.metadata.name: task for task in tasks}
+
+
+def _results(path: Path, options: argparse.Namespace, languages: tuple[str, ...]) -> tuple[Scores, list[Any]]:
+    """Scores of mteb's result files, and the tasks that they are of."""
+    if not path.is_dir() and ("/" in options.source or path.exists()):
+        raise DataError(f"--from {path}: no folder and no table ({', '.join(_TABLES)})")
+    folder = path if path.is_dir() else None
+    name = options.benchmark if folder else options.source
+    whole_benchmark = list(benchmark(name).tasks) if name else tasks_in(path)
+    tasks = narrowed(whole_benchmark, languages)
+    if not tasks:
+        raise StudyError(f"--languages {','.join(languages)}: no task of {name or path} is in any of them")
+    with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
+        return of_results(folder, tasks, bar.update), tasks

@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
-import json
+import argparse
+import contextlib
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tqdm import tqdm
 
 from annotation.campaign_records import CampaignRecords
 from annotation.judges.decisions import refuse_other_judgements
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.benchmarks.quality.contents import Contents, contents_of
-from evaluation.benchmarks.quality.data_checks import Reader, check_gold, check_texts, too_long
-from evaluation.benchmarks.quality.findings import THRESHOLDS, Finding
-from evaluation.benchmarks.quality.statistics import Statistics, check_statistics, statistics_of
+from evaluation.benchmarks.contents import CheckedTask, Contents, contents_of
+from evaluation.benchmarks.data_checks import (
+    Reader,
+    Statistics,
+    check_gold,
+    check_statistics,
+    check_texts,
+    readers_of,
+    statistics_of,
+    too_long,
+)
+from evaluation.benchmarks.findings import THRESHOLDS, Finding
+from evaluation.benchmarks.score_checks import PeopleChecks, ScoreChecks
 from evaluation.planner import plan_units
-from evaluation.units import ScoreUnit
-from generation.datasets.dataset import Dataset
+from evaluation.results import SCORES, read_scores
+from evaluation.units import ScoreUnit, chosen_models
+from evaluation.work import quiet, versions
 from generation.datasets.loading import load_dataset
-from plumbline.exhibits.files import csv_bytes, write_files
-from plumbline.study import Study
+from generation.datasets.mteb_tasks import load_mteb
+from plumbline import cli
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.exhibits.files import csv_bytes, json_file, write_files
+from plumbline.study import Study, load_study
+from plumbline.study.datasets import DatasetSpec
+from plumbline.study.places import output_folder
 from plumbline.transformations import ORIGINAL
-
-
-@dataclass(frozen=True)
-class CheckedTask:
-    """A task that is checked: a data set as it is, or as an accepted transformation left it.
-
-    `name` is the data set's, with transformation and seed behind it where there is one; `unit` is what a study scores.
-    """
-
-    name: str
-    dataset: Dataset
-    unit: ScoreUnit | None = None
 
 
 @dataclass
@@ -106,8 +112,8 @@ def write(folder: Path, checked: Sequence[TaskCheck], about: dict[str, Any]) -> 
     """Write all files, each atomically; those that the check before it wrote go, and no others."""
     files = {
         CHECKS: csv_bytes(table(checked)),
-        "statistics.json": _json({result.task: result.statistics for result in checked}),
-        "about.json": _json(about),
+        "statistics.json": json_file({result.task: result.statistics for result in checked}),
+        "about.json": json_file(about),
     }
     for result in checked:
         for finding in result.findings:
@@ -119,19 +125,6 @@ def write(folder: Path, checked: Sequence[TaskCheck], about: dict[str, Any]) -> 
 def _rows_file(task: str, check: str) -> str:
     """Where the rows of a check stand; names of mteb's tasks may hold signs that files cannot have."""
     return f"rows/{re.sub(r'[^A-Za-z0-9._-]', '_', task)}.{check}.csv"
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(_plain(value), indent=2, ensure_ascii=False, default=str) + "\n").encode()
-
-
-def _plain(value: Any) -> Any:
-    """Undefined numbers are null."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _NO_VERDICTS = "there are no verdicts yet, so that data sets are checked as they are, and no transformation of them"
@@ -176,8 +169,90 @@ def original_of(study: Study, name: str) -> ScoreUnit:
     return unit
 
 
+def refuse_unknown_data(study: Study, names: Sequence[str]) -> None:
+    """Raise StudyError for a data set that --task names and the study does not have."""
+    datasets = [dataset.name for dataset in study.datasets]
+    for name in names:
+        if name not in datasets:
+            raise StudyError(f"--task {name}: {study.file} has no data set of that name; {nearest(name, datasets)}")
+
+
 def name_of(unit: ScoreUnit) -> str:
     """A task's name: the data set's, with transformation and seed behind it."""
     if unit.transformation == ORIGINAL:
         return unit.name
     return f"{unit.name} {unit.transformation}-{unit.seed}"
+
+
+def check_tasks(options: argparse.Namespace) -> int:
+    """The command `check`: whether a study's tasks, or mteb's, are worth having."""
+    if not options.study and not options.task:
+        raise StudyError("nothing to check: name a study (--study FILE), or tasks of mteb (--task NAME)")
+    study = load_study(options.study, options.exports) if options.study else None
+    out = output_folder(options.out, study.folder / "quality" if study else "quality")
+    if options.models and study is None:
+        raise StudyError("--models: models are a study's; name one (--study FILE)")
+    if options.question and (study is None or not study.subject):
+        raise StudyError("--question: people answer for the gold in a study of items alone (`subject: {kind: items}`)")
+    if study is None:
+        checked, notes = _of_mteb(options.task)
+    else:
+        with quiet(study, study.evaluation.models):
+            checked, notes = _of_study(study, options)
+    write(out, checked, _about(checked, notes, study, options.seed))
+    print(_text(checked))
+    for note in notes:
+        print(f"- {note}")
+    print(f"-> {out}: {CHECKS}, rows/, statistics.json")
+    return 0
+
+
+def _of_mteb(names: Sequence[str]) -> tuple[list[TaskCheck], list[str]]:
+    specs = {name: DatasetSpec.model_validate({"mteb": name}) for name in names}
+    tasks = [CheckedTask(name, load_mteb(spec)) for name, spec in specs.items()]
+    with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
+        return check(tasks, progress=bar.update), ["without a study there are no models whose scores could be checked"]
+
+
+def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck], list[str]]:
+    refuse_unknown_data(study, options.task)
+    if not study.datasets:
+        raise DataError(f"{study.file}: there is no data set, so that there is nothing to check")
+    tasks, notes = tasks_of(study, options.task)
+    with contextlib.ExitStack() as stack:
+        bar = stack.enter_context(tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False))
+        if not study.evaluation.models:
+            people = PeopleChecks(study, options.question, options.seed) if study.subject else None
+            results = check(tasks, beside=people or nothing, progress=bar.update)
+            return results, [*notes, "the study has no models whose scores could be checked"]
+        compared = chosen_models(study, options.models) if options.models else []
+        scores = read_scores(study) if (study.folder / SCORES).exists() else pd.DataFrame()
+        scored = stack.enter_context(contextlib.closing(ScoreChecks(study, scores, compared, options.seed)))
+        readers = list(readers_of(study.evaluation.models, study.file.parent))
+        return check(tasks, readers, scored, bar.update), notes
+
+
+def _text(checked: Sequence[TaskCheck]) -> str:
+    """What a terminal shows: how many checks passed of each task, and those that did not."""
+    counts = Counter(finding.verdict for result in checked for finding in result.findings)
+    rows = []
+    for result in checked:
+        for finding in result.findings:
+            if finding.verdict != "pass":
+                value = "–" if math.isnan(finding.value) else f"{finding.value:.4g}"
+                rows.append([result.task, finding.check, finding.verdict, value, finding.reason])
+    answer = (
+        f"{len(checked)} tasks: {counts['pass']} checks passed, {counts['look']} to look at, {counts['fail']} failed."
+    )
+    return f"{answer}\n\n{cli.columns(['task', 'check', 'verdict', 'value', 'reason'], rows, 'every check passed')}\n"
+
+
+def _about(checked: Sequence[TaskCheck], notes: Sequence[str], study: Study | None, seed: int) -> dict[str, Any]:
+    """What the checks rest on."""
+    return {
+        "study": study.name if study else None,
+        "tasks": [result.task for result in checked],
+        "seed": seed,
+        "notes": list(notes),
+        "versions": versions(),
+    }

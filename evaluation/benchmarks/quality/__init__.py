@@ -1,1 +1,0 @@
-"""Whether a task is worth having: checks of its texts, its gold, and the scores that models reach on it."""
