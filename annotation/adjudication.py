@@ -13,15 +13,16 @@ import pandas as pd
 
 from annotation.argilla.accounts import admit, is_person
 from annotation.argilla.client import PAGE, Argilla, ArgillaUser, DatasetListing, translated
-from annotation.argilla.dataset import COMMENT, Suggestion, Words, placed, question_ids, record_of
+from annotation.argilla.dataset import COMMENT, Suggestion, Words, placed, questions_of, record_of
 from annotation.argilla.publish import settings_of
 from annotation.campaign_records import REVIEWS, CampaignRecords
 from annotation.judges.decisions import read_judging
-from annotation.judges.effects import LARGE, rounded
+from annotation.judges.effects import LARGE
 from annotation.judges.people import far_ratings
 from annotation.judges.records import over_orders
 from annotation.names import account_pseudonym, named
 from annotation.offering import alone
+from annotation.questions import Value
 from annotation.ratings.answers import Answer, check
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Adjudication, Review
@@ -36,6 +37,7 @@ from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import read_kept, write_kept
 from plumbline.records import Pair
+from plumbline.scales import as_number, nearest_points
 from plumbline.study import Study
 from plumbline.study.subject import ItemNames
 
@@ -92,7 +94,7 @@ def _doubtful(judgements: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
     return reasons_by_key
 
 
-Scales = Mapping[str, Sequence[int]]  # of the questions that judges answer
+Scales = Mapping[str, Sequence[float]]  # of the questions that judges answer
 
 
 def suggestions_of(judgements: pd.DataFrame, scales: Scales) -> dict[str, tuple[Suggestion, ...]]:
@@ -106,9 +108,9 @@ def suggestions_of(judgements: pd.DataFrame, scales: Scales) -> dict[str, tuple[
     suggestions: dict[str, tuple[Suggestion, ...]] = {}
     for (pair, name), group in scores[scores["question"].isin(list(scales))].groupby(["pair_id", "question"]):
         pair_id, question, names = str(pair), str(name), sorted(group["judge"])
-        value = rounded(np.array([group["score"].mean()]), scales[question])[0]
+        value = nearest_points(np.array([group["score"].mean()]), scales[question])[0]
         agent = f"mean of {' and '.join(names)}" if len(names) > 1 else names[0]
-        suggestion = Suggestion(question, int(value), agent, float(sure.get((pair_id, question), np.nan)))
+        suggestion = Suggestion(question, as_number(value), agent, float(sure.get((pair_id, question), np.nan)))
         suggestions[pair_id] = (*suggestions.get(pair_id, ()), suggestion)
     return suggestions
 
@@ -297,13 +299,15 @@ def _send(
             dataset = None
         dataset_id = _create(argilla, words, (workspace, name)) if dataset is None else dataset.id
         present = {record["external_id"] for record in argilla.records(dataset_id)}
-        beside, ids = placed(argilla, dataset_id, words.beside), question_ids(argilla, dataset_id)
+        beside, questions = placed(argilla, dataset_id, words.beside), questions_of(argilla, dataset_id)
         records = []
         for pair in pairs:
             if pair.pair_id not in present:
                 record = record_of(pair, beside)
                 record["fields"][SAID] = said_of(pair.pair_id, disputed.ratings, disputed.judgements, disputed.scales)
-                record["suggestions"] = [suggestion.as_json(ids) for suggestion in suggestions.get(pair.pair_id, ())]
+                record["suggestions"] = [
+                    suggestion.as_json(questions) for suggestion in suggestions.get(pair.pair_id, ())
+                ]
                 records.append(record)
         if records:
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
@@ -410,9 +414,9 @@ class _AdjudicationReading:
                     rows += self._of(record["external_id"], response, shown.get(record["external_id"], {}))
         return rows
 
-    def _suggested(self, dataset_id: str, names: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    def _suggested(self, dataset_id: str, names: Mapping[str, str]) -> dict[str, dict[str, Value]]:
         """What was suggested, by pair and question."""
-        suggested, offset = dict[str, dict[str, int]](), 0
+        suggested, offset = dict[str, dict[str, Value]](), 0
         while True:
             params = {"include": "suggestions", "offset": offset, "limit": PAGE}
             page = self.argilla.request("GET", f"/datasets/{dataset_id}/records", params=params)["items"]
@@ -425,7 +429,7 @@ class _AdjudicationReading:
             if len(page) < PAGE:
                 return suggested
 
-    def _of(self, pair_id: str, response: Mapping[str, Any], shown: Mapping[str, int]) -> list[Adjudication]:
+    def _of(self, pair_id: str, response: Mapping[str, Any], shown: Mapping[str, Value]) -> list[Adjudication]:
         who, values = self.people[response["user_id"]], response.get("values") or {}
         if pair_id not in self.pairs:
             raise DataError(f"{self.argilla.url}: an adjudication of pair {pair_id!r}, which is not in pairs.parquet")
@@ -447,7 +451,7 @@ class _AdjudicationReading:
                     "pair_id": pair_id,
                     "adjudicator": who,
                     "question": question,
-                    "value": value if isinstance(value, int) else None,
+                    "value": None if isinstance(value, str) else value,
                     "answer": value if isinstance(value, str) else "",
                     "suggested": shown.get(question),
                     "rated": who in self.raters.get(pair_id, set()),

@@ -44,7 +44,7 @@ class ComparisonRow:
     reason: str  #: why there is no interval; empty where there is one
 
 
-def compare_campaigns(first: pd.DataFrame, second: pd.DataFrame, scale: Sequence[int]) -> list[ComparisonRow]:
+def compare_campaigns(first: pd.DataFrame, second: pd.DataFrame, scale: Sequence[float]) -> list[ComparisonRow]:
     """Two campaigns on the pairs that both rated.
 
     Both frames are ratings that count, with the pairs' `pool`. The interval is the t interval of the mean difference
@@ -81,7 +81,7 @@ def _means(ratings: pd.DataFrame) -> pd.Series:
 
 
 def _paired(
-    key: tuple[str, str, str], means: np.ndarray, parts: Sequence[pd.DataFrame], scale: Sequence[int]
+    key: tuple[str, str, str], means: np.ndarray, parts: Sequence[pd.DataFrame], scale: Sequence[float]
 ) -> ComparisonRow:
     from scipy import stats  # noqa: PLC0415 (half a second)
 

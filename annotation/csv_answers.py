@@ -29,6 +29,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.reading import read_text
 from plumbline.records import Pair
+from plumbline.scales import as_number
 from plumbline.study import Study
 from plumbline.words import trim
 
@@ -189,9 +190,10 @@ def _value(question: Question, text: str, where: str) -> Value:
         return text
     if question.labels:
         return _labels(question, text)
-    if not re.fullmatch(r"-?[0-9]{1,9}(\.0{1,9})?", text):
-        raise DataError(f"{where}: the answer {text[:40]!r} is not a whole number of the scale")
-    return int(float(text))
+    try:
+        return as_number(text)
+    except ValueError:
+        raise DataError(f"{where}: the answer {text[:40]!r} is not a number of the scale") from None
 
 
 def _labels(question: Question, text: str) -> str:

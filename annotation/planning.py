@@ -27,6 +27,7 @@ from generation.datasets.loading import texts_in
 from plumbline.cli import columns
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.languages import language_name
+from plumbline.scales import Continuous, is_whole, nearest_points
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.intervals import (
     bounded,
@@ -289,13 +290,13 @@ def outlook(
     return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(used.mean()))
 
 
-def scale_of(design: Design, rule: RuleSpec) -> tuple[int, ...]:
+def scale_of(design: Design, rule: RuleSpec) -> tuple[float, ...]:
     """The points that a rule's answers have; those of a label are 0 and 1."""
     return YES_OR_NO if rule.label else design.asked(rule.question).scale
 
 
 def _ends(
-    values: Floats, design: Design, rule: RuleSpec, scale: Sequence[int], generator: np.random.Generator
+    values: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """(lower ends, upper ends, pairs used) of the rule's interval, a campaign each.
 
@@ -329,7 +330,7 @@ def simulated(
     assumed: RatingVariation,
     size: tuple[int, int],
     mean: float,
-    scale: Sequence[int],
+    scale: Sequence[float],
     campaigns: int,
     generator: np.random.Generator,
 ) -> Floats:
@@ -338,18 +339,23 @@ def simulated(
     felt = generator.normal(latent_mean(mean, assumed.total, scale), assumed.spread, (campaigns, pairs, 1))
     felt = felt + generator.normal(0, assumed.bias, (campaigns, 1, raters))
     felt = felt + generator.normal(0, assumed.noise, (campaigns, pairs, raters))
-    return np.clip(np.round(felt), scale[0], scale[-1])
+    return np.clip(np.round(felt), scale[0], scale[-1]) if is_whole(scale) else nearest_points(felt, scale)
 
 
-def rated_mean(latent: float, deviation: float, scale: Sequence[int]) -> float:
-    """The mean of normal values that were rounded to whole points and kept on the scale."""
+def rated_mean(latent: float, deviation: float, scale: Sequence[float]) -> float:
+    """The mean of normal values that were rounded to the scale's points, or kept between the ends of one without."""
     from scipy import stats  # noqa: PLC0415 (half a second, of which other commands have no need)
 
-    steps = np.arange(scale[0], scale[-1])  # a rating is the lowest point plus the steps that the value is above
-    return float(scale[0] + stats.norm.cdf((latent - steps - 0.5) / deviation).sum())
+    if isinstance(scale, Continuous):  # the integral of P(value > t) between the ends
+        low, high = ((latent - end) / deviation for end in scale)
+        integrals = [z * stats.norm.cdf(z) + stats.norm.pdf(z) for z in (low, high)]
+        return float(scale[0] + deviation * (integrals[0] - integrals[1]))
+    points = np.array(scale, np.float64)  # a rating is the lowest point plus the steps that the value is above
+    steps = np.diff(points)
+    return float(points[0] + (steps * stats.norm.cdf((latent - points[:-1] - steps / 2) / deviation)).sum())
 
 
-def latent_mean(mean: float, deviation: float, scale: Sequence[int]) -> float:
+def latent_mean(mean: float, deviation: float, scale: Sequence[float]) -> float:
     """The inverse of `rated_mean`. Raises StudyError for a mean that ratings on the scale cannot have."""
     from scipy import optimize  # noqa: PLC0415 (as above)
 

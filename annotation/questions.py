@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from plumbline.fields import PAIR
 from plumbline.fields import Kind as FieldKind
 from plumbline.languages import language_code
+from plumbline.scales import DECIMAL, Point, Scale, as_number
 from plumbline.study.base import SparseModel, StudyPart
 from plumbline.words import trim
 
@@ -25,9 +26,10 @@ ENGLISH = "en"  # stands in for languages that a rubric has no words in
 Kind = Literal["rating", "label", "multi_label", "ranking", "text"]
 KINDS: tuple[Kind, ...] = typing.get_args(Kind)
 LABELLED = ("label", "multi_label", "ranking")  # the kinds that have labels
-Value = int | str | None  # an answer in the form in which it is kept; None where there is none
+Value = float | str | None  # an answer in the form in which it is kept; None where there is none
 AND, BEFORE, EQUAL = ", ", " > ", " = "
 _NAME = "[a-z][a-z0-9_-]{0,63}"
+MOST_RATED = 10  # the highest point of a rating on Argilla's page
 _LABEL = re.compile(_NAME)
 _ORDER = re.compile(rf"{_NAME}(\s*[>=]\s*{_NAME})*")
 
@@ -55,7 +57,7 @@ class QuestionScale:
 
     name: str
     kind: Kind = "rating"
-    scale: tuple[int, ...] = ()  #: of a rating
+    scale: tuple[float, ...] = ()  #: of a rating (`plumbline.scales`)
     labels: tuple[str, ...] = ()  #: of the kinds that have some, in their order
     required: bool = True
     pools: tuple[str, ...] = ()  #: that it is asked about; empty for all
@@ -63,6 +65,11 @@ class QuestionScale:
     def asked_in(self, pool: str) -> bool:
         """Whether it is asked about the pairs of a pool."""
         return not self.pools or pool in self.pools
+
+    @property
+    def has_buttons(self) -> bool:
+        """Whether Argilla shows its points as labels: its own ratings are whole numbers from 0 to 10."""
+        return not all(isinstance(point, int) and 0 <= point <= MOST_RATED for point in self.scale)
 
     def wrong(self, value: Value, *, whole: bool = True) -> str:
         """Why this is no answer to it; empty where it is one. Who is not done (`whole`) need not have ranked all."""
@@ -89,10 +96,14 @@ class QuestionScale:
 
     def kept(self, value: Any) -> Value:
         """An answer as Argilla gives it, or as a file of ours has it, in the form in which it is kept."""
-        if value is None or isinstance(value, int):
-            return value
+        if value is None:
+            return None
+        if isinstance(value, (int, float)):
+            return int(value) if float(value).is_integer() else value
         if isinstance(value, str):
             text = trim(value)
+            if self.kind == "rating" and DECIMAL.fullmatch(text):
+                return as_number(text)
             is_order = self.kind == "ranking" and not self.wrong(text, whole=False)
             return (ranked(ranks_of(text)) if is_order else text) or None
         if self.kind == "ranking":  # of a draft some may have no rank yet
@@ -101,6 +112,8 @@ class QuestionScale:
 
     def given(self, value: Value) -> Any:
         """A kept answer as Argilla takes it."""
+        if self.kind == "rating" and self.has_buttons:
+            return str(value)
         if self.kind == "multi_label":
             return labels_of(str(value))
         if self.kind == "ranking":
@@ -153,9 +166,13 @@ class Question(SparseModel, StudyPart):
 
     name: str = Field(description="quality, fluency or similarity, in records and tables")
     title: Words = Field(description="what the rater is asked")
-    points: dict[int, Words] = Field(default={}, description="what each point of a rating's scale means")
+    points: dict[Point, Words] = Field(
+        default={}, description="what points of a rating's scale mean: the two ends, and those between that need it"
+    )
     kind: Kind = Field(default="rating", description="what is answered: a point, a label, labels, an order, a text")
-    scale: tuple[int, ...] = Field(default=(), description="a rating's own scale; the rubric's where it has none")
+    scale: Scale = Field(
+        default=(), description="a rating's scale, if it is not the rubric's: its points, or {from, to} and a step"
+    )
     labels: dict[str, Words] = Field(default={}, description="what can be chosen or ranked, with its words, in order")
     required: bool | None = Field(default=None, description="whether it must be answered; texts need not, others must")
     pools: tuple[str, ...] = Field(default=(), description="the pools that it is asked about; all where none is named")
@@ -186,7 +203,7 @@ class Question(SparseModel, StudyPart):
                     yield (f"question {self.name!r}: the labels {first!r} and {name!r} are both called"
                            f" {wording[:60]!r}; word one of them otherwise")  # fmt: skip
 
-    def asked(self, scale: tuple[int, ...]) -> QuestionScale:
+    def asked(self, scale: tuple[float, ...]) -> QuestionScale:
         """What numbers need to know of it; `scale` is the rubric's."""
         points = (self.scale or scale) if self.kind == "rating" else ()
         needed = self.kind != "text" if self.required is None else self.required
@@ -194,14 +211,14 @@ class Question(SparseModel, StudyPart):
 
 
 # A right answer: a point, a label, or all labels of several. A number in quotes is a number, as it always was.
-Right = Annotated[int | str | tuple[str, ...], Field(union_mode="left_to_right")]
+Right = Annotated[int | float | str | tuple[str, ...], Field(union_mode="left_to_right")]
 
 
 class Sense(StudyPart):
     """What a question means for one pool."""
 
     hint: Words | None = Field(default=None, description="what to judge; shown before the points")
-    points: dict[int, Words] = Field(default={}, description="meanings of points that differ in this pool")
+    points: dict[Point, Words] = Field(default={}, description="meanings of points that differ in this pool")
 
 
 class PoolText(StudyPart):

@@ -367,9 +367,13 @@ class Adjudication(Record):
     pair_id: str = Field(description="which pair")
     adjudicator: str = Field(description="pseudonym, as raters have them")
     question: str = Field(description="name of the question")
-    value: int | None = Field(description="the point on the scale; none where it was discarded, or has no scale")
+    value: int | float | None = Field(
+        description="the point on the scale; none where it was discarded, or has no scale"
+    )
     answer: str = Field(description="to a question without a scale: the label, the labels, the order, the text")
-    suggested: int | None = Field(description="the judges' score that was shown as a suggestion; none where none was")
+    suggested: int | float | None = Field(
+        description="the judges' score that was shown as a suggestion; none where none was"
+    )
     rated: bool = Field(description="whether the adjudicator is one of the pair's own raters")
     status: Literal["submitted", "discarded"] = Field(description="discarded: the adjudicator could not say")
     comment: str = Field(description="the adjudicator's free comment")
@@ -383,6 +387,6 @@ class ShownScore(Record):
     pair_id: str = Field(description="which pair, of either half")
     shown: bool = Field(description="whether raters see it as a suggestion: a half that the seed drew; it never counts")
     question: str = Field(description="name of the question")
-    value: int = Field(description="the mean of the judges' scores, as the nearest point of the scale")
+    value: int | float = Field(description="the mean of the judges' scores, as the nearest point of the scale")
     agent: str = Field(description="who says so: the judge, or whose mean it is")
     label_mass: Number = Field(description="how sure they were; NaN where nobody knows")

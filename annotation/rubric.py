@@ -40,6 +40,7 @@ from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.records import Pair
+from plumbline.scales import Scale, is_fine
 from plumbline.study import Study
 from plumbline.study.base import StudyPart, first_complaint
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RuleSpec
@@ -49,7 +50,7 @@ from plumbline.words import trim
 def wrong_rules(
     rule: AcceptanceSpec,
     questions: Sequence[QuestionScale],
-    scale: Sequence[int],
+    scale: Sequence[float],
     pools: Sequence[str],
     used: Sequence[str],
 ) -> Iterator[str]:
@@ -93,7 +94,7 @@ def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: S
             yield f"the pool {pool!r} is asked for no rating, which a threshold is on; say it in acceptance.rules"
 
 
-def without_effect(quality: QualitySpec, low: int, high: int) -> Iterator[str]:
+def without_effect(quality: QualitySpec, low: float, high: float) -> Iterator[str]:
     """Which rules of `quality` would tell nothing on this scale, as they hold for every answer or for none."""
     most = high - low  # points between any two answers
     if quality.within >= most:
@@ -139,7 +140,9 @@ class Rubric(StudyPart):
 
     name: str
     source: str
-    scale: tuple[int, ...] = Field(default=(), description="of its ratings; none where each has its own, or none rates")
+    scale: Scale = Field(
+        default=(), description="of its ratings: points, or {from, to} and a step; none where each has its own"
+    )
     threshold: float | None = Field(
         default=None, description="the mean that the rubric's source accepts; used if the study sets none"
     )
@@ -152,7 +155,7 @@ class Rubric(StudyPart):
 
     @field_validator("scale")
     @classmethod
-    def _ascending(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         if list(value) != sorted(set(value)):
             raise ValueError("the scale's points must ascend")
         if len(value) == 1:
@@ -189,7 +192,7 @@ class Rubric(StudyPart):
         """The questions that a pool is asked, with their words, in order."""
         return [question for question in self.questions if question.asked(self.scale).asked_in(pool)]
 
-    def scale_of(self, question: str) -> tuple[int, ...]:
+    def scale_of(self, question: str) -> tuple[float, ...]:
         """The scale of a rating: its own, or the rubric's."""
         return next(scale.scale for scale in self.asked() if scale.name == question)
 
@@ -223,14 +226,14 @@ class Rubric(StudyPart):
             parts.append(f"**{worded(question.title, language)}** {hint}" + (f"\n\n{lines}" if lines else ""))
         return "\n\n".join(parts) + "\n"
 
-    def meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[int | str, str]]:
-        """What a question means in a pool: the hint (or nothing), and each point of its scale, or each label."""
+    def meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[float | str, str]]:
+        """What a question means in a pool: the hint (or nothing), and points of its scale in order, or each label."""
         sense = self.pool(pool).questions.get(question.name, Sense())
         hint = worded(sense.hint, language) if sense.hint else ""
         if question.kind != "rating":
             return hint, {name: worded(words, language) for name, words in question.labels.items()}
         points = {**question.points, **sense.points}
-        return hint, {point: worded(points[point], language) for point in question.asked(self.scale).scale}
+        return hint, {point: worded(points[point], language) for point in sorted(points)}
 
     def right_answers(self, pair: Pair) -> dict[str, Value]:
         """The answers that a control should get, by question; {} where none are known, as of pairs of the sample."""
@@ -260,8 +263,9 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.kind == "rating" and not scale.scale:
             yield f"question {scale.name!r} is a rating, and there is no scale; give the rubric one, or the question"
-        if sorted(question.points) != list(scale.scale):
-            yield f"question {scale.name!r} must describe every point of the scale, and no other"
+        if not _describes(tuple(sorted(question.points)), scale.scale):
+            between = "and points between" if is_fine(scale.scale) else "alone, or every point of the scale"
+            yield f"question {scale.name!r} must describe the two ends of its scale {between}, and no other"
         if unknown := [pool for pool in scale.pools if pool not in rubric.pools]:
             yield f"question {scale.name!r} is asked about a pool {unknown[0]!r} that the rubric does not explain"
     by_name = {question.name: question for question in reversed(rubric.asked())}
@@ -279,6 +283,14 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
                 if len(rubric.description(name, question, language)) > LIMIT:
                     yield (f"pool {name!r}, {question.name!r} in {language!r}: hint and points together"
                            f" are longer than the {LIMIT} characters that Argilla takes")  # fmt: skip
+
+
+def _describes(points: tuple[float, ...], scale: tuple[float, ...]) -> bool:
+    """Whether these points can have words on a scale: all of them, or the ends; of many points any between them."""
+    ends = scale[:1] + scale[-1:]
+    if is_fine(scale):
+        return points[:1] + points[-1:] == ends and all(point in scale for point in points)
+    return points in (tuple(scale), ends)
 
 
 def _strange(name: str, pool: PoolText, scales: Mapping[str, QuestionScale]) -> Iterator[str]:

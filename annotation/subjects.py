@@ -27,6 +27,7 @@ from plumbline.fields import Kind, Value, kept, kind_of, messages, plain
 from plumbline.identity import identity
 from plumbline.languages import language_code
 from plumbline.records import Pair, nfc
+from plumbline.scales import as_number
 from plumbline.study import Study
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import TEXT, InstructionsSubject, ItemGroup, TextsSubject
@@ -118,12 +119,13 @@ def right_answer(cell: Any, question: QuestionScale, where: str) -> Any:
     if cell is None or cell != cell or (isinstance(cell, str) and not shows(cell)):  # noqa: PLR0124 (NaN)
         return None
     value = cell.strip() if isinstance(cell, str) else cell
-    if question.kind == "rating" and not isinstance(value, bool):
-        with contextlib.suppress(TypeError, ValueError):
-            value = int(value) if float(value).is_integer() else value
+    if question.kind == "rating":
+        with contextlib.suppress(ValueError):
+            value = as_number(value)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         value = ", ".join(map(str, value))
-    value = question.kept(value if isinstance(value, int) else str(value))
+    is_point = question.kind == "rating" and isinstance(value, (int, float))
+    value = question.kept(value if is_point or isinstance(value, int) else str(value))
     if wrong := question.wrong(value):
         raise DataError(f"{where}: {wrong}")
     return value

@@ -29,6 +29,7 @@ from plumbline.identity import identity
 from plumbline.journal import json_lines
 from plumbline.languages import language_code
 from plumbline.records import Pair, Record, nfc
+from plumbline.scales import EQUAL, as_number
 from plumbline.store import read_models
 from plumbline.study import Study
 from plumbline.study.transformations import EIGHT
@@ -159,7 +160,7 @@ def _right(question: QuestionScale, cell: Any, where: str) -> Value:
     value: Value
     if question.kind == "rating":
         try:
-            value = int(str(cell).removesuffix(".0"))
+            value = as_number(cell)
         except ValueError:
             raise DataError(f"{where}, {_RIGHT}{question.name}: {str(cell)[:40]!r} is no point of the scale") from None
     else:
@@ -174,7 +175,7 @@ def _right(question: QuestionScale, cell: Any, where: str) -> Value:
 def is_right(question: QuestionScale, value: Value, right: Value, within: float) -> bool:
     """Whether an answer is right: a rating at most `within` from the right one, any other if it is equal."""
     if question.kind == "rating":
-        return abs(int(value or 0) - int(right or 0)) <= within
+        return abs(float(value or 0) - float(right or 0)) <= within + EQUAL
     return value == right
 
 

@@ -131,7 +131,7 @@ class Rating(Record):
     language: str = Field(description="its original's language")
     rater_id: str = Field(description="pseudonym; names never leave the server")
     question: str = Field(description="name of the question, such as quality or fluency")
-    value: int | None = Field(
+    value: int | float | None = Field(
         description="the point on the scale; missing in a draft, a discarded answer, and where there is no scale"
     )
     status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")

@@ -26,14 +26,17 @@ _TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200
 def arrow_schema(record: type[Record], frame: pd.DataFrame | None = None) -> pa.Schema:
     """The Parquet columns of a record, from its annotations; of a frame without those `UNSAID` that say nothing in it.
 
-    So a table in which nothing is said in a column that came later is the same file, with the same hash, as before.
+    So a table in which nothing is said in a column that came later is the same file, with the same hash, as before;
+    and so is one of whole numbers in a column that may hold others.
     """
     fields = record.model_fields
     unsaid = set[str]()
     if frame is not None:
         unsaid = {name for name in record.UNSAID if name not in frame or (frame[name] == fields[name].default).all()}
     columns = {name: field for name, field in fields.items() if name not in unsaid}
-    return pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in columns.items()])
+    schema = pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in columns.items()])
+    broken = [name for name in numeric(record) if frame is not None and name in frame and not is_whole(frame[name])]
+    return with_decimals(schema, broken)
 
 
 def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
@@ -54,6 +57,22 @@ def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
         return pa.list_(plain[typing.get_args(annotation)[0]]), False
     # A float may be undefined: NaN in the program, and Parquet keeps it as NaN.
     return plain[annotation], annotation is float
+
+
+def numeric(record: type[Record]) -> list[str]:
+    """The columns of a record that hold whole numbers or others."""
+    return [name for name, field in record.model_fields.items() if {int, float} <= {*typing.get_args(field.annotation)}]
+
+
+def is_whole(values: pd.Series) -> bool:
+    """Whether all numbers of a column are whole, as far as there are any."""
+    numbers = pd.to_numeric(values).dropna().to_numpy(np.float64)
+    return bool((numbers == np.round(numbers)).all())
+
+
+def with_decimals(schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
+    """The schema with these columns as numbers of any kind."""
+    return pa.schema([field.with_type(pa.float64()) if field.name in columns else field for field in schema])
 
 
 def with_words(schema: pa.Schema, words: Collection[str]) -> pa.Schema:

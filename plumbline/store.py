@@ -31,7 +31,16 @@ from pydantic import BaseModel, ValidationError
 from plumbline.errors import DataError, ServiceError, StudyError, is_full
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
 from plumbline.records import Record
-from plumbline.schemas import arrow_schema, cast_table, in_order, refuse_duplicate_keys, with_nan, with_words
+from plumbline.schemas import (
+    arrow_schema,
+    cast_table,
+    in_order,
+    numeric,
+    refuse_duplicate_keys,
+    with_decimals,
+    with_nan,
+    with_words,
+)
 from plumbline.study.base import first_complaint
 from plumbline.study.places import file_state, note_hash
 
@@ -343,6 +352,8 @@ def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: st
     missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in present]
     if missing:
         raise DataError(f"{path} lacks column {missing[0]!r}; it is of another version: run `{made_by}` again")
+    decimal = [name for name in numeric(record) if pa.types.is_floating(file.schema_arrow.field(name).type)]
+    schema = with_decimals(schema, decimal)
     return pa.schema([schema.field(name) for name in columns]) if columns else schema
 
 
@@ -364,7 +375,7 @@ def joined(tables: Iterable[pa.Table], record: type[Record], words: Collection[s
     Columns that were read as `words` are categories, in their order.
     """
     empty = with_words(arrow_schema(record), words).empty_table()
-    table = pa.concat_tables([empty, *tables])
+    table = pa.concat_tables([empty, *tables], promote_options="permissive" if numeric(record) else "none")
     for position, name in enumerate(table.schema.names):
         if name in words:
             table = table.set_column(position, name, in_order(table[name].combine_chunks()))

@@ -47,7 +47,7 @@ class Panel:
 
 
 def drift_panels(
-    frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[int, int], dark: bool
+    frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float], dark: bool
 ) -> list[Panel]:
     """HTEB's Figure 3 for one model: a panel a transformation, by axis, all with the same scales.
 
@@ -67,7 +67,7 @@ def drift_panels(
     ]
 
 
-def means_panel(means: pd.DataFrame, scale: Sequence[int], *, dark: bool) -> alt.LayerChart:
+def means_panel(means: pd.DataFrame, scale: Sequence[float], *, dark: bool) -> alt.LayerChart:
     """`annotation.report.charts.mean_intervals` with a threshold that can be seen on a dark page too."""
     panel = mean_intervals(means, scale)
     panel.layer[0].mark.color = INK[dark]

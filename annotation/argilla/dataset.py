@@ -31,6 +31,7 @@ from plumbline.errors import ServiceError, StudyError
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
 from plumbline.records import SUGGESTED, Pair
+from plumbline.scales import MOST_LEVELS, is_fine
 from plumbline.study import Study
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def _keys(rubric: Rubric, pool: str, language: str) -> str:
     """A line of keys."""
     words, scales = answering_words(language), {question.scale for question in rubric.asked(pool)}
     scale = scales.pop() if len(scales) == 1 else ()
-    points = words["range"].format(low=scale[0], high=scale[-1]) if scale else words["number"]
+    rated = bool(scale) and not QuestionScale("", scale=scale).has_buttons
+    points = words["range"].format(low=scale[0], high=scale[-1]) if rated else words["number"]
     return words["keys"].format(points=points)
 
 
@@ -81,7 +83,7 @@ def _words() -> dict[str, dict[str, str]]:
 
 
 # What Argilla takes (`argilla_server.api.schemas.v1.questions`).
-_POINTS, _MOST_POINTS = (0, 10), 11
+_TOO_FINE = f"has a scale without points, or of more than {MOST_LEVELS}; give it fewer, or collect ratings from a file"
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # labels of a ranking, a label's characters
 # Argilla shows so many labels before a rater asks for the rest; all of them are to be seen.
 _LEAST_VISIBLE = 3
@@ -107,9 +109,13 @@ class QuestionForm:
         """What the raters of a pool can answer to a question."""
         scaled, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
         options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
-        if scaled.kind == "rating":
-            options = tuple((point, "") for point in scaled.scale)
-        return cls(scaled.kind, options, scaled.required)
+        if scaled.kind != "rating":
+            return cls(scaled.kind, options, scaled.required)
+        if is_fine(scaled.scale) or not scaled.has_buttons:
+            points = () if is_fine(scaled.scale) else scaled.scale
+            return cls("rating", tuple((point, "") for point in points), scaled.required)
+        words = {point: f"{point} = {meanings[point]}" if point in meanings else str(point) for point in scaled.scale}
+        return cls("label", tuple((str(point), word) for point, word in words.items()), scaled.required)
 
     @classmethod
     def shown(cls, question: Mapping[str, Any]) -> QuestionForm:
@@ -122,9 +128,7 @@ class QuestionForm:
         """What of it Argilla does not take, in words; empty if it takes all."""
         values = [value for value, _ in self.options]
         if self.kind == "rating":
-            if not _POINTS[0] <= int(values[0] or 0) <= int(values[-1] or 0) <= _POINTS[1]:
-                return f"has points from {values[0]} to {values[-1]}, it takes {_POINTS[0]} to {_POINTS[1]}"
-            return "" if len(values) <= _MOST_POINTS else f"has {len(values)} points, it takes {_MOST_POINTS}"
+            return "" if values else _TOO_FINE
         most = _MOST_RANKED if self.kind == "ranking" else MOST_LABELS
         if len(values) > most:
             return f"has {len(values)} labels, it takes {most}"
@@ -293,23 +297,23 @@ class Suggestion:
     """One answer that is shown before a person gives theirs."""
 
     question: str
-    value: int  #: a point of the question's scale
+    value: float  #: a point of the question's scale
     agent: str  #: who says so
     score: float  #: how sure, from 0 to 1; NaN where nobody knows
 
-    def as_json(self, questions: dict[str, str]) -> dict[str, Any]:
-        """As Argilla takes it; `questions` are the dataset's ids of questions, by name."""
+    def as_json(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """As Argilla takes it; `questions` are the dataset's, by name."""
         agent = _NO_AGENT.sub("-", self.agent)[:_LONGEST]
         sure = {} if math.isnan(self.score) else {"score": min(max(self.score, 0.0), 1.0)}
-        body = {"question_id": questions[self.question], "value": self.value, "agent": agent, "type": "model"}
-        return body | sure
+        question = questions[self.question]
+        value = self.value if question["settings"]["type"] == "rating" else str(self.value)
+        return {"question_id": question["id"], "value": value, "agent": agent, "type": "model"} | sure
 
 
-def question_ids(argilla: Argilla, dataset_id: str) -> dict[str, str]:
-    """The ids of a dataset's questions, by name, as suggestions need them. Raises ServiceError."""
+def questions_of(argilla: Argilla, dataset_id: str) -> dict[str, dict[str, Any]]:
+    """A dataset's questions as Argilla's API describes them, by name, as suggestions need them. Raises ServiceError."""
     return {
-        question["name"]: question["id"]
-        for question in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
+        question["name"]: question for question in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
     }
 
 
@@ -404,14 +408,14 @@ def send_pairs(  # noqa: PLR0913
     `suggestions` are those of pairs that show some.
     """
     beside_fields, suggested = placed(argilla, dataset_id, beside) if pairs else {}, suggestions or {}
-    ids = question_ids(argilla, dataset_id) if suggested else {}
+    questions = questions_of(argilla, dataset_id) if suggested else {}
     drawn = drawing if drawing is not None and pairs and is_marked(argilla, dataset_id) else None
     with tqdm(total=len(pairs), unit="record", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
             batch = [record_of(pair, beside_fields, drawn) for pair in pairs[start : start + BATCH]]
             for record in batch:
                 if shown_first := suggested.get(record["external_id"]):
-                    record["suggestions"] = [suggestion.as_json(ids) for suggestion in shown_first]
+                    record["suggestions"] = [suggestion.as_json(questions) for suggestion in shown_first]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
             bar.update(len(batch))
 

@@ -183,7 +183,7 @@ def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
 
 
 def _trained(
-    rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric, within: int
+    rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric, within: float
 ) -> TrainingResult:
     """How a rater (pseudonym, whether simulated) did on a known pair; `values` are None without a submitted answer."""
     questions = {question.name: question for question in rubric.asked(item.pair.pool)}

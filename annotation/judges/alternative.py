@@ -40,7 +40,7 @@ def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = 
 
     `ratings` are of one question (pair_id, rater_id, value), of which those count that a study's would
     (`plumbline.frames.that_count`); `scores` the judge's by pair_id: rounded to the scale first, since an expected
-    score never ties with whole numbers and so loses (`effects.rounded`). A pair counts for a
+    score never ties with whole numbers and so loses (`plumbline.scales.nearest_points`). A pair counts for a
     rater if another rated it and the judge has a score (no NaN). Closeness is minus the root mean square distance
     from the others. For rater j, with d = 1{rater closer or as close} - 1{judge closer or as close} over j's pairs,
     mean(d) < epsilon is tested: by Student's t, and where d never varies by its value, as in the paper; with fewer than

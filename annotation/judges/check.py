@@ -15,7 +15,7 @@ import pandas as pd
 
 from annotation.judges.alternative import CROWD, alternative_test
 from annotation.judges.decisions import JudgedOutcome, beside, read_judging
-from annotation.judges.effects import between_judges, length_slope, order_effects, rounded
+from annotation.judges.effects import between_judges, length_slope, order_effects
 from annotation.judges.people import against_people, far_ratings, pair_means, with_each_rater
 from annotation.judges.records import over_orders
 from annotation.ratings.ratings import counting_ratings
@@ -24,6 +24,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline import cli
+from plumbline.scales import nearest_points
 from plumbline.study import Study
 from plumbline.words import count_words
 
@@ -108,11 +109,11 @@ def held_against(
     return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()}
 
 
-def _alternative(ratings: pd.DataFrame, scores: pd.DataFrame, scale: tuple[int, ...], epsilon: float) -> pd.DataFrame:
+def _alternative(ratings: pd.DataFrame, scores: pd.DataFrame, scale: tuple[float, ...], epsilon: float) -> pd.DataFrame:
     """A row a judge: the alternative annotator test of its scores, rounded to the scale."""
     rows = []
     for (judge, question), of_judge in scores.groupby(["judge", "question"]):
-        points = pd.Series(rounded(of_judge["score"].to_numpy(np.float64), scale), index=of_judge["pair_id"])
+        points = pd.Series(nearest_points(of_judge["score"].to_numpy(np.float64), scale), index=of_judge["pair_id"])
         test = alternative_test(ratings, points, epsilon)
         rows.append((judge, question, epsilon, test.omega, test.rho, len(test.raters), test.passes, test.reason))
     return pd.DataFrame(rows, columns=["judge", "question", "epsilon", "omega", "rho", "raters", "passes", "reason"])

@@ -12,6 +12,7 @@ import pandas as pd
 
 from annotation.judges.records import checked, over_orders
 from annotation.statistics.agreement import Answers, gwet_ac2
+from plumbline.scales import nearest_points
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, quantile
 
@@ -125,7 +126,7 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
     return Estimate(value=slope, low=slope - reach, high=slope + reach)
 
 
-def between_judges(judgements: pd.DataFrame, scale: Sequence[int]) -> pd.DataFrame:
+def between_judges(judgements: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
     """How far every two judges agree on the outputs that both judged, by question.
 
     Columns: question, first, second, n, pearson, spearman, ac2 (of scores rounded to the scale), mean_absolute,
@@ -161,22 +162,13 @@ def spearman(x: Floats, y: Floats) -> float:
     return pearson(stats.rankdata(x), stats.rankdata(y)) if len(x) else math.nan
 
 
-def ac2_of(x: Floats, y: Floats, scale: Sequence[int]) -> float:
+def ac2_of(x: Floats, y: Floats, scale: Sequence[float]) -> float:
     """Gwet's AC2 with ordinal weights of two rows of scores, rounded to the scale; NaN where it is undefined."""
     return float(gwet_ac2(two_raters(x, y, scale)).value) if len(x) else math.nan
 
 
-def two_raters(x: Floats, y: Floats, scale: Sequence[int]) -> Answers:
+def two_raters(x: Floats, y: Floats, scale: Sequence[float]) -> Answers:
     """Two rows of scores as two raters' points of the scale."""
     n = len(x)
-    points = np.concatenate([rounded(x, scale), rounded(y, scale)])
-    index = np.searchsorted(np.array(scale), points).astype(np.int64)
-    return Answers(np.tile(np.arange(n), 2), np.repeat(np.arange(2), n), index, tuple(scale))
-
-
-def rounded(scores: Floats, scale: Sequence[int]) -> Floats:
-    """The nearest points of the scale, halves upwards; NaN stays NaN."""
-    points = np.array(scale, np.float64)
-    limits = (points[:-1] + points[1:]) / 2
-    nearest: Floats = np.where(np.isnan(scores), np.nan, points[np.searchsorted(limits, scores, side="right")])
-    return nearest
+    points = np.concatenate([nearest_points(x, scale), nearest_points(y, scale)])
+    return Answers.of_values(np.tile(np.arange(n), 2), np.repeat(np.arange(2), n), points, scale)

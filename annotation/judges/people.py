@@ -14,8 +14,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from annotation.judges.effects import ac2_of, mean_with_interval, pearson, rounded, spearman
+from annotation.judges.effects import ac2_of, mean_with_interval, pearson, spearman
 from plumbline.frames import filled, need, numbers, once, that_count
+from plumbline.scales import nearest_points
 from plumbline.statistics.estimates import Floats
 
 ALL = "all"  # of the rows over all transformations
@@ -25,7 +26,7 @@ AGAINST = ["judge", "question", "transformation", "n", "failed", "pearson", "spe
 AGAINST += ["mean_absolute_error", "gap", "low", "high", "reason"]  # columns of `against_people`
 
 
-def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[int]) -> pd.DataFrame:
+def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
     """A row for each judge, question and transformation, then one over all transformations.
 
     Columns: judge, question, transformation, n (pairs with a score), failed (rated pairs without), pearson, spearman
@@ -45,7 +46,7 @@ def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[
     return pd.DataFrame(rows, columns=AGAINST)
 
 
-def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[int]) -> pd.DataFrame:
+def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
     """A row for each judge, question and rater: n, ac2, pearson, mean_absolute_error, gap (judge minus rater)."""
     rated, rows = _checked(ratings), []
     for (judge, question), of_judge in scores.groupby(["judge", "question"]):
@@ -86,10 +87,10 @@ def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) ->
     return predicted
 
 
-def reliability(scores: Floats, people: Floats, scale: Sequence[int], seed: int) -> pd.DataFrame:
+def reliability(scores: Floats, people: Floats, scale: Sequence[float], seed: int) -> pd.DataFrame:
     """People's mean rating by the judge's score, rounded to the scale: score, n, people, calibrated (out of fold)."""
     curve = calibrated(scores, people, seed)
-    frame = pd.DataFrame({"score": rounded(scores, scale), "people": people, "calibrated": curve}).dropna()
+    frame = pd.DataFrame({"score": nearest_points(scores, scale), "people": people, "calibrated": curve}).dropna()
     table: pd.DataFrame = frame.groupby("score")[["people", "calibrated"]].mean()
     table.insert(0, "n", frame["score"].value_counts().reindex(table.index))
     return table.reset_index()
@@ -122,7 +123,7 @@ def far_ratings(
     return far_rows.assign(nearest=apart[rows, near], farthest=apart[rows, distant], judges=judged[flagged].sum(axis=1))
 
 
-def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[int]) -> tuple[object, ...]:
+def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[float]) -> tuple[object, ...]:
     means = pair_means(part)
     people, judge = _both(means, scores)
     gap = mean_with_interval(judge - people, "the judge has no score of any rated pair")

@@ -152,7 +152,7 @@ def _row(part: _Part) -> tuple[object, ...]:
 
 
 def _bounded(
-    estimate: PoweredMean, rated: RatedPairs, scale: Sequence[int], whole: Answers, over_raters: bool
+    estimate: PoweredMean, rated: RatedPairs, scale: Sequence[float], whole: Answers, over_raters: bool
 ) -> PoweredMean:
     """The same where most pairs have one mean, so that a t interval knows too little (`intervals.bounded`)."""
     raters = effective_raters(whole.totals(whole.rater)[1]) if over_raters else math.inf

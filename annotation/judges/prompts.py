@@ -23,6 +23,7 @@ from plumbline.fields import PAIR, fields_of
 from plumbline.identity import identity
 from plumbline.prompts import Prompt, read_prompt
 from plumbline.records import Pair
+from plumbline.scales import Continuous
 from plumbline.study import Study
 from plumbline.study.engines import JudgeSpec, Order, Reading
 
@@ -64,7 +65,7 @@ class Scale:
     lowest: float
     highest: float
     decimals: int = 0
-    points: tuple[int, ...] = ()  #: whole ones, where there are no decimals
+    points: tuple[float, ...] = ()  #: those of a scale that has some, and no decimals
 
     @property
     def labels(self) -> list[str]:
@@ -152,10 +153,10 @@ class Questionnaire:
         """The scores that a question takes."""
         prompt = self.prompt
         if prompt.question and prompt.lowest is not None and prompt.highest is not None:
-            points = () if prompt.decimals else tuple(range(int(prompt.lowest), int(prompt.highest) + 1))
-            return Scale(prompt.lowest, prompt.highest, prompt.decimals, points)
+            whole = () if prompt.decimals else tuple(range(int(prompt.lowest), int(prompt.highest) + 1))
+            return Scale(prompt.lowest, prompt.highest, prompt.decimals, whole)
         points = self._rubric.scale_of(question)
-        return Scale(points[0], points[-1], points=points)
+        return Scale(points[0], points[-1], points=() if isinstance(points, Continuous) else points)
 
     def _words(self, pair: Pair, question: str, order: Order) -> dict[str, str]:
         """What the rubric says, in the language in which a rater of this pair reads it."""

@@ -285,7 +285,7 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
 
 
 def tables_of(
-    material: SelectionMaterial, common: CrossJudgements, scale: Sequence[int], seed: int
+    material: SelectionMaterial, common: CrossJudgements, scale: Sequence[float], seed: int
 ) -> dict[str, pd.DataFrame]:
     """All tables on one question, of judgements that two generators or more have in common."""
     judgements = material.judgements

@@ -28,6 +28,7 @@ from annotation.rubric import Rubric
 from plumbline.errors import DataError
 from plumbline.reading import parse_json
 from plumbline.records import SANDBOX, SOURCES, Pair, Rating
+from plumbline.schemas import is_whole
 from plumbline.store import atomic
 from plumbline.words import readable
 
@@ -132,7 +133,8 @@ def keep(
     of_source = before["source"] == source
     if not replace:
         _refuse_loss(before[of_source], now, source)
-    whole = pd.concat([before[~of_source], now], ignore_index=True).astype({"value": "Int64"})
+    whole = pd.concat([before[~of_source], now], ignore_index=True)
+    whole = whole.astype({"value": "Int64" if is_whole(whole["value"]) else "Float64"})
     whole = whole.sort_values(KEY, ignore_index=True)
     _refuse_twice(whole, source)
     _add_snapshot(folder, source, parts)
@@ -172,7 +174,7 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
             "language": pairs[answer.pair_id].language,
             "rater_id": answer.rater_id,
             "question": question,
-            "value": value if isinstance(value, int) else None,
+            "value": None if isinstance(value, str) else value,
             "answer": value if isinstance(value, str) else "",
             "status": answer.status,
             "submitted_at": answer.submitted_at,

@@ -22,6 +22,7 @@ from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import write_kept, write_kept_table
 from plumbline.records import SUGGESTED, Pair, Rating
+from plumbline.scales import as_number
 from plumbline.study import Study
 
 
@@ -291,7 +292,7 @@ def answered(ratings: pd.DataFrame) -> dict[str, int]:
 def answers_hash(ratings: pd.DataFrame, rater: str) -> str:
     """Identity of what a rater has answered, controls among it; comments and times say nothing."""
     submitted = ratings[(ratings["rater_id"] == rater) & (ratings["status"] == "submitted")]
-    values = ["" if pd.isna(value) else str(int(value)) for value in submitted["value"]]
+    values = ["" if pd.isna(value) else str(as_number(value)) for value in submitted["value"]]
     rows = zip(
         submitted["pair_id"].astype(str),
         submitted["question"].astype(str),

@@ -21,6 +21,7 @@ from annotation.ratings.ratings import rows_of, untimed
 from annotation.records import Sign
 from annotation.rubric import CHECKS
 from plumbline.fields import columns_read
+from plumbline.scales import EQUAL
 from plumbline.study.campaign import QualitySpec
 from plumbline.words import count_words
 
@@ -116,7 +117,7 @@ def control_answers(submitted: pd.DataFrame, expected: Expected) -> pd.DataFrame
 def missed_answers(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
     """Of `control_answers` those that are wrong, or off by more than `rules.within`."""
     differs = (answers["wanted"] != "") & (answers["said"].astype(str) != answers["wanted"])
-    return answers[differs | ((answers["value"] - answers["right"]).abs() > rules.within)]
+    return answers[differs | ((answers["value"] - answers["right"]).abs() > rules.within + EQUAL)]
 
 
 def _controls(submitted: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
@@ -146,7 +147,7 @@ def _repeats(
         suffixes=("", "_before"),
     )  # fmt: skip
     differs = both["value"].isna() & (both["said"].astype(str) != both["said_before"].astype(str))
-    apart = both[differs | ((both["value"] - both["value_before"]).abs() > rules.within)]
+    apart = both[differs | ((both["value"] - both["value_before"]).abs() > rules.within + EQUAL)]
     n = both["rater_id"].value_counts()
     rows = apart[["question", "value_before", "said_before", "value", "said"]].itertuples(index=False, name=None)
     texts = (
@@ -255,12 +256,14 @@ def with_others(sampled: pd.DataFrame) -> pd.DataFrame:
 
 def _ranks(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """The rank of each value in its group; ties share their mean."""
-    places, points = pd.factorize(values, sort=True)
-    cells = groups * len(points) + places
-    shape = groups.max(initial=-1) + 1, len(points)
-    ties = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
-    ranks = ties.cumsum(axis=1) - ties + (ties + 1) / 2
-    return ranks.ravel()[cells]
+    order = np.lexsort((values, groups))
+    group, value = groups[order], values[order]
+    starts = np.r_[True, (group[1:] != group[:-1]) | (value[1:] != value[:-1])][: len(order)]
+    first, ties = np.flatnonzero(starts), np.bincount(np.cumsum(starts) - 1)
+    rank = np.repeat(first - np.searchsorted(group, group[first]) + (ties + 1) / 2, ties)
+    ranks = np.empty(len(order))
+    ranks[order] = rank
+    return ranks
 
 
 def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from annotation.verdicts.tables import display, number, scoped, with_interval
 from plumbline.exhibits.palette import NEUTRAL, colours
+from plumbline.scales import classes_of, is_whole, marks
 from plumbline.statistics.estimates import Estimate
 from plumbline.transformations import Axes
 
@@ -25,13 +26,14 @@ _PUOR = ((230, 97, 1), (253, 184, 99), (247, 247, 247), (178, 171, 210), (94, 60
 _INK = "#1f2430"
 
 
-def rating_shares(shares: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
+def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
     """How often each point of the scale was given for one question: a bar a transformation, from lowest to highest.
 
     `shares` has the columns transformation, value, share (0 to 1) and total (ratings), a row for each transformation
-    and point, in the order in which they are shown.
+    and point (or fifth of a scale with many), in the order in which they are shown.
     """
-    colours = _point_colours(len(scale))
+    classes = classes_of(np.array([]), scale)[0]
+    colours = _point_colours(len(classes))
     ends = shares.groupby("transformation", sort=False)["share"].cumsum()
     bars = shares.assign(
         name=_bar_names(shares),
@@ -39,10 +41,10 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
         end=ends,
         middle=ends - shares["share"] / 2,
         words=[f"{share:.0%}" if share >= _FAINT else "" for share in shares["share"]],
-        dark=shares["value"].map({point: _is_dark(colour) for point, colour in zip(scale, colours, strict=True)}),
+        dark=shares["value"].map({point: _is_dark(colour) for point, colour in zip(classes, colours, strict=True)}),
     )
     row = alt.Y("name:N", sort=list(dict.fromkeys(bars["name"])), title=None)
-    colour = alt.Color("value:O", title="Rating").scale(domain=list(scale), range=[_hex(rgb) for rgb in colours])
+    colour = alt.Color("value:O", title="Rating").scale(domain=classes, range=[_hex(rgb) for rgb in colours])
     base = alt.Chart(bars)
     parts = base.mark_bar(stroke=NEUTRAL, strokeWidth=0.5).encode(
         x=alt.X("start:Q", title="Share of ratings").scale(domain=[0, 1]).axis(format="%", tickCount=5),
@@ -70,7 +72,7 @@ def shares_in_words(shares: pd.DataFrame) -> str:
     return f"{'; '.join(parts)}."
 
 
-def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
+def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
     """Means of one question with their intervals against the threshold: a row a verdict, with its decision.
 
     `means` has the columns transformation, language, task_type, axis, decision, mean, low, high and threshold, in the
@@ -82,7 +84,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
     def across(column: str) -> alt.X:
         # A phone has no room for a longer title; the caption says what the lines are.
         extent = alt.X(f"{column}:Q", title="Mean rating").scale(domain=ends, nice=False)
-        placed: alt.X = extent.axis(values=list(scale), format="d")
+        placed: alt.X = extent.axis(values=marks(scale), format="d" if is_whole(scale) else "~g")
         return placed
 
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)

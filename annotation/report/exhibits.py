@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from annotation.questions import worded
@@ -35,6 +36,7 @@ from annotation.verdicts.tables import (
 from plumbline.exhibits.table import Exhibit
 from plumbline.languages import language_name
 from plumbline.manifest import study_hash
+from plumbline.scales import classes_of
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, RuleSpec
@@ -171,18 +173,22 @@ def missing_agreement(groups: Sequence[Group]) -> list[str]:
 
 
 def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
-    """How often each point was given: a row a question, transformation and point, of the ratings that count."""
+    """How often each point was given: a row a question, transformation and point, of the ratings that count.
+
+    Of a scale with many points, or none, it is how often each fifth was.
+    """
     counting = material.counting
-    rated_values = counting[counting["value"].notna()].astype({"value": int})
-    counts = rated_values.groupby(["question", "transformation", "value"]).size().to_dict()
+    rated_values = counting[counting["value"].notna()]
     names = [name for name in material.study.kinds if name in set(rated_values["transformation"])]
     rows = []
     for question in material.questions:
+        of_question = rated_values[rated_values["question"] == question]
         for name in names:
-            scale = material.rubric.scale_of(question)
-            numbers = [counts.get((question, name, point), 0) for point in scale]
+            values = of_question.loc[of_question["transformation"] == name, "value"].to_numpy(np.float64)
+            labels, places = classes_of(values, material.rubric.scale_of(question))
+            numbers = np.bincount(places, minlength=len(labels)).tolist()
             total = sum(numbers)
-            points = zip(scale, numbers, strict=True)
+            points = zip(labels, numbers, strict=True)
             rows += [(question, name, point, n, n / total if total else 0.0, total) for point, n in points]
     return pd.DataFrame(rows, columns=["question", "transformation", "value", "n", "share", "total"])
 

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.records import Summary
+from plumbline.scales import MOST_LEVELS, Continuous
 from plumbline.statistics.estimates import Estimate, Floats, bca, jackknife
 from plumbline.statistics.intervals import quantile
 
@@ -24,30 +25,45 @@ from plumbline.statistics.intervals import quantile
 BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
 ALIKE = "no two ratings of a pair differ, so the spread is unknown"
 EVEN = "every pair has the same ratings, so the spread is unknown"
+_ALONE = "no pair has two ratings, so nothing can agree"
+_NO_POINTS = "AC2 weighs the points of a scale, and a continuous one has none; read alpha and the ICC"
 _NO_ERROR = 1e-12  # a standard error below is one of rounding
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Answers:
-    """One question's ratings of some pairs: pair and rater by number, ratings by their place on the scale."""
+    """One question's ratings of some pairs: pair and rater by number, ratings by their place among the levels."""
 
     pair: Integers
     rater: Integers
     point: Integers
-    scale: tuple[int, ...]
+    scale: tuple[float, ...]
+    distinct: tuple[float, ...] = ()  #: of a continuous scale the numbers that were given, in order
 
     @classmethod
-    def of(cls, ratings: pd.DataFrame, scale: Sequence[int]) -> Answers:
+    def of(cls, ratings: pd.DataFrame, scale: Sequence[float]) -> Answers:
         """From a frame with the columns pair_id, rater_id and value, whose values are points of the scale."""
         pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
-        point = np.searchsorted(np.array(scale), ratings["value"].to_numpy(np.float64))
-        return cls(pair, rater, point.astype(np.int64), tuple(scale))
+        return cls.of_values(pair, rater, ratings["value"].to_numpy(np.float64), scale)
+
+    @classmethod
+    def of_values(cls, pair: Integers, rater: Integers, values: Floats, scale: Sequence[float]) -> Answers:
+        """From pairs and raters by number, and points of the scale."""
+        distinct = tuple(np.unique(values).tolist()) if isinstance(scale, Continuous) else ()
+        point = np.searchsorted(np.array(distinct or scale, np.float64), values)
+        points = scale if isinstance(scale, tuple) else tuple(scale)
+        return cls(pair.astype(np.int64), rater.astype(np.int64), point.astype(np.int64), points, distinct)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The points of the scale; of a continuous one those that were given."""
+        return self.distinct or self.scale
 
     @property
     def value(self) -> Floats:
         """The ratings as numbers."""
-        values: Floats = np.array(self.scale, np.float64)[self.point]
+        values: Floats = np.array(self.levels, np.float64)[self.point]
         return values
 
     def totals(self, by: Integers) -> tuple[Floats, Floats]:
@@ -66,7 +82,7 @@ class Answers:
 
     def counts(self) -> Integers:
         """Pairs by points: how many gave each pair each point."""
-        points = len(self.scale)
+        points = len(self.levels)
         return np.bincount(self.pair * points + self.point, minlength=self.pairs * points).reshape(-1, points)
 
     def slots(self) -> tuple[Integers, Integers]:
@@ -95,18 +111,21 @@ def gwet_ac2(answers: Answers) -> Estimate:
                                                                - 2 (1 - AC2) (p_e,i - p_e) / (1 - p_e),
         p_e,i = T / (q (q - 1)) sum_k (1 - pi_k) r_k / r
     """
-    counts = answers.counts()
-    if reason := nothing_to_tell(counts):
+    if isinstance(answers.scale, Continuous):
+        return Estimate.undefined(_NO_POINTS)
+    if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
+    counts = answers.counts()
     points = counts.shape[1]
     weights = _ordinal_weights(points)
     shares = counts / counts.sum(axis=1)[:, None]
     spread = 1 - shares.mean(axis=0)
-    return corrected(counts, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
+    return corrected(answers, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
 
 
-def corrected(counts: Integers, weights: Floats, per_pair: Floats) -> Estimate:
+def corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
     """Agreement beyond chance by `weights` of two points, with each pair's chance agreement, as for `gwet_ac2`."""
+    counts = answers.counts()
     pairs = len(counts)
     ratings = counts.sum(axis=1)
     several = ratings >= 2
@@ -115,7 +134,7 @@ def corrected(counts: Integers, weights: Floats, per_pair: Floats) -> Estimate:
     if math.isclose(by_chance, 1):
         return Estimate.undefined("chance agreement is complete, so agreement is undefined")
     value = float((agreed[several].mean() - by_chance) / (1 - by_chance))
-    if all_agree(counts):
+    if all_agree(answers):
         return Estimate.alone(value, ALIKE)
     linear = pairs / several.sum() * (agreed - by_chance * several) - 2 * (1 - value) * (per_pair - by_chance)
     error = math.sqrt(((linear / (1 - by_chance) - value) ** 2).sum() / (pairs * (pairs - 1)))
@@ -136,16 +155,22 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator, togethe
     """Krippendorff's alpha with the ordinal metric, by the package krippendorff; BCa bootstrap interval over pairs.
 
     Krippendorff (2019), Content Analysis, 4th ed., chapter 12. Pairs with one rating do not count. Those that share a
-    number in `together` are resampled as one.
+    number in `together` are resampled as one. Of a continuous scale the metric is that of intervals.
     """
-    counts = answers.counts()
-    if reason := nothing_to_tell(counts):
+    if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
+    if isinstance(answers.scale, Continuous):
+        return _interval_alpha(answers, generator, together)
+    counts = answers.counts()
     several = counts.sum(axis=1) >= 2
     counts = counts[several]
     value = float(krippendorff.alpha(value_counts=counts, value_domain=answers.scale, level_of_measurement="ordinal"))
-    if all_agree(counts):
+    if all_agree(answers):
         return Estimate.alone(value, ALIKE)
+    if (
+        counts.shape[1] > MOST_LEVELS
+    ):  # points that nobody chose change nothing, and the matrices grow with their square
+        counts = counts[:, counts.any(axis=0)]
     if together is None:
         rows, times = kinds(counts)
         return bca(_alpha, coincidences(rows), times, generator, value=value)
@@ -153,6 +178,34 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator, togethe
     parts = np.zeros((len(once), counts.shape[1] ** 2))
     np.add.at(parts, group, coincidences(counts))
     return bca(_alpha, parts, np.ones_like(once), generator, value=value)
+
+
+def _interval_alpha(answers: Answers, generator: np.random.Generator, together: Integers | None) -> Estimate:
+    """Alpha with the squared difference of two ratings as their distance.
+
+    With the sum of x and of x^2 over the ratings x of a pair it is 1 - (N - 1) sum_pairs ((r sum x^2 - (sum x)^2) /
+    (r - 1)) / (N sum x^2 - (sum x)^2), of r ratings of a pair, two or more, and N in all.
+    """
+    several = np.bincount(answers.pair)[answers.pair] >= 2
+    pair, values = np.unique(answers.pair[several], return_inverse=True)[1], answers.value[several]
+    values = values - values.mean()
+    ratings = np.bincount(pair)
+    sums, squares = np.bincount(pair, values), np.bincount(pair, values**2)
+    parts = np.column_stack([ratings, sums, squares, (ratings * squares - sums**2) / (ratings - 1)])
+    if all_agree(answers):
+        return Estimate.alone(1.0, ALIKE)
+    if together is not None:
+        group = np.unique(together[np.bincount(answers.pair) >= 2], return_inverse=True)[1]
+        parts = np.column_stack([np.bincount(group, column) for column in parts.T])
+    return bca(_alpha_of_sums, parts, np.ones(len(parts), np.int64), generator)
+
+
+def _alpha_of_sums(sums: Floats) -> Floats:
+    """`_interval_alpha` of sums over pairs, a row each."""
+    ratings, total, squares, within = sums.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        alpha: Floats = 1 - (ratings - 1) * within / (ratings * squares - total**2)
+    return alpha
 
 
 def coincidences(counts: Integers) -> Floats:
@@ -184,16 +237,17 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
 
     Nothing is taken off for chance, so that it is defined even where all ratings are the same.
     """
-    counts = answers.counts()
-    counts = counts[counts.sum(axis=1) >= 2]
-    if not len(counts):
-        return Estimate.undefined(nothing_to_tell(counts))
-    ratings = counts.sum(axis=1)
-    rows, times = kinds(np.stack([(counts * (counts - 1)).sum(axis=1), ratings * (ratings - 1)], axis=1))
+    ratings = np.bincount(answers.pair)
+    several = ratings >= 2
+    if not several.any():
+        return Estimate.undefined(_ALONE)
+    cells, counts = np.unique(answers.pair * len(answers.levels) + answers.point, return_counts=True)
+    same = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
+    rows, times = kinds(np.stack([same, ratings * (ratings - 1)], axis=1)[several])
     equal, every = times @ rows
     value = float(equal / every)
-    if len(counts) == 1 or equal == every:
-        reason = "one pair has no spread" if len(counts) == 1 else ALIKE
+    if several.sum() == 1 or equal == every:
+        reason = "one pair has no spread" if several.sum() == 1 else ALIKE
         return Estimate.alone(value, reason)
     return bca(lambda sums: sums[:, 0] / sums[:, 1], rows.astype(np.float64), times, generator)
 
@@ -209,20 +263,23 @@ def kinds(rows: Integers) -> tuple[Integers, Integers]:
     return rows[first], times
 
 
-def all_agree(counts: Integers) -> bool:
+def all_agree(answers: Answers) -> bool:
     """Whether no two ratings of a pair differ."""
-    return bool((counts.max(axis=1) == counts.sum(axis=1)).all())
+    first = np.zeros(answers.pairs, np.int64)
+    first[answers.pair] = answers.point
+    return bool((answers.point == first[answers.pair]).all())
 
 
-def nothing_to_tell(counts: Integers) -> str:
+def nothing_to_tell(answers: Answers) -> str:
     """Why ratings cannot show agreement beyond chance; empty where they can."""
-    shared = counts[counts.sum(axis=1) >= 2]
+    ratings = np.bincount(answers.pair)
+    shared = answers.point[ratings[answers.pair] >= 2]
     if not len(shared):
-        return "no pair has two ratings, so nothing can agree"
-    if len(shared) == 1:
+        return _ALONE
+    if (ratings >= 2).sum() == 1:
         return "one pair with two ratings cannot tell agreement from chance"
-    if (shared.sum(axis=0) > 0).sum() == 1:
-        which = "every rating" if (counts.sum(axis=0) > 0).sum() == 1 else "every rating of pairs with two or more"
+    if np.ptp(shared) == 0:
+        which = "every rating" if np.ptp(answers.point) == 0 else "every rating of pairs with two or more"
         return f"{which} is the same, so agreement cannot be told from chance"
     return ""
 
@@ -254,7 +311,7 @@ def mean_kappa(answers: Answers) -> Estimate:
     thousands. The interval is a jackknife over pairs: of those tried (percentile, BCa, Fisher's z) the one that covered
     94 to 96% with 30 pairs and three raters.
     """
-    if reason := nothing_to_tell(answers.counts()):
+    if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
     pair, couple, first, second = _couples(answers)
     shared = np.bincount(couple)
@@ -263,7 +320,7 @@ def mean_kappa(answers: Answers) -> Estimate:
         return Estimate.undefined(f"no two raters share {LEAST_SHARED} pairs")
     pair, couple = pd.factorize(pair[wanted])[0], pd.factorize(couple[wanted])[0]
     first, second = first[wanted], second[wanted]
-    kappas, shared, without = _kappas(couple, first, second, np.array(answers.scale, np.float64))
+    kappas, shared, without = _kappas(couple, *_places(answers, first, second))
     defined = ~np.isnan(kappas)
     if not defined.any():
         return Estimate.undefined("no two raters varied, so chance agreement is complete")
@@ -283,7 +340,7 @@ def mean_kappa(answers: Answers) -> Estimate:
 
 def _no_spread(answers: Answers, couple: Integers, first: Integers, second: Integers) -> str:
     """Why a kappa has no interval: nothing differs, a rater never varies, or no pair makes a difference."""
-    if all_agree(answers.counts()):
+    if all_agree(answers):
         return ALIKE
     points = pd.DataFrame({"first": first, "second": second}).groupby(couple).nunique()
     return _CONSTANT if (points == 1).any(axis=1).all() else _FLAT
@@ -303,19 +360,33 @@ def _couples(answers: Answers) -> tuple[Integers, Integers, Integers, Integers]:
     return pair, pd.factorize(who)[0], first, second
 
 
-def _kappas(couple: Integers, first: Integers, second: Integers, scale: Floats) -> tuple[Floats, Integers, Floats]:
-    """(kappa of each two raters, pairs that they share, their kappa without each single one of those pairs)."""
-    points = len(scale)
-    distance = (np.arange(points)[:, None] - np.arange(points)) ** 2.0  # scikit-learn too counts places, not values
-    table = np.bincount((couple * points + first) * points + second, minlength=(couple.max() + 1) * points**2)
-    table = table.reshape(-1, points, points)
-    shared = table.sum(axis=(1, 2))
-    ones, others = table.sum(axis=2) @ distance, table.sum(axis=1) @ distance  # by the other's point; by the one's
-    observed = (table * distance).sum(axis=(1, 2))
-    expected = (table.sum(axis=2) * others).sum(axis=1)
-    pair_distance = distance[first, second]
-    rest = expected[couple] - others[couple, first] - ones[couple, second] + pair_distance
+def _places(answers: Answers, first: Integers, second: Integers) -> tuple[Floats, Floats]:
+    """Ratings as their places on the scale, as scikit-learn counts them; of a continuous one as shares of its length.
+
+    Places are whole numbers, so that all that is summed of them is exact.
+    """
+    places = np.arange(len(answers.levels), dtype=np.float64)
+    if isinstance(answers.scale, Continuous):
+        places = (np.array(answers.levels) - answers.scale[0]) / (answers.scale[-1] - answers.scale[0])
+    return places[first], places[second]
+
+
+def _kappas(couple: Integers, first: Floats, second: Floats) -> tuple[Floats, Integers, Floats]:
+    """(kappa of each two raters, pairs that they share, their kappa without each single one of those pairs).
+
+    Squared differences of all ratings of the one and all of the other sum to n sum x^2 + n sum y^2 - 2 sum x sum y.
+    """
+    shared = np.bincount(couple)
+    sums = [np.bincount(couple, numbers) for numbers in (first, second, first**2, second**2)]
+    pair_distance = (first - second) ** 2
+    observed = np.bincount(couple, pair_distance)
+    expected = shared * (sums[2] + sums[3]) - 2 * sums[0] * sums[1]
+    of_first, of_second, squares_first, squares_second = (numbers[couple] for numbers in sums)
+    n = shared[couple]
+    chance_first = n * first**2 - 2 * first * of_second + squares_second  # the one's rating beside all of the other's
+    chance_second = n * second**2 - 2 * second * of_first + squares_first
+    rest = expected[couple] - chance_first - chance_second + pair_distance
     with np.errstate(invalid="ignore", divide="ignore"):
-        kappas = np.where(expected > 0, 1 - observed * shared / expected, np.nan)
-        without = np.where(rest > 0, 1 - (observed[couple] - pair_distance) * (shared[couple] - 1) / rest, np.nan)
+        kappas = np.where(expected > _NO_ERROR, 1 - observed * shared / expected, np.nan)
+        without = np.where(rest > _NO_ERROR, 1 - (observed[couple] - pair_distance) * (n - 1) / rest, np.nan)
     return kappas, shared, without

@@ -17,14 +17,16 @@ import numpy as np
 import pandas as pd
 
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa
-from annotation.statistics.summaries import HTEB_SCALE, mean_of, points_of
+from annotation.statistics.summaries import HTEB_SCALE, mean_of
+from plumbline import scales
 from plumbline.frames import filled, numbers, once, that_count, with_names
+from plumbline.scales import Continuous, points_of
 from plumbline.statistics.estimates import Estimate
 
 
 def ac2(
     ratings: pd.DataFrame,
-    scale: Sequence[int] = HTEB_SCALE,
+    scale: Sequence[float] = HTEB_SCALE,
     *,
     pair: str = "pair_id",
     rater: str = "rater_id",
@@ -55,7 +57,7 @@ def ac2(
 
 def alpha(
     ratings: pd.DataFrame,
-    scale: Sequence[int] = HTEB_SCALE,
+    scale: Sequence[float] = HTEB_SCALE,
     *,
     seed: int = 1337,
     pair: str = "pair_id",
@@ -84,7 +86,7 @@ def alpha(
 
 def kappa(
     ratings: pd.DataFrame,
-    scale: Sequence[int] = HTEB_SCALE,
+    scale: Sequence[float] = HTEB_SCALE,
     *,
     pair: str = "pair_id",
     rater: str = "rater_id",
@@ -113,7 +115,7 @@ def kappa(
 
 def mean_interval(
     ratings: pd.DataFrame,
-    scale: Sequence[int] = HTEB_SCALE,
+    scale: Sequence[float] = HTEB_SCALE,
     *,
     over: Literal["pairs", "pairs_and_raters"] = "pairs",
     pair: str = "pair_id",
@@ -148,7 +150,7 @@ def mean_interval(
     return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 
 
-def _answers(ratings: pd.DataFrame, scale: Sequence[int], pair: str, rater: str, value: str) -> Answers:
+def _answers(ratings: pd.DataFrame, scale: Sequence[float], pair: str, rater: str, value: str) -> Answers:
     """The frame's ratings that count, as numbers. Raises ValueError for a frame or a scale that is none."""
     points = points_of(scale)
     counting = that_count(with_names(ratings, "ratings", pair_id=pair, rater_id=rater, value=value))
@@ -158,10 +160,10 @@ def _answers(ratings: pd.DataFrame, scale: Sequence[int], pair: str, rater: str,
     return Answers.of(counting, points)
 
 
-def on_scale(ratings: pd.DataFrame, scale: Sequence[int]) -> None:
+def on_scale(ratings: pd.DataFrame, scale: Sequence[float]) -> None:
     """Raise ValueError for values that are no points of the scale."""
     values = numbers(ratings["value"], "ratings")
-    if (off := ~np.isin(values, scale)).any():
-        points = ", ".join(map(str, scale))
+    if (off := ~scales.on_scale(values, scale)).any():
+        points = f"from {scale[0]} to {scale[-1]}" if isinstance(scale, Continuous) else ", ".join(map(str, scale))
         what = f"{values[off.argmax()]:g} in column 'value' is no point of the scale {points}"
         raise ValueError(f"ratings: {what} ({off.sum()} of {len(off)} are none)")

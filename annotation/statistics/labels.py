@@ -68,12 +68,12 @@ def ac1(answers: Answers) -> Estimate:
     Gwet (2008), Br. J. Math. Stat. Psychol. 61, 29-48; the formulas are those of `agreement.gwet_ac2`, with w_kl = 1
     for k = l and 0 otherwise, so that T = q. Labels that nobody chose are among the q.
     """
-    counts = answers.counts()
-    if reason := nothing_to_tell(counts):
+    if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
+    counts = answers.counts()
     shares = counts / counts.sum(axis=1)[:, None]
     chance = shares @ (1 - shares.mean(axis=0)) / (counts.shape[1] - 1)
-    return corrected(counts, np.eye(counts.shape[1]), chance)
+    return corrected(answers, np.eye(counts.shape[1]), chance)
 
 
 def fleiss_kappa(answers: Answers) -> Estimate:
@@ -82,11 +82,11 @@ def fleiss_kappa(answers: Answers) -> Estimate:
     Fleiss (1971), Psychological Bulletin 76, 378-382; with missing ratings and the variance: Gwet (2014), Handbook of
     Inter-Rater Reliability, 4th ed., chapters 2 and 5. As AC1, with p_e = sum_k pi_k^2 and p_e,i = sum_k pi_k r_k / r.
     """
-    counts = answers.counts()
-    if reason := nothing_to_tell(counts):
+    if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
+    counts = answers.counts()
     shares = counts / counts.sum(axis=1)[:, None]
-    return corrected(counts, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
+    return corrected(answers, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
 
 
 def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
@@ -99,14 +99,14 @@ def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
 
 def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator) -> Estimate:
     """Alpha with a distance of every two points of its own; BCa bootstrap interval over pairs."""
-    counts = answers.counts()
-    if reason := nothing_to_tell(counts):
+    if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
+    counts = answers.counts()
     counts = counts[counts.sum(axis=1) >= 2]
     rows, times = kinds(counts)
     parts = coincidences(rows)
     value = float(_alpha_by((times @ parts)[None], distance)[0])
-    if all_agree(counts):
+    if all_agree(answers):
         return Estimate.alone(value, ALIKE)
     return bca(lambda sums: _alpha_by(sums, distance), parts, times, generator)
 

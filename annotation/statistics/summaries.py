@@ -6,9 +6,8 @@ once, by `annotation.ratings.ratings.counting_ratings`; everything else takes wh
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +18,7 @@ from annotation.records import Group, Summary
 from annotation.rubric import Rubric
 from annotation.statistics import labels
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
+from plumbline.scales import points_of
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.intervals import (
     CHANGED,
@@ -44,7 +44,7 @@ class Design:
     """What a study asks, of how many, and by what rule it judges; HTEB's (section 2.4) where nothing is said."""
 
     questions: tuple[str, ...] = ("quality", "fluency")
-    scale: tuple[int, ...] = HTEB_SCALE  #: of ratings that have none of their own; empty where there is no such
+    scale: tuple[float, ...] = HTEB_SCALE  #: of ratings that have none of their own; empty where there is no such
     per_pair: int = 3  #: raters of a pair that count, the first by time
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
     seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
@@ -93,15 +93,6 @@ class Design:
     def needed(self, pool: str) -> tuple[str, ...]:
         """The questions that must be answered about the pairs of a pool: a pair counts with enough answers to each."""
         return tuple(name for name in self.questions if self.asked(name).required and self.asked(name).asked_in(pool))
-
-
-def points_of(scale: Sequence[int]) -> tuple[int, ...]:
-    """The scale's points. Raises ValueError where they are not two numbers or more in ascending order."""
-    points = tuple(scale) if np.iterable(scale) else (scale,)
-    numbers = [float(point) if isinstance(point, (int, float, np.number)) else math.nan for point in points]
-    if len(points) < 2 or not all(-math.inf < low < high < math.inf for low, high in itertools.pairwise(numbers)):
-        raise ValueError(f"a scale is two points or more in ascending order, such as (1, 2, 3, 4, 5), not {scale!r}")
-    return points
 
 
 def compact(ratings: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import numpy as np
 import pandas as pd
 
 from annotation.campaign_records import (
@@ -34,6 +35,7 @@ from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.verdicts import conclude, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import write_kept, write_kept_table
+from plumbline.scales import on_scale
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
 
@@ -118,7 +120,7 @@ def _check(evidence: Evidence) -> None:
                 (complaint for answer in answers["answer"].unique() if (complaint := question.wrong(answer))), ""
             ):
                 raise DataError(f"{RATINGS.name}, {question.name}: {wrong}")
-        elif answers["value"].isna().any() or not answers["value"].isin(question.scale).all():
+        elif not on_scale(answers["value"].to_numpy(np.float64, na_value=np.nan), question.scale).all():
             raise DataError(
                 f"{RATINGS.name} holds submitted values off the scale {question.scale[0]} to {question.scale[-1]}"
             )

@@ -283,12 +283,12 @@ def scoped(transformation: str, language: str, task_type: str = "") -> str:
     return f"{display(transformation, pooled=False)} ({where})"
 
 
-def count(number: int, word: str, several: str = "") -> str:
+def count(number: float, word: str, several: str = "") -> str:
     """`1 answer`, `2 answers`; `several` is the plural of a word that takes more than an s."""
     return f"{number} {word if number == 1 else several or f'{word}s'}"
 
 
-def wrong(within: int, kinds: Collection[str]) -> str:
+def wrong(within: float, kinds: Collection[str]) -> str:
     """What answers are called that are not the right ones, by the kinds of questions that are asked."""
     off = f"off by more than {count(within, 'point')}"
     if set(kinds) <= {"rating", "text"}:

@@ -38,7 +38,7 @@ def agreement(
     task: TaskItems,
     raters: Sequence[ScorerAnswers],
     *,
-    scale: Sequence[int] = (),
+    scale: Sequence[float] = (),
     labels: Sequence[str] = (),
     n_resamples: int = 1000,
     rng: np.random.Generator,
@@ -170,13 +170,11 @@ def _label(task: TaskItems, answer: Any) -> str | None:
     return str(answer) if task.question == "same" else str(answer[0])
 
 
-def _answers(columns: Sequence[Floats], scale: Sequence[int]) -> Answers:
+def _answers(columns: Sequence[Floats], scale: Sequence[float]) -> Answers:
     """Each rater's answers (points of the scale, NaN for none) as the functions of ratings have them."""
     whole = np.stack(columns) if columns else np.full((0, 0), math.nan)
     rater, item = np.nonzero(np.isfinite(whole))
-    point = np.searchsorted(np.array(scale), whole[rater, item])
-    pair = np.unique(item, return_inverse=True)[1]
-    return Answers(pair.astype(np.int64), rater.astype(np.int64), point.astype(np.int64), tuple(scale))
+    return Answers.of_values(np.unique(item, return_inverse=True)[1], rater, whole[rater, item], scale)
 
 
 def _estimate(estimate: Estimate, answers: Answers) -> Estimate:
@@ -214,7 +212,7 @@ def _of_candidates(
 
 
 def _alpha_of_candidates(
-    task: TaskItems, raters: Sequence[ScorerAnswers], scale: Sequence[int], rng: np.random.Generator
+    task: TaskItems, raters: Sequence[ScorerAnswers], scale: Sequence[float], rng: np.random.Generator
 ) -> Estimate:
     """Krippendorff's alpha of grades or ranks, each candidate a unit; an item's candidates are resampled together."""
     sizes = [len(marks) for marks in task.candidates]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, number
@@ -19,6 +20,7 @@ from plumbline.transformations import in_order
 PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page
 _SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
+_MOST_STEPS = 10  # on the axis of ratings
 POINTS = 4000  # drawn at once, of all panels: more take a browser seconds, and half a kilobyte each
 
 
@@ -27,7 +29,7 @@ class DriftScales:
     """What panels of drift share: the question, the ends of its rating scale, the end of the axis of drift."""
 
     question: str
-    ratings: tuple[int, int]
+    ratings: tuple[float, float]
     drift: float
 
 
@@ -47,6 +49,8 @@ def drift_panel(
     """
     axis = str(correlation["axis"])
     question, (worst, best) = scales.question, scales.ratings
+    room = 0.2 * max(1.0, (best - worst) / 5)  # for points at the ends
+    steps = np.arange(worst, best + 1) if best - worst <= _MOST_STEPS else np.linspace(worst, best, 3)
     points = points.assign(raters=points["simulated"].map({True: "simulated", False: "people"}))
     marks = alt.Chart(points).mark_point(
         color=colours([axis])[axis],
@@ -59,8 +63,8 @@ def drift_panel(
     panel: alt.Chart = marks.encode(
         x=alt.X("mean_quality:Q")
         .title(f"Mean {question}")
-        .scale(domain=[worst - 0.2, best + 0.2], nice=False)  # room for points at the ends
-        .axis(values=list(range(worst, best + 1)), format="d"),
+        .scale(domain=[worst - room, best + room], nice=False)
+        .axis(values=steps.tolist(), format="~g"),
         y=alt.Y("drift:Q").title("Drift (1 − cos)").scale(domain=[0.0, scales.drift or 1.0]).axis(labelFlush=False),
         opacity=alt.OpacityValue(**alt.condition(chosen, alt.value(1), alt.value(0.25)))
         if chosen
@@ -93,7 +97,7 @@ def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
 
 
 def drift_figure(
-    frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[int, int]
+    frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float]
 ) -> alt.ConcatChart:
     """HTEB's Figure 3 for one model: small multiples, a panel a transformation, all with the same scales."""
     frame = drawn_points(frame)

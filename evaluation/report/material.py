@@ -89,7 +89,7 @@ class ReportMaterial:
     rated: pd.DataFrame
     correlations: pd.DataFrame
     question: str
-    scale: tuple[int, int]
+    scale: tuple[float, float]
     resampled: pd.DataFrame
     accepted: pd.DataFrame
     moved: pd.DataFrame

@@ -45,7 +45,7 @@ _SPREAD = (
 )
 
 
-def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
+def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float]) -> Exhibit:
     """What would be accepted at which threshold: a row a scope, with the thresholds of each decision."""
     frame = tables.threshold_decisions(results.verdicts, rule, tables.thresholds_of(scale))
     scope = ["transformation", "language", "task_type"]
@@ -59,7 +59,7 @@ def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[int])
     return exhibit("threshold_decisions", caption, frame, rows)
 
 
-def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
+def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float]) -> Exhibit:
     """Axes and totals at other thresholds; thresholds that let in the same are one row."""
     frame = tables.threshold_table(results.scores, results.verdicts, rule, tables.thresholds_of(scale))
     once = frame.drop_duplicates("threshold").set_index("threshold")[["accepted", "n_scopes"]]

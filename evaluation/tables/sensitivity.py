@@ -247,7 +247,7 @@ UNSCORED = "has no scores, which `evaluation.run --include-rejected` makes"
 _UNDEFINED = 0.025  # more undefined resamples than this would be a whole tail of the interval
 
 
-def thresholds_of(scale: Sequence[int]) -> tuple[float, ...]:
+def thresholds_of(scale: Sequence[float]) -> tuple[float, ...]:
     """A rubric's scale in steps of 0.25: HTEB's 1 to 5 (2.4), PTEB's 0 to 5 (3.2.7)."""
     return tuple(np.arange(scale[0], scale[-1] + STEP / 2, STEP).tolist())
 

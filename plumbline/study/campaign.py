@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
+from plumbline.scales import Point
 from plumbline.study.base import Line, Name, Seed, SparseModel, StudyPart, refuse_duplicates
 
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
@@ -252,7 +253,9 @@ class AcceptanceSpec(SparseModel, StudyPart):
 class QualitySpec(StudyPart):
     """Signs of careless answers that a person reviews (PTEB, appendix B); fixed before the first rating."""
 
-    within: int = Field(default=1, ge=0, description="points by which answers to controls and repeats may be off")
+    within: Annotated[Point, Field(ge=0)] = Field(
+        default=1, description="points by which answers to controls and repeats may be off"
+    )
     least_answers: int = Field(
         default=20, ge=2, description="pairs that a rater must have rated before the rules below apply"
     )

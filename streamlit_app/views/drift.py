@@ -96,7 +96,7 @@ def _all_texts(reader: ScoreReader, model: str) -> None:
     exhibit(reader.name, drifts)
 
 
-def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[int, int]) -> None:
+def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[float, float]) -> None:
     dark = st.context.theme.type == "dark"
     panels = charts.drift_panels(frame, correlations, question=question, scale=scale, dark=dark)
     for axis in dict.fromkeys(panel.axis for panel in panels):

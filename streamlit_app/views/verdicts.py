@@ -115,7 +115,7 @@ def _rule(verdict: Verdict) -> str:
     return f"a mean of at least {verdict.threshold:g} on each question"
 
 
-def _means(reader: CampaignReader, scale: Sequence[int], question: str, language: str) -> None:
+def _means(reader: CampaignReader, scale: Sequence[float], question: str, language: str) -> None:
     means = reader.means()
     means = means[means["question"] == question]
     means = means[means["language"] == language] if language else means
@@ -129,7 +129,7 @@ def _means(reader: CampaignReader, scale: Sequence[int], question: str, language
     figure(name, chart, says + _limits(reader), alt_text=alt_text, columns=1, paper=paper)
 
 
-def _shares(reader: CampaignReader, scale: Sequence[int], question: str) -> None:
+def _shares(reader: CampaignReader, scale: Sequence[float], question: str) -> None:
     shares = reader.shares()
     shares = shares[shares["question"] == question]
     heading("Ratings given")
@@ -155,7 +155,7 @@ def _labels(reader: CampaignReader) -> None:
         exhibit(reader.name, table)
 
 
-def _another(reader: ScoreReader, scale: Sequence[int]) -> None:
+def _another(reader: ScoreReader, scale: Sequence[float]) -> None:
     steps, study_threshold = thresholds_of(scale), reader.study.acceptance.threshold
     heading("Another threshold")
     threshold = st.slider(
@@ -182,7 +182,7 @@ def _another(reader: ScoreReader, scale: Sequence[int]) -> None:
         _scores_at(reader, scale, study_threshold, threshold)
 
 
-def _scores_at(reader: ScoreReader, scale: Sequence[int], study_threshold: float, threshold: float) -> None:
+def _scores_at(reader: ScoreReader, scale: Sequence[float], study_threshold: float, threshold: float) -> None:
     """What scores there would be at another threshold, and one model's at each."""
     scores = reader.scores_at(*dict.fromkeys((study_threshold, threshold)))
     if scores.empty:
@@ -193,7 +193,7 @@ def _scores_at(reader: ScoreReader, scale: Sequence[int], study_threshold: float
     _scores(reader, scale, study_threshold)
 
 
-def _scores(reader: ScoreReader, scale: Sequence[int], study_threshold: float) -> None:
+def _scores(reader: ScoreReader, scale: Sequence[float], study_threshold: float) -> None:
     """One model's scores at each threshold."""
     grid = reader.scores_at(*thresholds_of(scale))
     model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")

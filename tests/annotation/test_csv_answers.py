@@ -103,7 +103,7 @@ def test_without_a_column_for_it_the_time_is_the_files(study: Study, file: Path,
     ("row", "said"),
     [
         ("2026-03-01,ada,{0},6,5,", r"line 3, quality: the answer 6 is not on the scale 1 to 5"),
-        ("2026-03-01,ada,{0},good,5,", r"line 3, quality: the answer 'good' is not a whole number"),
+        ("2026-03-01,ada,{0},good,5,", r"line 3, quality: the answer 'good' is not a number"),
         ("2026-03-01,ada,{0},,5,", r"line 3: a submitted answer without 'quality'"),
         ("2026-03-01,ada,pair one,4,5,", r"line 3: no pair 'pair one' is in pairs.parquet"),
         ("2026-03-01,,{0},4,5,", r"line 3: the column for .rater. is empty"),

@@ -93,7 +93,7 @@ def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: 
         (NATURAL | {"kind": "lable"}, "kind"),
         (NATURAL | {"pools": ["poetry"]}, "question 'naturalness' is asked about a pool 'poetry' that the rubric does"),
         (EFFORT | {"scale": [0, 2, 1]}, "question 'effort': the scale's points must ascend"),
-        (EFFORT | {"scale": [0, 1]}, "question 'effort' must describe every point of the scale, and no other"),
+        (EFFORT | {"scale": [0, 1]}, "question 'effort' must describe the two ends of its scale"),
         (ORDER_ | {"labels": {"a": {"en": "A"}}}, "question 'order' needs two labels or more"),
         (NATURAL | {"title": {"de": "Wie?"}}, "the English wording is missing"),
         (

@@ -80,7 +80,7 @@ def test_guidelines_are_in_the_raters_language_or_in_english(demo: Study) -> Non
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("questions", 0, "points", 3), None, "question 'quality' must describe every point of the scale"),
+        (("questions", 0, "points", 3), None, "question 'quality' must describe the two ends of its scale"),
         (("questions", 0, "points", 3), {"de": "drei"}, "the English wording is missing"),
         (("guidelines", "deu"), "Leitfaden", "languages are named by their code: 'deu' should be 'de'"),
         (("pools", "expansion", "questions", "beauty"), {}, "pool 'expansion' names a question 'beauty'"),
@@ -134,8 +134,8 @@ def test_questions_that_files_of_ratings_cannot_tell_apart_are_refused(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"scale": [0, 100]}, "question 'similarity' has points from 0 to 100, it takes 0 to 10"),
-        ({"scale": [-1, 0, 1]}, "points from -1 to 1"),
+        ({"scale": [*range(101)]}, "question 'similarity' has a scale without points, or of more than 20"),
+        ({"scale": {"from": -1, "to": 1}}, "question 'similarity' has a scale without points"),
         ({"comment": {"en": "x" * 501}}, "has 501 characters, it takes 500"),
         ({"guidelines": {"en": "x" * 10_000}}, r"the guidelines have 10\d+ characters, it takes 10000"),
     ],
@@ -144,11 +144,13 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     change: dict[str, Any], said: str, variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = yaml.safe_load((PROMPTS / "rubrics" / "pteb.yaml").read_text(encoding="utf-8")) | change
-    content["questions"][0]["points"] = {point: {"en": "a point"} for point in content["scale"]}
+    if "scale" in change:
+        ends = [*change["scale"].values()] if isinstance(change["scale"], dict) else change["scale"]
+        content["questions"][0]["points"] = {point: {"en": "a point"} for point in (ends[0], ends[-1])}
     content["pools"]["paraphrasing"]["expected"] = {}
     content.pop("threshold")
     (tmp_path / "pteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}, "quality": {"within": 1, "apart": 1, "low": 0}}
+    own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}, "quality": {"within": 0.5, "apart": 1, "low": 0}}
     study = small(variant, "much", rubric="pteb", transformations=["paraphrasing"], **own)
     monkeypatch.setattr("annotation.campaign_records.load_rubric", lambda study: load_rubric(study, tmp_path))
     with pytest.raises(StudyError, match=f"too much for Argilla: .*{said}"):

@@ -1,0 +1,158 @@
+"""Scales of ratings: points in order, at any distances, or every number between two ends."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
+
+Floats = NDArray[np.float64]
+MOST_LEVELS = 20  # with more points a scale is treated as continuous: hardly two raters give the same
+MOST_POINTS = 1001
+EQUAL = 1e-9  # of differences of points with decimals: what is less is rounding
+DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")
+_ENDS = ("from", "to", "step")
+_MOST_MARKS = 11
+_CLASSES = 5  # that a fine scale is shown in
+_PRECISION = 10  # decimals of points that a step makes
+
+
+class Continuous(tuple[float, ...]):
+    """The two ends of a scale whose points are all numbers between them.
+
+    Like every scale it is a tuple whose first and last are the ends; `in` tells whether a number lies between them.
+
+    >>> 37.5 in Continuous((0, 100)), 101 in Continuous((0, 100)), Continuous((0, 100)) == (0, 100)
+    (True, False, False)
+    """
+
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a number lies between the ends."""
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and self[0] <= value <= self[-1]
+
+    def __eq__(self, other: object) -> bool:
+        """A scale of two points is another."""
+        return isinstance(other, Continuous) and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        """The same, negated."""
+        return not self == other
+
+    def __hash__(self) -> int:
+        """Of the ends."""
+        return hash((type(self), *self))
+
+
+def as_number(value: Any) -> float:
+    """A number, or text that is one; a whole one as int. Raises ValueError for anything else.
+
+    >>> as_number("1.50"), as_number(2.0), as_number("-2")
+    (1.5, 2, -2)
+    """
+    is_text = isinstance(value, str) and DECIMAL.fullmatch(value.strip())
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_text and not is_number:
+        raise ValueError(f"{str(value)[:60]!r} is not a number")
+    read = float(value)
+    return int(read) if read.is_integer() else read
+
+
+def points_of(scale: Sequence[float]) -> tuple[float, ...]:
+    """The scale's points. Raises ValueError where they are not two numbers or more in ascending order."""
+    points = scale if isinstance(scale, tuple) else tuple(scale) if np.iterable(scale) else (scale,)
+    numbers = [float(point) if isinstance(point, (int, float, np.number)) else math.nan for point in points]
+    if len(points) < 2 or not all(-math.inf < low < high < math.inf for low, high in itertools.pairwise(numbers)):
+        raise ValueError(f"a scale is two points or more in ascending order, such as (1, 2, 3, 4, 5), not {scale!r}")
+    return points
+
+
+def _as_scale(value: Any) -> tuple[float, ...]:
+    """A scale as a file says it: its points, or `{from, to}`, of points with `step`."""
+    if isinstance(value, Continuous):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(map(as_number, value))
+    if not isinstance(value, Mapping) or not set(_ENDS[:2]) <= set(value) <= set(_ENDS):
+        raise ValueError("a scale is a list of points, or {from: 0, to: 100}, with a step if only its points count")
+    low, high = as_number(value["from"]), as_number(value["to"])
+    if low >= high:
+        raise ValueError(f"a scale goes from a lower to a higher number, not from {low:g} to {high:g}")
+    if value.get("step") is None:
+        return Continuous((low, high))
+    step = as_number(value["step"])
+    steps = round((high - low) / step) if step > 0 else 0
+    if not 1 <= steps < MOST_POINTS or not math.isclose(low + steps * step, high):
+        raise ValueError(
+            f"no steps of {step:g} lead from {low:g} to {high:g}, or more than {MOST_POINTS - 1}; correct the step, or"
+            " leave it out"
+        )
+    return tuple(as_number(round(low + place * step, _PRECISION)) for place in range(steps + 1))
+
+
+def _as_written(scale: tuple[float, ...]) -> Any:
+    return dict(zip(_ENDS, scale, strict=False)) if isinstance(scale, Continuous) else scale
+
+
+#: A point, as models have it: a whole one is an int, so that its JSON and hashes are those of scales of whole numbers.
+Point = Annotated[int | float, BeforeValidator(as_number), Field(allow_inf_nan=False)]
+#: A scale, as models have it.
+Scale = Annotated[tuple[int | float, ...], PlainValidator(_as_scale), PlainSerializer(_as_written)]
+
+
+def is_fine(scale: Sequence[float]) -> bool:
+    """Whether a scale is continuous, or has so many points that it is treated as if it were."""
+    return isinstance(scale, Continuous) or len(scale) > MOST_LEVELS
+
+
+def is_whole(scale: Sequence[float]) -> bool:
+    """Whether its points are consecutive whole numbers."""
+    return not isinstance(scale, Continuous) and list(scale) == list(range(int(scale[0]), int(scale[-1]) + 1))
+
+
+def on_scale(values: Floats, scale: Sequence[float]) -> NDArray[np.bool_]:
+    """Which numbers are points of the scale."""
+    if isinstance(scale, Continuous):
+        return (values >= scale[0]) & (values <= scale[-1])
+    return np.isin(values, np.array(scale, np.float64))
+
+
+def nearest_points(values: Floats, scale: Sequence[float]) -> Floats:
+    """The nearest points of the scale, halves upwards; NaN stays NaN.
+
+    >>> nearest_points(np.array([1.2, 1.25, 9.0]), (1, 1.5, 2)).tolist()
+    [1.0, 1.5, 2.0]
+    """
+    points = np.array(scale, np.float64)
+    if isinstance(scale, Continuous):
+        return np.clip(values, points[0], points[-1])
+    limits = (points[:-1] + points[1:]) / 2
+    nearest: Floats = np.where(np.isnan(values), np.nan, points[np.searchsorted(limits, values, side="right")])
+    return nearest
+
+
+def classes_of(values: Floats, scale: Sequence[float]) -> tuple[list[float | str], NDArray[np.int64]]:
+    """(names of the classes of a scale, the class of each value by its place): points, or fifths where they are many.
+
+    >>> names, places = classes_of(np.array([0, 20, 100]), Continuous((0, 100)))
+    >>> names, places.tolist()
+    (['0 to 20', '20 to 40', '40 to 60', '60 to 80', '80 to 100'], [0, 1, 4])
+    """
+    if not is_fine(scale):
+        return [*scale], np.searchsorted(np.array(scale, np.float64), values).astype(np.int64)
+    ends = np.linspace(scale[0], scale[-1], _CLASSES + 1)
+    places = np.minimum(np.searchsorted(ends, values, side="right") - 1, _CLASSES - 1)
+    return [f"{low:g} to {high:g}" for low, high in itertools.pairwise(ends)], places.astype(np.int64)
+
+
+def marks(scale: Sequence[float]) -> list[float]:
+    """The points that an axis shows: all of a few, else the ends and the middle."""
+    few = not isinstance(scale, Continuous) and len(scale) <= _MOST_MARKS
+    return list(scale) if few else [scale[0], as_number((scale[0] + scale[-1]) / 2), scale[-1]]
