@@ -75,7 +75,7 @@ def wrong_rules(
     if rule.rules:
         return
     for question in questions:
-        if question.kind == "rating" and question.scale != tuple(scale):
+        if question.kind == "rating" and question.scale != scale:
             yield (f"question {question.name!r} has a scale of its own, which one threshold cannot judge;"
                    " say what is accepted in acceptance.rules")  # fmt: skip
 
