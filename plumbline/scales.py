@@ -38,13 +38,13 @@ class Continuous(tuple[float, ...]):
         """Whether a number lies between the ends."""
         return isinstance(value, (int, float)) and not isinstance(value, bool) and self[0] <= value <= self[-1]
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, scale: object) -> bool:
         """A scale of two points is another."""
-        return isinstance(other, Continuous) and tuple.__eq__(self, other)
+        return isinstance(scale, Continuous) and tuple.__eq__(self, scale)
 
-    def __ne__(self, other: object) -> bool:
+    def __ne__(self, scale: object) -> bool:
         """The same, negated."""
-        return not self == other
+        return not self == scale
 
     def __hash__(self) -> int:
         """Of the ends."""
@@ -94,7 +94,7 @@ def _as_scale(value: Any) -> tuple[float, ...]:
             f"no steps of {step:g} lead from {low:g} to {high:g}, or more than {MOST_POINTS - 1}; correct the step, or"
             " leave it out"
         )
-    return tuple(as_number(round(low + place * step, _PRECISION)) for place in range(steps + 1))
+    return tuple(as_number(round(low + index * step, _PRECISION)) for index in range(steps + 1))
 
 
 def _as_written(scale: tuple[float, ...]) -> Any:
