@@ -66,7 +66,9 @@ def test_a_query_has_relevant_and_other_passages_in_an_order_that_says_nothing()
 def test_a_query_of_retrieval_has_passages_that_nobody_judged() -> None:
     dataset = load_dataset(local("retrieval", "retrieval"), DEMO)
     judged = {one.item: set(one.relevant) for one in dataset.passages_of()}
-    for one in items_of(dataset, 6):
+    found = list(items_of(dataset, 6))
+    assert {one.item for one in found} == judged.keys()
+    for one in found:
         shown = one.fields["candidates"]
         assert len(shown) == len(set(shown)) == 6 and 1 <= len(judged[one.item] & set(shown)) <= 3
 

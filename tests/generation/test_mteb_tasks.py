@@ -133,7 +133,7 @@ def test_a_task_is_read_by_configurations_or_by_a_column() -> None:
 def test_every_place_has_a_name_of_its_own() -> None:
     for name, task in site().tasks.items():
         found = [(text.split, text.item, text.field) for text in task.texts()]
-        assert len(found) == len(set(found)), name
+        assert found and len(found) == len(set(found)), name
 
 
 def made(text: Text, _: str) -> str:
@@ -292,6 +292,7 @@ def study(name: str) -> Study:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_papers_data_sets_are_tasks_of_mteb(name: str) -> None:
+    assert study(name).datasets
     for spec in study(name).datasets:
         assert spec.mteb
         task, kind, split, languages = task_of(spec)
@@ -352,5 +353,6 @@ def test_where_the_papers_revisions_are_mtebs_own() -> None:
 def test_the_papers_models_are_in_mtebs_registry_with_their_revisions(name: str) -> None:
     import mteb
 
+    assert study(name).evaluation.models
     for model in study(name).evaluation.models:
         assert mteb.get_model_meta(model.name).revision == model.revision

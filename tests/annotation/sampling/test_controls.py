@@ -37,7 +37,9 @@ def test_controls_are_what_they_are_called_and_differ_from_the_sample(generated:
     draw_sample(generated)
     sample = {pair.pair_id: pair for pair in CampaignRecords.open(generated).pairs}
     shown = {(Queue.of(pair), pair.original) for pair in sample.values()}
-    for control in CampaignRecords.open(generated).controls:
+    controls = CampaignRecords.open(generated).controls
+    assert {control.control for control in controls} == {"positive", "negative", "repeat"}
+    for control in controls:
         assert control.pair_id not in sample
         if control.control == "repeat":
             again = sample[control.repeats]
@@ -54,9 +56,9 @@ def test_controls_are_what_they_are_called_and_differ_from_the_sample(generated:
 def test_every_control_has_an_expected_answer(generated: Study) -> None:
     draw_sample(generated)
     rubric = load_rubric(generated)
-    for control in CampaignRecords.open(generated).controls:
-        if control.control != "repeat":
-            assert rubric.expected(control.pool, control.control)
+    controls = [control for control in CampaignRecords.open(generated).controls if control.control != "repeat"]
+    assert {control.control for control in controls} == {"positive", "negative"}
+    assert all(rubric.expected(control.pool, control.control) for control in controls)
 
 
 def test_a_study_can_do_without(variant: Make) -> None:
