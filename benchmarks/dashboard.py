@@ -17,7 +17,7 @@ from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from benchmarks.browser import appear, browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
-from generation.run import generate
+from generation.production import generate
 from plumbline.identity import identity
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import write_json, write_table

@@ -21,7 +21,7 @@ import yaml
 
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
-from generation.run import generate
+from generation.production import generate
 from plumbline.study import ROOT, load_study
 
 LATENCY = 0.5  # seconds; a chat model takes as long and more, which makes it easier

@@ -22,7 +22,7 @@ import yaml
 from benchmarks.engine import run_there
 from benchmarks.generation import chat_server, server_stats
 from benchmarks.registry import Measurement, benchmark
-from generation.run import generate
+from generation.production import generate
 from plumbline.study import ROOT, Study, load_study
 
 PAIRS = 256  # each with two questions

@@ -149,7 +149,7 @@ def _measured(work: Callable[[], None]) -> dict[str, float]:
 
 def tell_generation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:
     """Generate 2 variants."""
-    from generation import run  # noqa: PLC0415
+    from generation import production  # noqa: PLC0415
     from generation.generators import GenerationOutcome  # noqa: PLC0415
     from plumbline.models.chat import Attempt  # noqa: PLC0415
 
@@ -163,10 +163,10 @@ def tell_generation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[st
         async def close(self) -> None:
             """Nothing is held."""
 
-    setattr(run, "make_generator", lambda *_, **__: Stub())  # noqa: B010 (what it imports is its own)
+    setattr(production, "make_generator", lambda *_, **__: Stub())  # noqa: B010 (what it imports is its own)
     study = _study(folder, texts, ["paraphrasing", "expansion"], [1337], per_set)
     counts: dict[str, int] = {}
-    told = _measured(lambda: counts.update(run.generate(study)))
+    told = _measured(lambda: counts.update(production.generate(study)))
     if counts.get("ok") != 2 * texts:
         raise RuntimeError(f"{counts}: nothing was measured")
     return told

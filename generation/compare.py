@@ -1,169 +1,10 @@
-"""`python -m generation.compare`: HTEB's Table 23, how long the outputs of each generator are, and how different.
-
-For each transformation, axis and overall: words of the original and of the transformed text, the ratio of the two,
-how many outputs failed, and PTEB's edit distance on words (3.2.2). Means are taken over the texts of a data set, then
-over seeds, then over data sets, unweighted; an axis is the mean of its transformations, overall that of HTEB's three
-axes, or of a study's own.
-"""
+"""`python -m generation.compare`: the options of the command that compares outputs (`generation.lengths`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
-import pandas as pd
-from rapidfuzz.distance import Levenshtein
-
-from generation import output_statistics
-from generation.output_statistics import OutputMeasure, shown
+from generation.errors import add_options
 from plumbline import cli
 from plumbline.commands import as_called
-from plumbline.exhibits.files import write_csv
-from plumbline.study import Study, load_study
-from plumbline.study.transformations import EIGHT, Transformation
-from plumbline.transformations import AXES, axes_in_order, in_order, total_axes
-from plumbline.words import count_words
-
-OVERALL = "overall"
-_AVERAGED = ["original", "words", "failed", "unanswered", "distance"]
-_DIFFERENCES = ["words", "ratio", "failed", "distance"]
-_EXAMPLE = as_called("example: python -m generation.compare --study studies/demo.yaml")
-
-
-def lengths_measure() -> OutputMeasure:
-    """Sums over usable outputs: words of the original, words of the output, edit distance between the two."""
-
-    def of(row: dict[str, Any]) -> tuple[float, ...]:
-        if row["status"] != "ok":
-            return (0, 0, 0)
-        text, output = row["text"], row["output"]
-        return (count_words(text), count_words(output), edit_distance(text, output))
-
-    return OutputMeasure(("text", "output"), ("original_words", "words", "distance"), of, "lengths")
-
-
-def edit_distance(original: str, transformed: str) -> float:
-    """Words to insert, delete or replace, divided by the longer text's words: 0 (equal) to 1 (PTEB, 3.2.2).
-
-    Words are what white space separates; where a script is written without spaces, its characters stand for words.
-    """
-    return Levenshtein.normalized_distance(_tokens(original), _tokens(transformed))
-
-
-def length_table(sums: pd.DataFrame, kinds: Mapping[str, Transformation] = EIGHT) -> pd.DataFrame:
-    """Table 23 from the sums of `lengths_measure`: transformations under their axes, and `overall`; a row a generator.
-
-    `kinds` are the transformations by name; overall is the mean over `total_axes`.
-
-    Columns: name (transformation, axis or overall), axis, generator; datasets, texts (numbers; a text counts once for
-    each place); original, words (mean numbers of words, of the texts that have an output); ratio (of these two means);
-    failed, unanswered (% of texts without a usable output: stored as failed; not answered, or not asked for yet);
-    distance (0 to 1); and `<column>_difference` to the first generator, where there are several. NaN where there is no
-    output, and overall where an axis has none.
-    """
-    means = _transformation_means(sums, kinds)
-    generators = list(means["generator"].unique())
-    parts, of_axes = [], []
-    wanted = total_axes(means["name"], means["axis"])
-    for axis in axes_in_order(means["axis"]):
-        part = means[means["axis"] == axis]
-        of_axes.append(_mean_of(part, axis, axis))
-        parts += [of_axes[-1], part]
-    axes = pd.concat(of_axes)
-    axes = axes[axes["name"].isin(wanted)]
-    parts.append(_mean_of(axes, OVERALL, ""))
-    table = pd.concat(parts, ignore_index=True)
-    incomplete = axes.groupby("generator")["words"].count() < len(wanted)
-    undefined = (table["name"] == OVERALL) & table["generator"].map(incomplete)
-    table.loc[undefined, _AVERAGED] = np.nan
-    table["ratio"] = table["words"] / table["original"]
-    table = table[["name", "axis", "generator", "datasets", "texts", "original", "words", "ratio", *_AVERAGED[2:]]]
-    return _with_differences(table, generators[0]) if len(generators) > 1 else table
-
-
-def _transformation_means(sums: pd.DataFrame, kinds: Mapping[str, Transformation]) -> pd.DataFrame:
-    """A row for each transformation (in their order) and generator: means over texts, then seeds, then data sets."""
-    numbers = ["texts", "ok", "failed", "unanswered", "original_words", "words", "distance"]
-    units = sums.groupby(["transformation", "generator", "dataset", "seed"], sort=False)[numbers].sum()
-    usable = units["ok"].replace(0, np.nan)
-    means = pd.DataFrame(
-        {
-            "original": units["original_words"] / usable,
-            "words": units["words"] / usable,
-            "failed": 100 * units["failed"] / units["texts"],
-            "unanswered": 100 * units["unanswered"] / units["texts"],
-            "distance": units["distance"] / usable,
-        }
-    )
-    datasets = means.groupby(level=["transformation", "generator", "dataset"], sort=False).mean()
-    rows = datasets.groupby(level=["transformation", "generator"], sort=False)
-    runs = units["texts"].groupby(level=["transformation", "generator", "seed"]).sum()
-    texts = runs.groupby(level=["transformation", "generator"]).max()
-    table = rows.mean().assign(datasets=rows.size(), texts=texts).reset_index()
-    table = table.rename(columns={"transformation": "name"})
-    table["axis"] = [kinds[name].axis for name in table["name"]]
-    order = {name: number for number, name in enumerate(in_order(table["name"]))}
-    return table.sort_values("name", key=lambda names: names.map(order), kind="stable")
-
-
-def _mean_of(rows: pd.DataFrame, name: str, axis: str) -> pd.DataFrame:
-    """The unweighted mean of some rows, for each generator."""
-    groups = rows.groupby("generator", sort=False)
-    table = groups[_AVERAGED].mean().assign(**groups[["datasets", "texts"]].max())
-    return table.reset_index().assign(name=name, axis=axis)
-
-
-def _with_differences(table: pd.DataFrame, first: str) -> pd.DataFrame:
-    """The table with each row's differences to the first generator's row of the same name."""
-    base = table[table["generator"] == first].set_index("name")
-    for column in _DIFFERENCES:
-        table[f"{column}_difference"] = table[column] - table["name"].map(base[column])
-    return table
-
-
-def _tokens(text: str) -> list[str]:
-    """The words of a text, and the characters of words in scripts that are written without spaces."""
-    words = text.split()
-    if count_words(text) == len(words):
-        return words
-    return [token for word in words for token in ([word] if count_words(word) == 1 else word)]
-
-
-def _printed(table: pd.DataFrame) -> str:
-    """The table for a terminal."""
-    several = "words_difference" in table
-    header = ["transformation", "generator", "original", "words", "ratio", "% failed", "% unanswered", "distance"]
-    header += ["words +-", "ratio +-", "failed +-", "distance +-"] if several else []
-    rows = []
-    for row in table.to_dict(orient="records"):
-        name = row["name"] if row["name"] in (row["axis"], OVERALL) else f"  {row['name']}"
-        values = [("original", 1), ("words", 1), ("ratio", 2), ("failed", 1), ("unanswered", 1), ("distance", 2)]
-        cells = [shown(row[column], digits) for column, digits in values]
-        digits_of = dict(values)
-        if several:
-            cells += [shown(row[f"{column}_difference"], digits_of[column], "+") for column in _DIFFERENCES]
-        rows.append([name, row["generator"], *cells])
-    return cli.columns(header, rows)
-
-
-def _notes(table: pd.DataFrame, studies: Sequence[Study]) -> list[str]:
-    """What the reader of the table has to know."""
-    notes = [
-        "Mean words over texts, seeds and data sets (HTEB, Table 23); distance: edits on words, 0 to 1 (PTEB, 3.2.2)."
-    ]
-    generators = list(table["generator"].unique())
-    if len(generators) > 1:
-        notes.append(f"+-: the difference to {generators[0]}.")
-    if (table["unanswered"] > 0).any():
-        notes.append("Not complete: the texts under `unanswered` have no output yet, and are in no mean of words.")
-    axes = total_axes(table["name"], filter(None, table["axis"]))
-    if axes != AXES or set(table["axis"]) - {*AXES, ""}:
-        notes.append(f"Overall is the mean over the {'axis' if len(axes) == 1 else 'axes'} {', '.join(axes)}.")
-    if table.loc[table["name"] == OVERALL, "words"].isna().any():
-        which = "the three axes" if axes == AXES else "these axes"
-        notes.append(f"Overall is the mean of {which}, and undefined without outputs of each.")
-    return [*notes, *output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
 
 
 def main() -> int:
@@ -173,18 +14,10 @@ def main() -> int:
         description="How long the outputs of a study's generator and candidates are, and how far from the originals"
         " (HTEB, Table 23; PTEB's edit distance). What embedding models score on them (Table 22) is the"
         f" evaluation's: {as_called('python -m evaluation.run')}.",
-        epilog=_EXAMPLE,
+        epilog=as_called("example: python -m generation.compare --study studies/demo.yaml"),
     )
-    output_statistics.add_options(parser)
-    options = parser.parse_args()
-    studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
-    table = length_table(output_statistics.tally(studies, lengths_measure()), output_statistics.kinds_of(studies))
-    print(_printed(table))
-    print(*_notes(table, studies), sep="\n")
-    if options.csv:
-        write_csv(table, options.csv)
-        print(f"-> {options.csv}")
-    return 0
+    add_options(parser)
+    return cli.handler("generation.lengths:run")(parser.parse_args())
 
 
 if __name__ == "__main__":

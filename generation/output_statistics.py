@@ -7,7 +7,6 @@ not count. A unit's journal counts with its table, so a run that is under way ca
 
 from __future__ import annotations
 
-import argparse
 import functools
 import hashlib
 import itertools
@@ -26,7 +25,6 @@ from tqdm import tqdm
 
 from generation.jobs import Plan
 from generation.unit import COMMAND, journal_files, refuse_other_outputs
-from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import FactCache, cached_file_hash
 from plumbline.hashes import Packed, packed
@@ -56,15 +54,6 @@ class OutputMeasure:
     names: tuple[str, ...]
     of: Callable[[dict[str, Any]], tuple[float, ...]]
     name: str  #: which measure it is: equal ones find equal numbers on equal rows of a study
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """`--study` (several are allowed), `--exports` and `--csv`."""
-    parser.add_argument(
-        "--study", required=True, action="append", metavar="FILE", help="a study; repeat to report on several"
-    )
-    parser.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
-    parser.add_argument("--csv", metavar="FILE", type=cli.local, help="also write the table to this file, unrounded")
 
 
 def by_generator(studies: Sequence[Study]) -> list[Study]:

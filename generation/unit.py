@@ -7,7 +7,6 @@ beside the units' tables. The next run without `--shard` takes these over, makes
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import zlib
 from collections.abc import Iterable, Iterator
@@ -47,14 +46,6 @@ class Shard(NamedTuple):
     def name(self) -> str:
         """As its files are called."""
         return f"shard-{self.number}-of-{self.of}"
-
-
-def as_shard(value: str) -> Shard:
-    """`3/16`, for an option."""
-    number, _, of = value.partition("/")
-    if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= MOST:
-        return Shard(int(number), int(of))
-    raise argparse.ArgumentTypeError(f"{value!r} is not a shard of so many, such as 3/16")
 
 
 def journal_files(study: Study, transformation: str, seed: int) -> list[Path]:

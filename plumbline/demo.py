@@ -11,13 +11,15 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import installing
 from plumbline.samples import FOLDER, put_samples
-from plumbline.study import Study, load_study
+
+if TYPE_CHECKING:
+    from plumbline.study import Study
 
 STUDY = str(FOLDER / "demo.yaml")
 #: A module of each extra that the flow needs: said before the first step, not minutes later.
@@ -51,6 +53,8 @@ def main() -> int:
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     if options.rehearse:
         return next((status for name in REHEARSAL if (status := subprocess.call(_call(name, *study)))), 0)
+    from plumbline.study import load_study  # noqa: PLC0415 (`--help` needs none of it)
+
     _refuse_incomplete()
     if options.study == STUDY and not Path(STUDY).exists():
         put_samples()

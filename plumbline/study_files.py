@@ -7,10 +7,6 @@ import sys
 from pathlib import Path
 
 from plumbline import cli
-from plumbline.reading import read_text
-from plumbline.store import atomic
-from plumbline.study import Study, load_study
-from plumbline.study.upgrade import upgraded
 
 
 def main() -> int:
@@ -21,6 +17,8 @@ def main() -> int:
 
 def schema() -> str:
     """The JSON Schema of study files."""
+    from plumbline.study import Study  # noqa: PLC0415 (`--help` needs none of it)
+
     whole = Study.model_json_schema()
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}, indent=1) + "\n"
 
@@ -37,6 +35,8 @@ def _schema(words: list[str]) -> int:
     if out is None:
         print(schema(), end="")
         return 0
+    from plumbline.store import atomic  # noqa: PLC0415
+
     with atomic(out, public=True) as file:
         file.write(schema().encode())
     print(f"-> {out}")
@@ -52,6 +52,11 @@ def _upgrade(words: list[str]) -> int:
     )
     parser.add_argument("study", type=cli.local, metavar="FILE", help="the study file")
     path: Path = parser.parse_args(words).study
+    from plumbline.reading import read_text  # noqa: PLC0415
+    from plumbline.store import atomic  # noqa: PLC0415
+    from plumbline.study import load_study  # noqa: PLC0415
+    from plumbline.study.upgrade import upgraded  # noqa: PLC0415
+
     load_study(path)  # what is wrong with it is said before anything is written
     text = read_text(path)
     new = upgraded(text)

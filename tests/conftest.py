@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from streamlit.components.v2 import manifest_scanner
 
-from generation.run import generate
+from generation.production import generate
 from plumbline.study import ROOT, Study, load_study
 from tests.shared import made_once
 

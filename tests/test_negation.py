@@ -12,7 +12,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.records import Pair
 from plumbline.study import ROOT, Study, load_study

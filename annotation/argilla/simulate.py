@@ -29,8 +29,8 @@ from annotation.rubric import CHECKS, Rubric
 from annotation.training import POOL, TrainingItem, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
 from generation.generators import RecordedOutputs
+from generation.production import read_transformed
 from generation.recordings import Recording
-from generation.run import read_transformed
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.fields import expected_of
 from plumbline.identity import identity

@@ -6,13 +6,13 @@ import argparse
 import contextlib
 from collections import Counter
 from collections.abc import Callable
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from plumbline import cli
 from plumbline.commands import as_called
-from plumbline.manifest import stage
-from plumbline.study.engines import recordings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TEXT = "let language models rate outputs as people do, and see how far they can be trusted"
 
@@ -124,6 +124,8 @@ def _run(options: argparse.Namespace) -> int:
         questionnaires,
         read_judgements,
     )
+    from plumbline.manifest import stage  # noqa: PLC0415
+    from plumbline.study.engines import recordings  # noqa: PLC0415
 
     if options.generator:
         study = study.by(study.generator_called(options.generator))
@@ -158,6 +160,7 @@ def _gold(options: argparse.Namespace) -> int:
     )
     from annotation.judges.gold_run import agreement_with_gold as agreement  # noqa: PLC0415
     from annotation.judges.run import forecast  # noqa: PLC0415
+    from plumbline.manifest import stage  # noqa: PLC0415
 
     study = cli.study_of(options)
     if options.dry_run:
@@ -183,6 +186,7 @@ def _check(options: argparse.Namespace) -> int:
         check_text,
     )
     from plumbline.exhibits.files import csv_bytes, write_files  # noqa: PLC0415
+    from plumbline.manifest import stage  # noqa: PLC0415
 
     study = cli.study_of(options)
     files = [study.folder / name for name in ("pairs.parquet", "ratings.parquet", "verdicts.json")]
@@ -205,6 +209,7 @@ def _select(options: argparse.Namespace) -> int:
         selection_record,
     )
     from plumbline.exhibits.files import write_files  # noqa: PLC0415
+    from plumbline.manifest import stage  # noqa: PLC0415
 
     study = cli.study_of(options)
     inputs = [study.folder / name for name in ("texts.parquet", "transformations", "candidates", "judgements")]

@@ -35,7 +35,7 @@ from annotation.judges.selection import (
     table_six,
 )
 from generation import output_statistics
-from generation.errors import RATES, error_rates, errors_measure
+from generation.error_rates import RATES, error_rates, errors_measure
 from generation.jobs import Plan
 from generation.unit import COMMAND as GENERATE
 from plumbline.errors import StudyError, nearest

@@ -11,8 +11,6 @@ from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.resources import installing, working
-from plumbline.store import is_remote
-from plumbline.study.places import place
 
 _EXAMPLE = """example: python -m evaluation.bundle inspect hteb-english-v1.plumb
 
@@ -103,6 +101,8 @@ def _export(options: argparse.Namespace) -> int:
     from evaluation.bundle.check import open_checked  # noqa: PLC0415
     from evaluation.bundle.export import export  # noqa: PLC0415
     from evaluation.bundle.folder import export_folder, lacking_line  # noqa: PLC0415
+    from plumbline.store import is_remote  # noqa: PLC0415
+    from plumbline.study.places import place  # noqa: PLC0415
 
     study, out = cli.study_of(options), place(options.out, "--out")
     folder, lacking, bundles = options.format == "parquet", list[str](), list[Bundle]()
@@ -183,6 +183,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from evaluation.bundle import report  # noqa: PLC0415
     from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, models_of, scores_in, specs  # noqa: PLC0415
     from evaluation.work import quiet  # noqa: PLC0415
+    from plumbline.study.places import place  # noqa: PLC0415
 
     if not (options.model or options.study):
         raise StudyError("name the models to score: --model NAME, or --study FILE for those of a study of yours")

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from annotation.human.records import ITEMS
-from evaluation.human.records import FILES
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
-from plumbline.manifest import stage
-from plumbline.study.places import place
 
 PROGRAM = "python -m evaluation.human"
 FOLDER = "report_human"
@@ -56,6 +52,7 @@ def _of_scores(options: argparse.Namespace) -> int:
         read_published,
         write_published,
     )
+    from plumbline.study.places import place  # noqa: PLC0415
 
     published = read_published(options.scores, options.agreement, options.models)
     folder = place(options.out or FOLDER, "--out")
@@ -73,8 +70,11 @@ def _of_study(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     if not study.judging.does_tasks:
         raise StudyError(f"{study.file}: no people do tasks in this study; `{study.command('evaluation.report')}`")
-    from evaluation.human.material import headline, read_material  # noqa: PLC0415 (after --help)
+    from annotation.human.records import ITEMS  # noqa: PLC0415 (after --help)
+    from evaluation.human.material import headline, read_material  # noqa: PLC0415
+    from evaluation.human.records import FILES  # noqa: PLC0415
     from evaluation.human.report import write_report  # noqa: PLC0415
+    from plumbline.manifest import stage  # noqa: PLC0415
 
     inputs = [study.folder / name for name in (*FILES, ITEMS)]
     with stage(study, "evaluation human report", inputs, [study.folder / FOLDER]):

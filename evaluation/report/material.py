@@ -29,8 +29,8 @@ from evaluation.report.paper_tables import PaperResults
 from evaluation.results import read_drift, read_scores
 from evaluation.tables.sensitivity import resampled_acceptance
 from evaluation.units import label
-from generation.compare import length_table, lengths_measure
 from generation.jobs import makers_of
+from generation.lengths import length_table, lengths_measure
 from generation.output_statistics import incomparable, labels, tally
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair

@@ -12,7 +12,7 @@ from annotation.argilla.collect import collect
 from annotation.campaign_records import CampaignRecords
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
-from generation.run import generate
+from generation.production import generate
 from plumbline.study import Study
 
 Make = Callable[..., Study]

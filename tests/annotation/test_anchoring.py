@@ -14,7 +14,7 @@ from annotation.anchoring import DISTANCE, RATING, anchoring, anchoring_lines, t
 from annotation.campaign_records import CampaignRecords
 from annotation.records import ShownScore
 from annotation.sampling.sample import draw_sample, refuse_other_half
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.records import SUGGESTED
 from plumbline.study import Study

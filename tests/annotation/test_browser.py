@@ -18,7 +18,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
 from annotation.wordings import ASKED
-from generation.run import generate
+from generation.production import generate
 from plumbline.records import Pair
 from plumbline.study import Study
 from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater

@@ -24,7 +24,7 @@ from annotation.__main__ import main
 from annotation.argilla.client import attach
 from annotation.argilla.publish import publish
 from annotation.sampling.sample import draw_sample
-from generation.run import generate
+from generation.production import generate
 from plumbline import cli
 from plumbline.study import ROOT, Study
 from tests import forks

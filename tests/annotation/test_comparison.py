@@ -12,7 +12,7 @@ from scipy import stats
 from annotation.campaign_records import CampaignRecords
 from annotation.comparison import compare_campaigns, compare_parts, comparison_text
 from annotation.sampling.sample import draw_sample, extend_sample
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.judgements import SCALE, pair, ratings

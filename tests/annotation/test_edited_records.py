@@ -27,7 +27,7 @@ from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.planner import plan_units
 from generation.output_statistics import flagged_outputs
-from generation.run import generate, read_transformed
+from generation.production import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage, write_kept_table
 from plumbline.prompts import PROMPTS

@@ -21,7 +21,7 @@ from annotation.names import named_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.records import Rating
 from plumbline.store import write_table

@@ -18,7 +18,7 @@ from annotation.sampling.sample import draw_sample
 from annotation.server.backup import unpacked
 from evaluation.benchmarks.checks import _rows_file
 from evaluation.results import Score, path_of
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError, PlumblineError
 from plumbline.exhibits.files import write_files
 from plumbline.study import Study

@@ -21,7 +21,7 @@ from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample
 from annotation.server.plugin.plumbline_argilla.crowd_pages import entrance
 from annotation.wordings import ANSWERING, ASKED
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.records import Pair
 from plumbline.store import write_table

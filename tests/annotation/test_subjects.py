@@ -26,7 +26,7 @@ from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.verdicts.evidence import Evidence
 from evaluation.scoring import evaluate
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
 from plumbline.records import Pair

@@ -22,7 +22,7 @@ from annotation.status.status import read_status
 from annotation.status.text import next_step, status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from generation.run import generate
+from generation.production import generate
 from plumbline.study import ROOT, Study, load_study
 
 PEOPLE = ROOT.parent / "shared" / "data" / "people"

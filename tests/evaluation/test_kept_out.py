@@ -6,7 +6,7 @@ from annotation.campaign_records import CampaignRecords
 from evaluation.gate import verdict_hash
 from evaluation.planner import plan_units
 from evaluation.units import ScoreUnit
-from generation.run import read_transformed
+from generation.production import read_transformed
 from plumbline.identity import identity
 from plumbline.records import TransformedText
 from plumbline.store import write_table

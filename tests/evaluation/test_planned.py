@@ -23,7 +23,7 @@ from evaluation.scoring import evaluate
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
-from generation.run import read_transformed
+from generation.production import read_transformed
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import TransformedText

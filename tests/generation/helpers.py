@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from generation.run import generate
+from generation.production import generate
 from plumbline.records import Text, nfc, text_id
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.engines import HttpSettings

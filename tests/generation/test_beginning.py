@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from generation import beginning
-from generation.beginning import guess, language_of
 from generation.datasets.loading import texts_in
+from generation.study_of_file import guess, language_of
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.study import load_study
 from plumbline.study.reach import verdict_sizes

@@ -20,7 +20,7 @@ import pytest
 
 from generation.cluster import TRIES, JobQueue, Worker, made_of, other_version, versions_of
 from generation.jobs import Job, Plan
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, load_study
 from tests.generation.helpers import generate_at, server, small_study, write_study

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generation import output_statistics
-from generation.compare import edit_distance, length_table, lengths_measure, main
+from generation.compare import main
+from generation.lengths import edit_distance, length_table, lengths_measure
 from plumbline.study import Study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import small_study, text

@@ -11,7 +11,7 @@ import pytest
 
 from generation.generators import RecordedOutputs
 from generation.hteb import read_texts
-from generation.run import generate, read_transformed
+from generation.production import generate, read_transformed
 from plumbline.errors import DataError
 from tests.generation.helpers import small_study
 from tests.generation.hteb_folder import FOLDER, GENERATOR, Records, a_file, a_study, publish, rows, served

@@ -10,7 +10,7 @@ import pytest
 from annotation.sampling.sample import draw_sample
 from generation.hteb import PublishedText, follows_rule, read_texts
 from generation.jobs import Plan
-from generation.run import generate, read_transformed
+from generation.production import generate, read_transformed
 from plumbline.errors import DataError, TextUnansweredError
 from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import LETTERS

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from generation.jobs import Plan
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.records import nfc, text_id

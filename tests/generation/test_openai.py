@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.run import generate, read_transformed
+from generation.production import generate, read_transformed
 from plumbline.errors import ServiceError
 from plumbline.models import openai
 from plumbline.records import TransformedText

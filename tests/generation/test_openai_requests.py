@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.run import generate, read_transformed
+from generation.production import generate, read_transformed
 from plumbline.errors import StudyError, TextUnansweredError
 from plumbline.languages import language_name
 from plumbline.models.chat import Attempt, Completion

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import ServiceError
 from tests.generation.helpers import small_study
 from tests.stubs import ChatStub, upper

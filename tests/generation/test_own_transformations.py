@@ -14,7 +14,7 @@ import yaml
 from annotation.rubric import load_rubric
 from generation.forecast import forecast
 from generation.jobs import Plan, load_function, source_hash
-from generation.run import generate, read_transformed
+from generation.production import generate, read_transformed
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study
 from plumbline.study.transformations import EIGHT, Transformation

@@ -10,8 +10,8 @@ import pytest
 from generation.datasets.loading import load_datasets
 from generation.generators import RecordedOutputs
 from generation.jobs import Plan
+from generation.production import generate, read_transformed
 from generation.recordings import load_recordings
-from generation.run import generate, read_transformed
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study
 from tests.generation.helpers import server, small_study

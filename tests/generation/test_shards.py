@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from generation.run import generate, generate_shard, main, read_transformed
+from generation.production import generate, generate_shard, read_transformed
+from generation.run import main
 from generation.unit import Shard
 from plumbline.errors import StudyError
 from plumbline.rates import read_rates

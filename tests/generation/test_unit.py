@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from generation.jobs import Job, Plan
-from generation.run import read_transformed
+from generation.production import read_transformed
 from generation.unit import Unit, planned
 from plumbline.errors import DataError
 from plumbline.records import TransformedText

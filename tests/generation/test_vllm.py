@@ -27,7 +27,7 @@ from annotation.judges.pool import draw_judged
 from annotation.judges.prompts import JudgeMessage
 from annotation.judges.run import questionnaires, read_judgements
 from generation.instructions.run import word_instructions
-from generation.run import read_transformed
+from generation.production import read_transformed
 from plumbline.records import TransformedText
 from plumbline.study import ROOT, Study, load_study
 from tests.generation.helpers import complaint, generate_at, server, write_study

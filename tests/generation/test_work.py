@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from generation import run as running
+from generation import production
 from generation.jobs import Plan
 from generation.unit import planned
 from plumbline.journal import Journal
@@ -28,11 +28,11 @@ def test_a_disk_that_takes_no_more_ends_the_run_at_once(tmp_path: Path, monkeypa
 
     async def run() -> None:
         with planned(Plan(small_study(tmp_path))) as units:
-            await asyncio.wait_for(running.generate_units(Plan(small_study(tmp_path)), generator, units), 20)
+            await asyncio.wait_for(production.generate_units(Plan(small_study(tmp_path)), generator, units), 20)
 
     generator: Any = SimpleNamespace(concurrency=2)
     monkeypatch.setattr(asking, "SYNC_SECONDS", 0.01)
-    monkeypatch.setattr(running, "make_output", slow)
+    monkeypatch.setattr(production, "make_output", slow)
     monkeypatch.setattr(Journal, "sync", full)
     began = time.monotonic()
     with pytest.raises(OSError, match="No space left") as error:

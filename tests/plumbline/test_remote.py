@@ -21,7 +21,7 @@ from annotation.sampling.sample import draw_sample
 from evaluation.benchmarks.__main__ import add_source_options
 from generation import errors
 from generation.datasets.tables import read_frame
-from generation.run import generate
+from generation.production import generate
 from plumbline import cli
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.manifest import read_manifest, stage

@@ -18,7 +18,7 @@ from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from evaluation.measures.accepted_pairs import DRIFT_FILE as TEXT_DRIFT
 from evaluation.measures.accepted_pairs import TextDrift
-from generation.run import generate
+from generation.production import generate
 from plumbline.manifest import stage
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import write_table

@@ -28,7 +28,7 @@ from annotation.names import WORKER
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import extend_sample
-from generation.run import read_transformed
+from generation.production import read_transformed
 from plumbline import prompts
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.manifest import write_kept_table

@@ -17,7 +17,7 @@ from annotation.crowd.prolific.workspaces import Rooms
 from annotation.offering import LEDGER, Mode
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
-from generation.run import generate
+from generation.production import generate
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
 from tests.annotation.campaigns import Make

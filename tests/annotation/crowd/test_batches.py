@@ -10,7 +10,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch, make_batches
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make

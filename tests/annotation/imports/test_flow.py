@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from generation.run import read_transformed
+from generation.production import read_transformed
 from tests.annotation.imports.importing import RATERS, SYSTEMS, Workplace, answer, original, output, write_long
 
 STUDY = ("--study", "studies/mine.yaml")

@@ -20,7 +20,7 @@ from annotation.judges.replies import load_recorded
 from annotation.judges.run import judge, questionnaires, read_judgements
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.prompts import PROMPTS, read_prompt
 from plumbline.study import ROOT, Study

@@ -15,8 +15,8 @@ from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
 from annotation.judges.select_generator import FOLDER, GeneratorSelection, family, select
 from annotation.judges.select_report import headline
+from generation.production import generate
 from generation.recordings import load_recordings
-from generation.run import generate
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study
 from tests.commands import here

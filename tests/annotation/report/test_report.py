@@ -23,7 +23,7 @@ from annotation.report.page import examples, write_report
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import write_kept, write_kept_table
 from plumbline.records import Rating

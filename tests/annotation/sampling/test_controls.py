@@ -12,7 +12,7 @@ from annotation.sampling.controls import UNRELATED, all_but_unchanged
 from annotation.sampling.near_duplicates import overlap, words_of
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import draw_sample
-from generation.run import generate
+from generation.production import generate
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 

@@ -16,7 +16,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling import sample as drawing
 from annotation.sampling.near_duplicates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample, extend_sample
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.records import Pair
 from plumbline.study import Study

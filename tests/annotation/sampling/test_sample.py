@@ -22,7 +22,7 @@ from annotation.sampling.near_duplicates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample
 from generation.jobs import Plan
 from generation.output_statistics import flagged_lines
-from generation.run import generate, read_transformed
+from generation.production import generate, read_transformed
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import stage, write_kept_table
 from plumbline.records import Rating, Text, TransformedText, text_id

@@ -24,7 +24,7 @@ from annotation.verdicts.counted import in_order
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED, count
-from generation.run import generate
+from generation.production import generate
 from plumbline import cli
 from plumbline.manifest import stage, write_kept_table
 from plumbline.records import Rating

@@ -24,7 +24,7 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_of, doubts_text
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import verdict_text
-from generation.run import generate
+from generation.production import generate
 from plumbline.records import Rating
 from plumbline.statistics.estimates import Estimate
 from plumbline.store import write_table

@@ -27,7 +27,7 @@ from annotation.verdicts.rules import LATE, late_lines, marks_of
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verification import refuse_edited
 from evaluation.tables import threshold_decisions
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.store import write_json
 from plumbline.study import Study

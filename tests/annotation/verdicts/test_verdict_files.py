@@ -19,7 +19,7 @@ from annotation.statistics.agreement import Answers, krippendorff_alpha
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import refuse_stale
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair, Rating
 from plumbline.statistics.estimates import Estimate

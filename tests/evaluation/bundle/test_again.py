@@ -23,7 +23,7 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
 from generation.jobs import Plan
-from generation.run import generate
+from generation.production import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair, Rating
 from plumbline.study import Study, load_study
