@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from annotation.statistics.frames import ac2, alpha, kappa, mean_interval
     from annotation.statistics.summaries import Design
     from annotation.verdicts.frames import judge
+    from plumbline.statistics.group_sequential import Blocks, looks
     from plumbline.statistics.reliability import icc, split_half_reliability, z_scores
     from plumbline.statistics.severity import severity
     from plumbline.statistics.truth import dawid_skene, glad, majority
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcceptanceSpec",
+    "Blocks",
     "Design",
     "ac2",
     "alpha",
@@ -27,6 +29,7 @@ __all__ = [
     "icc",
     "judge",
     "kappa",
+    "looks",
     "majority",
     "mean_interval",
     "plan",
@@ -43,6 +46,7 @@ __getattr__, __dir__ = lazily(
         "annotation.statistics.frames": ["ac2", "alpha", "kappa", "mean_interval"],
         "annotation.statistics.summaries": ["Design"],
         "annotation.verdicts.frames": ["judge"],
+        "plumbline.statistics.group_sequential": ["Blocks", "looks"],
         "plumbline.statistics.reliability": ["icc", "split_half_reliability", "z_scores"],
         "plumbline.statistics.severity": ["severity"],
         "plumbline.statistics.truth": ["dawid_skene", "glad", "majority"],

@@ -7,14 +7,17 @@ twenty skewed ratings are not trusted more than they deserve.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from plumbline.frames import filled, numbers, with_names
 from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats
 
 #: Spending functions, from the earliest stops to the most power: `pocock` spends almost evenly, `quadratic` by the
@@ -30,6 +33,33 @@ _HALVINGS = 40  # until a bound is known to 1e-10 of the scale
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """A rule for looks after blocks of pairs; to be fixed before anybody rates.
+
+    Raises ValueError where blocks do not rise or begin below 8 pairs, or the threshold is not within the scale.
+
+    >>> Blocks((20, 40, 60, 80, 100), 3.0, (1, 5)).levels(2).round(4).tolist()
+    [0.001, 0.0033]
+    """
+
+    ends: Sequence[int]  #: pairs up to each look, rising; the last is what the campaign would rate at most
+    threshold: float  #: what the mean must reach
+    scale: tuple[float, float]  #: least and greatest rating
+    spending: Spending = "quadratic"  #: how early the error is spent
+
+    def __post_init__(self) -> None:
+        ends, (bottom, top) = list(self.ends), self.scale
+        if not ends or ends[0] < FEWEST or any(later <= before for before, later in itertools.pairwise(ends)):
+            raise ValueError(f"blocks rise from at least {FEWEST} pairs to all of them; these are {ends}")
+        if not bottom < self.threshold < top:
+            raise ValueError(f"the threshold {self.threshold:g} is not within the scale, {bottom:g} to {top:g}")
+
+    def levels(self, looks: int) -> Floats:
+        """One-sided levels of the first looks: a p-value at most this decides."""
+        return levels([end / self.ends[-1] for end in self.ends[:looks]], self.spending) if looks else np.empty(0)
+
+
+@dataclass(frozen=True)
 class Path:
     """The looks at one mean: where it stood, what each look asked for, and which look decided."""
 
@@ -41,15 +71,122 @@ class Path:
     above: Floats  #: p-value of "the mean is at most the threshold" at each look
     below: Floats  #: p-value of "the mean is at least the threshold" at each look
 
-    @property
-    def accepted(self) -> int | None:
-        """Index of the first look that shows the mean to be above the threshold."""
-        return _first(self.above <= self.levels)
+    def until(self, n_looks: int) -> Path:
+        """The first looks alone."""
+        return Path(*(getattr(self, field.name)[:n_looks] for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The looks at a campaign's blocks so far, of all questions that must hold together."""
+
+    paths: dict[str, Path]  #: of each question
+    unbiased: dict[str, Estimate]  #: of each question the mean without the bias of stopping, at the last look
+    pairs: int  #: that count: those of the blocks up to the last look
 
     @property
-    def rejected(self) -> int | None:
-        """Index of the first look that shows the mean to be below the threshold."""
-        return _first(self.below <= self.levels)
+    def decision(self) -> str:
+        """What the last look says: accepted, rejected or undecided; undecided without any look."""
+        n_looks = min((len(path.pairs) for path in self.paths.values()), default=0)
+        return _decision(self.paths, n_looks) if n_looks else "undecided"
+
+    def frame(self) -> pd.DataFrame:
+        """A row for each look and question: look, pairs, question, mean, low, high, level, p_above, p_below."""
+        columns = ("pairs", "mean", "low", "high", "level", "p_above", "p_below")
+        rows = [
+            {"look": look, "question": question, **dict(zip(columns, values, strict=True))}
+            for question, path in self.paths.items()
+            for look, values in enumerate(
+                zip(path.pairs, path.means, path.low, path.high, path.levels, path.above, path.below, strict=True), 1
+            )
+        ]
+        return pd.DataFrame(rows, columns=["look", "question", *columns]).sort_values("look", kind="stable")
+
+
+def looks(
+    ratings: pd.DataFrame,
+    blocks: Blocks,
+    *,
+    order: str = "order",
+    pair: str = "pair_id",
+    question: str = "question",
+    value: str = "value",
+) -> Looks:
+    """Look at ratings after each block of pairs, and say whether their means are decided.
+
+    Fix the blocks before anybody rates, draw the order of the pairs at random, and rate block after block: stop at the
+    first look that decides; ratings after it play no part. The error on each side of the threshold is at most 2.5% over
+    all looks, for each question; all must hold for acceptance. A block counts once each of its pairs is rated on every
+    question.
+
+    Args:
+        ratings: a row each: the pair, its place in the random order (`order`, 1 for the first), the question and a
+            number (`value`).
+        blocks: pairs up to each look, threshold, scale and spending.
+        order: the column of places.
+        pair: the column of pairs.
+        question: the column of questions.
+        value: the column of numbers.
+
+    Returns:
+        The looks at complete blocks, their decision, and means without the bias of stopping early.
+
+    Raises:
+        ValueError: a column is missing, a value is beyond the scale, a pair has two places or two pairs have one.
+
+    Source: Jennison and Turnbull (2000), Group Sequential Methods; Hall (1992), J. R. Stat. Soc. B 54, 221-228.
+
+    >>> import numpy as np, pandas as pd
+    >>> from annotation import Blocks, looks
+    >>> rng, places = np.random.default_rng(4), np.repeat(np.arange(1, 41), 3)
+    >>> ratings = pd.DataFrame(
+    ...     {"pair_id": places, "order": places, "question": "quality", "value": rng.choice([3, 4, 5], len(places))}
+    ... )
+    >>> result = looks(ratings, Blocks((20, 40, 60, 80, 100), threshold=3.0, scale=(1, 5)))
+    >>> result.decision
+    'accepted'
+    >>> result.frame()[["look", "pairs", "mean", "low"]].round(2).to_dict("records")
+    [{'look': 1, 'pairs': 20, 'mean': 4.17, 'low': 3.24}]
+    """
+    frame = with_names(ratings, "ratings", pair_id=pair, order=order, question=question, value=value)
+    filled(frame, ["pair_id", "order", "question", "value"], "ratings")
+    frame = frame.assign(value=numbers(frame["value"], "ratings"))
+    if not frame["value"].between(*blocks.scale).all():
+        raise ValueError("ratings: a value lies beyond the scale, {:g} to {:g}".format(*blocks.scale))
+    places = frame[["pair_id", "order"]].drop_duplicates()
+    if places["pair_id"].duplicated().any() or places["order"].duplicated().any():
+        raise ValueError("ratings: each pair has one place in the order, and each place one pair")
+    means = frame.pivot_table(index="order", columns="question", values="value", aggfunc="mean", observed=True)
+    means = means.reindex(range(1, blocks.ends[-1] + 1))
+    rated = means.notna().all(axis=1).to_numpy()
+    complete = [end for end in blocks.ends if rated[:end].all()]
+    columns = {str(name): means[name].to_numpy(np.float64) for name in means}
+    paths = {name: path(values, len(complete), blocks) for name, values in columns.items()}
+    n_looks = next(
+        (look for look in range(1, len(complete) + 1) if _decision(paths, look) != "undecided"), len(complete)
+    )
+    return Looks(
+        {name: path.until(n_looks) for name, path in paths.items()},
+        {name: _unbiased(columns[name], name, paths, n_looks, blocks) for name in paths},
+        complete[n_looks - 1] if n_looks else 0,
+    )
+
+
+def _decision(paths: Mapping[str, Path], look: int) -> str:
+    """What a look (from 1) says of all questions together."""
+    if all(path.above[look - 1] <= path.levels[look - 1] for path in paths.values()):
+        return "accepted"
+    rejected = any(path.below[look - 1] <= path.levels[look - 1] for path in paths.values())
+    return "rejected" if rejected else "undecided"
+
+
+def _unbiased(values: Floats, name: str, paths: Mapping[str, Path], n_looks: int, blocks: Blocks) -> Estimate:
+    """The mean of a question without the bias of stopping; accepting hung on it where all others were decided."""
+    if not n_looks:
+        return Estimate.undefined("no block is complete")
+    others = [path for question, path in paths.items() if question != name]
+    alone = [all(path.above[look] <= path.levels[look] for path in others) for look in range(n_looks - 1)]
+    return unbiased_mean(values, n_looks, blocks, alone)
 
 
 def spent(fractions: Sequence[float] | Floats, spending: Spending, alpha: float = ALPHA) -> Floats:
@@ -202,18 +339,13 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
     return low
 
 
-def path(
-    values: Floats, looks: Sequence[int], planned: int, threshold: float, scale: tuple[float, float], spending: Spending
-) -> Path:
+def path(values: Floats, looks: int, blocks: Blocks) -> Path:
     """The looks at one campaign's mean.
 
     Args:
         values: means of pairs, in the order of the blocks.
-        looks: pairs at each look so far, rising; no more than there are values.
-        planned: pairs of all blocks.
-        threshold: within the scale.
-        scale: least and greatest value.
-        spending: name of the spending function.
+        looks: how many blocks are complete.
+        blocks: the rule.
 
     Returns:
         The looks with means, p-values, levels and repeated intervals.
@@ -222,31 +354,28 @@ def path(
 
     >>> import numpy as np
     >>> ratings = np.random.default_rng(1).choice([3.0, 4.0, 5.0], 40)
-    >>> looks = path(ratings, [20, 40], 100, 3.0, (1, 5), "pocock")
-    >>> looks.accepted, bool(looks.low[0] > 3)
-    (0, True)
+    >>> seen = path(ratings, 2, Blocks((20, 40, 100), 3.0, (1, 5)))
+    >>> bool(seen.above[0] <= seen.levels[0]), bool(seen.low[0] > 3)
+    (True, True)
     """
-    bottom, top = scale
-    limits = levels([look / planned for look in looks], spending)
-    first = [np.asarray(values[:look], dtype=float) for look in looks]
+    (bottom, top), limits = blocks.scale, blocks.levels(looks)
+    first = [np.asarray(values[:end], dtype=float) for end in blocks.ends[:looks]]
     ends = [
         (lower_end(block, bottom, level), -lower_end(-block, -top, level))
         for block, level in zip(first, limits, strict=True)
     ]
     return Path(
-        np.asarray(looks),
+        np.array(blocks.ends[:looks], dtype=np.int64),
         np.array([block.mean() for block in first]),
         np.array([low for low, _ in ends]),
         np.array([high for _, high in ends]),
         limits,
-        np.array([float(p_above(block, threshold, bottom)) for block in first]),
-        np.array([float(p_above(-block, -threshold, -top)) for block in first]),
+        np.array([float(p_above(block, blocks.threshold, bottom)) for block in first]),
+        np.array([float(p_above(-block, -blocks.threshold, -top)) for block in first]),
     )
 
 
-def unbiased_mean(
-    values: Floats, looks: Sequence[int], planned: int, threshold: float, scale: tuple[float, float], spending: Spending
-) -> Estimate:
+def unbiased_mean(values: Floats, looks: int, blocks: Blocks, alone: Sequence[bool] = ()) -> Estimate:
     """The mean after stopping at the last of the looks, without the bias of having stopped there.
 
     A campaign stops early where its mean happens to be far from the threshold, so the plain mean lies too far from it.
@@ -256,48 +385,53 @@ def unbiased_mean(
 
     Args:
         values: means of pairs up to the last look.
-        looks: pairs at each look, rising; the last is the one that stopped.
-        planned: pairs of all blocks.
-        threshold: of the tests on both sides, within the scale.
-        scale: least and greatest value.
-        spending: name of the spending function.
+        looks: how many blocks are complete; the last look is the one that stopped.
+        blocks: the rule.
+        alone: for each earlier look whether acceptance hung on this mean alone, since all other questions held there;
+            without any it always did.
 
     Returns:
-        Median-unbiased mean with its 95% interval; NaN without spread.
+        Median-unbiased mean with its 95% interval; NaN without spread, or where an earlier look should have stopped.
 
     Source: Tsiatis, Rosner and Mehta (1984), Biometrics 40, 797-803; Jennison and Turnbull (2000), section 8.4.
 
     >>> import numpy as np
     >>> ratings = np.random.default_rng(1).choice([2.0, 3.0, 4.0, 5.0], 40)
-    >>> round(float(ratings.mean()), 2), round(unbiased_mean(ratings, [20, 40], 100, 3.0, (1, 5), "pocock").value, 2)
+    >>> blocks = Blocks((20, 40, 100), threshold=3.0, scale=(1, 5), spending="pocock")
+    >>> round(float(ratings.mean()), 2), round(unbiased_mean(ratings, 2, blocks).value, 2)
     (3.55, 3.53)
     """
     from scipy import optimize  # noqa: PLC0415 (as above)
 
-    n, (bottom, top) = looks[-1], scale
+    n, threshold, (bottom, top) = blocks.ends[looks - 1], blocks.threshold, blocks.scale
     mean = float(np.mean(values[:n]))
     error = float(np.std(values[:n], ddof=1)) / math.sqrt(n)
     if not error > 0:
         return Estimate.undefined("the pairs' means do not vary", n)
-    shares = np.array([look / planned for look in looks])
-    limits = levels(shares, spending)[:-1]
-    past = [np.asarray(values[:look], dtype=float) for look in looks[:-1]]
+    earlier, limits = blocks.ends[: looks - 1], blocks.levels(looks)[:-1]
+    past = [np.asarray(values[:end], dtype=float) for end in earlier]
     # A campaign that was to go on has a mean between these, for all that is seen of its spread.
     highs = [_stopping(block, threshold, bottom, top, level) for block, level in zip(past, limits, strict=True)]
+    highs = [high if hung else math.inf for high, hung in zip(highs, alone or [True] * len(highs), strict=True)]
     lows = [-_stopping(-block, -threshold, -top, -bottom, level) for block, level in zip(past, limits, strict=True)]
+    shares = np.array(blocks.ends[:looks]) / blocks.ends[-1]
     unit = error * math.sqrt(n)
 
     def at_least(true_mean: float) -> float:
         """P(a result at least as high as this), where this is the mean."""
-        scores, crossed = _Scores(shares, (true_mean - threshold) / unit * math.sqrt(planned)), 0.0
-        for look, low, high in zip(looks[:-1], lows, highs, strict=True):
-            ends = [(end - threshold) / unit * math.sqrt(look) for end in (low, high)]
+        scores, crossed = _Scores(shares, (true_mean - threshold) / unit * math.sqrt(blocks.ends[-1])), 0.0
+        for n_pairs, low, high in zip(earlier, lows, highs, strict=True):
+            ends = [(end - threshold) / unit * math.sqrt(n_pairs) for end in (low, high)]
             crossed += scores.above(ends[1])
             scores.go_on(*ends)
         return crossed + scores.above((mean - threshold) / error)
 
+    reach = (mean - 9 * error, mean + 9 * error)
+    if not at_least(reach[0]) < ALPHA < 1 - ALPHA < at_least(reach[1]):
+        return Estimate.undefined("an earlier look should have stopped the campaign", n)
+
     def where(probability: float) -> float:
-        return float(optimize.brentq(lambda true: at_least(true) - probability, mean - 9 * error, mean + 9 * error))
+        return float(optimize.brentq(lambda true: at_least(true) - probability, *reach))
 
     return Estimate(value=where(0.5), low=where(ALPHA), high=where(1 - ALPHA), n=n)
 
@@ -386,7 +520,3 @@ class _Scores:
         step = share - before
         wanted: Floats = z * math.sqrt(share) - self._points * math.sqrt(before) - self._drift * step
         return wanted / math.sqrt(step)
-
-
-def _first(crossed: NDArray[np.bool_]) -> int | None:
-    return int(np.argmax(crossed)) if crossed.any() else None

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import optimize, stats
 
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.group_sequential import (
     ALPHA,
+    Blocks,
     Spending,
     bounds,
     levels,
+    looks,
     lower_end,
     p_above,
     path,
@@ -22,6 +25,7 @@ from plumbline.statistics.group_sequential import (
 )
 
 LOOKS = (20, 40, 60, 80, 100)
+BLOCKS = Blocks(LOOKS, 3.0, (1, 5))
 FIFTHS = [0.2, 0.4, 0.6, 0.8, 1.0]
 SPENDINGS: tuple[Spending, ...] = ("pocock", "quadratic", "obrien_fleming")
 
@@ -162,9 +166,8 @@ def test_means_after_stopping_are_unbiased_and_their_intervals_hold() -> None:
     _, used = decisions([pairs], "quadratic")
     plain, estimates = [], []
     for values, stop in zip(pairs, used.astype(int), strict=True):
-        looks = [look for look in LOOKS if look <= stop]
         plain.append(values[:stop].mean())
-        estimates.append(unbiased_mean(values, looks, 100, 3.0, (1, 5), "quadratic"))
+        estimates.append(unbiased_mean(values, LOOKS.index(stop) + 1, BLOCKS))
     above = np.mean([estimate.value > true for estimate in estimates])
     assert abs(above - 0.5) <= 3 * math.sqrt(0.25 / 150)
     assert np.mean([estimate.low <= true <= estimate.high for estimate in estimates]) >= 0.95 - 3 * math.sqrt(
@@ -175,7 +178,7 @@ def test_means_after_stopping_are_unbiased_and_their_intervals_hold() -> None:
 
 def test_without_earlier_looks_the_estimate_is_the_mean() -> None:
     values = np.tile([3.0, 4.0, 5.0, 4.0], 25)
-    estimate = unbiased_mean(values, [100], 100, 3.0, (1, 5), "pocock")
+    estimate = unbiased_mean(values, 1, Blocks((100,), 3.0, (1, 5)))
     reach = stats.norm.ppf(1 - ALPHA) * values.std(ddof=1) / 10
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((4.0, 4.0 - reach, 4.0 + reach), abs=1e-6)
 
@@ -184,16 +187,13 @@ def test_pairs_that_do_not_vary_say_no_more_than_what_was_not_seen_allows() -> N
     same = np.full(20, 4.0)
     # With (2/3)^20 no pair of a third at the bottom would have been seen; were they there, the mean would be 3.
     assert float(p_above(same, 3.0, 1.0)) == pytest.approx((2 / 3) ** 20)
-    assert unbiased_mean(same, [20], 100, 3.0, (1, 5), "pocock").reason == "the pairs' means do not vary"
+    assert unbiased_mean(same, 1, BLOCKS).reason == "the pairs' means do not vary"
     assert 1 < lower_end(same, 1.0, 0.025) < 4
 
 
-def test_fewer_pairs_than_a_look_needs_decide_nothing() -> None:
-    looks = path(np.full(7, 5.0), [7], 100, 3.0, (1, 5), "pocock")
-    assert math.isnan(looks.above[0])
-    assert math.isnan(looks.low[0])
-    assert looks.accepted is None
-    assert looks.rejected is None
+def test_fewer_pairs_than_a_look_needs_have_no_number() -> None:
+    assert math.isnan(p_above(np.full(7, 5.0), 3.0, 1.0))
+    assert math.isnan(lower_end(np.full(7, 5.0), 1.0, 0.025))
 
 
 @pytest.mark.parametrize(("values", "threshold"), [([3.0] * 8, 1.0), ([0.5] * 8, 3.0)])
@@ -202,9 +202,88 @@ def test_values_and_thresholds_beyond_the_scale_are_refused(values: list[float],
         p_above(np.array(values), threshold, 1.0)
 
 
-def test_a_path_decides_at_its_first_look_beyond_a_bound() -> None:
-    low, high = np.tile([1.0, 2.0], 50), np.tile([4.0, 5.0], 50)
-    for values, accepted, rejected in ((high, 0, None), (low, None, 0)):
-        looks = path(values, LOOKS, 100, 3.0, (1, 5), "quadratic")
-        assert (looks.accepted, looks.rejected) == (accepted, rejected)
-        assert ((looks.low <= looks.means) & (looks.means <= looks.high)).all()
+def test_repeated_intervals_hold_their_means_and_decide_as_the_p_values_do() -> None:
+    rng = np.random.default_rng(8)
+    for mean in (2.5, 3.0, 3.3, 4.5):
+        seen = path(ratings(rng, 1, mean, 1.0)[0], len(LOOKS), BLOCKS)
+        assert ((seen.low <= seen.means) & (seen.means <= seen.high)).all()
+        assert ((seen.low >= 3 - 1e-6) == (seen.above <= seen.levels)).all()
+        assert ((seen.high <= 3 + 1e-6) == (seen.below <= seen.levels)).all()
+
+
+def campaign(quality: Floats, fluency: Floats) -> pd.DataFrame:
+    """Ratings of pairs in order, one a question."""
+    parts = [
+        pd.DataFrame(
+            {"pair_id": range(len(values)), "order": range(1, len(values) + 1), "question": name, "value": values}
+        )
+        for name, values in (("quality", quality), ("fluency", fluency))
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+HIGH, LOW, NEAR = np.tile([4.0, 5.0], 50), np.tile([1.0, 2.0], 50), np.tile([2.0, 4.0], 50)
+
+
+@pytest.mark.parametrize(
+    ("quality", "fluency", "decision", "n_looks"),
+    [
+        (HIGH, HIGH, "accepted", 1),
+        (HIGH, NEAR, "undecided", 5),
+        (HIGH, LOW, "rejected", 1),
+        (NEAR, LOW, "rejected", 1),
+        (HIGH, np.r_[NEAR[:20], HIGH[20:]], "accepted", 2),
+    ],
+)
+def test_all_questions_must_hold_and_one_can_reject(
+    quality: Floats, fluency: Floats, decision: str, n_looks: int
+) -> None:
+    result = looks(campaign(quality, fluency), BLOCKS)
+    assert result.decision == decision
+    frame = result.frame()
+    assert frame["look"].tolist() == [look for look in range(1, n_looks + 1) for _ in range(2)]
+    assert result.pairs == 20 * n_looks
+    # A question that held all along did not stop the campaign: its plain mean is the estimate.
+    of_quality = result.unbiased["quality"]
+    assert of_quality.value == pytest.approx(quality[: result.pairs].mean(), abs=0.02)
+    assert of_quality.low < of_quality.value < of_quality.high
+    assert set(frame["question"]) == {"quality", "fluency"}
+
+
+@pytest.mark.parametrize(("rated", "pairs"), [(100, 100), (99, 80), (41, 40), (20, 20), (19, 0)])
+def test_a_block_counts_once_all_its_pairs_are_rated_on_every_question(rated: int, pairs: int) -> None:
+    ratings = campaign(NEAR, NEAR[:rated])
+    result = looks(ratings, BLOCKS)
+    assert result.pairs == pairs
+    assert result.decision == "undecided"
+    assert math.isnan(result.unbiased["quality"].value) == (pairs == 0)
+    # The order of the rows plays no part, only that of the pairs.
+    shuffled = looks(ratings.sample(frac=1, random_state=1), BLOCKS)
+    pd.testing.assert_frame_equal(shuffled.frame().reset_index(drop=True), result.frame().reset_index(drop=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ends": [20, 20]}, "blocks rise from at least 8"),
+        ({"ends": [5, 20]}, "blocks rise from at least 8"),
+        ({"ends": []}, "blocks rise from at least 8"),
+        ({"threshold": 5.0}, "threshold 5 is not within the scale"),
+        ({"scale": (1, 4)}, "a value lies beyond the scale"),
+        ({"order": "turn"}, "turn"),
+        ({"order": "question"}, "one column cannot be two"),
+    ],
+    ids=str,
+)
+def test_looks_that_cannot_be_are_refused_in_a_line(changes: dict[str, object], message: str) -> None:
+    rule: dict[str, object] = {"ends": LOOKS, "threshold": 3.0, "scale": (1, 5)}
+    columns = {name: value for name, value in changes.items() if name not in rule}
+    rule |= {name: value for name, value in changes.items() if name in rule}
+    with pytest.raises(ValueError, match=message) as error:
+        looks(campaign(HIGH, HIGH), Blocks(**rule), **columns)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_two_pairs_cannot_have_one_place() -> None:
+    with pytest.raises(ValueError, match="each pair has one place"):
+        looks(campaign(HIGH, HIGH).assign(order=1), BLOCKS)
