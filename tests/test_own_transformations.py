@@ -140,7 +140,7 @@ def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> N
         "hearsay": ("outputs", "said.csv"),
     }
     # In a rehearsal nobody has rated what no generator made: simulated raters go by what it is meant to be.
-    truth = _truths(study, load_rubric(study))
+    truth = _truths(study, load_rubric(study), CampaignRecords.open(study).shown)
     assert {tuple(truth[pair.pair_id].values()) for pair in CampaignRecords.open(study).pairs} == {(5, 5)}
     table = axis_table(read_scores(study)).iloc[0]
     assert table["total"] == pytest.approx((table["noise"] + table["framing"]) / 2) and "hteb_total" not in table.index

@@ -50,7 +50,7 @@ def test_other_people_rate_the_same_pairs_and_both_campaigns_are_held_side_by_si
     assert told - {".manifest.lock"} == {"pairs.parquet", "controls.parquet", "sample.json", "manifest.json"}
     assert (study.acceptance, study.raters.per_pair) == (first.study().acceptance, first.study().raters.per_pair)
 
-    deserved = simulate._truths(study, first.rubric)  # nothing here tells of outputs: drawn, of controls what is right
+    deserved = simulate._truths(study, first.rubric, CampaignRecords.open(study).shown)  # nothing here: drawn, or right
     assert set(deserved) == {
         one.pair_id for one in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)
     }
