@@ -194,6 +194,17 @@ def count(value: str) -> int:
     raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to {MOST}")
 
 
+def names(what: str) -> Callable[[str], tuple[str, ...]]:
+    """Names with commas between them, at least one, for an option; `what` they are, for the complaint."""
+
+    def read(value: str) -> tuple[str, ...]:
+        if parts := tuple(part.strip() for part in value.split(",") if part.strip()):
+            return parts
+        raise argparse.ArgumentTypeError(f"{value!r} names no {what}")
+
+    return read
+
+
 def seed(value: str) -> int:
     """A whole number from 0 on, for an option."""
     if value.isascii() and value.isdecimal() and len(value) <= 18:

@@ -152,7 +152,7 @@ WITH_COMMANDS = ("annotation", "evaluation.benchmarks", "evaluation.bundle", "ev
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "numpy", "pandas", "pyarrow", "pydantic", "ray",
         "scipy", "sklearn", "statsmodels", "torch"}  # fmt: skip
-HELP_IS_SLOW = {"select", "check", "shrink", "board", "crowd"}  # commands whose options stand beside what they do
+HELP_IS_SLOW = {"crowd"}  # whose options stand beside what it does
 
 
 def imported_for_help(module: str, *words: str) -> tuple[set[str], str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -50,33 +51,23 @@ def agreement(
     (those that were chosen where none are named). NaN with a reason for a single rater, for answers that do not vary,
     and for raters who share too little.
     """
-    if task.question in OF_LABELS or task.question == "same":
-        estimates = _of_labels(task, raters, labels, n_resamples, rng)
-    elif task.question == "cluster":
-        estimates = {"ARI": (_pairwise(ari, _clusters(raters), n_resamples, rng, smooth=False), _JACKKNIFE)}
-    elif task.question in OF_CANDIDATES or task.candidates:
+    way = _two_by_two(task)
+    if way is None:
         estimates = _of_candidates(task, raters, n_resamples, rng)
         if task.question in ("graded", "ranked"):
             estimates["alpha (ordinal)"] = _alpha_of_candidates(task, raters, scale, rng), _BOOTSTRAP
+    elif way.measure is cohen:
+        estimates = _of_labels(task, raters, labels, n_resamples, rng)
     else:
-        columns = [
-            np.array([math.nan if value is None else value for value in rater.values], float) for rater in raters
-        ]
-        estimates = {"Spearman": (_pairwise(rho, columns, n_resamples, rng), _BOOTSTRAP)}
-        if scale:
+        columns = way.columns(raters)
+        estimates = {way.name: (way.mean(columns, n_resamples, rng), way.interval)}
+        if scale and way.smooth:
             points = _answers(columns, scale)
             estimates["alpha"] = _estimate(krippendorff_alpha(points, rng), points), _BOOTSTRAP
     rows = []
     for measure, (estimate, interval) in estimates.items():
-        numbers = (
-            estimate.value,
-            estimate.low,
-            estimate.high,
-            "" if math.isnan(estimate.low) else interval,
-            estimate.n,
-        )
         words = (band(measure, estimate.value), flag(measure, estimate.value), estimate.reason)
-        rows.append((task.name, task.language, measure, *numbers, *words))
+        rows.append((task.name, task.language, measure, *_numbers(estimate, interval), *words))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -93,26 +84,58 @@ def with_people(
     Cohen's kappa of labels, the adjusted Rand index of clusterings, Spearman's rho of scores, and its mean over items
     of candidates: what `agreement` has of raters two by two, by the same names.
     """
-    both = [*raters, model]
+    if way := _two_by_two(task):
+        *columns, of_model = way.columns([*raters, model])
+        return way.name, way.mean(columns, n_resamples, rng, beside=of_model), way.interval
+    means, shared = list[float](), 0
+    for of_model, *each in zip(model.values, *(rater.values for rater in raters), strict=True):
+        answers = [answer for answer in each if answer is not None] if of_model is not None else []
+        shared += bool(answers)
+        if answers:
+            rhos = _rho_of_rows(np.stack([of_model] * len(answers)), np.stack(answers))
+            means += [float(rhos[np.isfinite(rhos)].mean())] if np.isfinite(rhos).any() else []
+    return "Spearman within items", _mean_over_items(np.array(means), shared, n_resamples, rng), _BOOTSTRAP
+
+
+@dataclass(frozen=True)
+class _TwoByTwo:
+    """How answers that are one number an item are compared two raters at a time."""
+
+    name: str
+    measure: Measure
+    columns: Callable[[Sequence[ScorerAnswers]], list[Floats]]  #: each rater's answers by item, NaN where there is none
+    smooth: bool = True
+
+    @property
+    def interval(self) -> str:
+        return _BOOTSTRAP if self.smooth else _JACKKNIFE
+
+    def mean(
+        self, columns: Sequence[Floats], number: int, rng: np.random.Generator, beside: Floats | None = None
+    ) -> Estimate:
+        return _pairwise(self.measure, columns, number, rng, smooth=self.smooth, beside=beside)
+
+
+def _two_by_two(task: TaskItems) -> _TwoByTwo | None:
+    """The way of a task's question; None of candidates, which are compared within items."""
     if task.question in OF_LABELS or task.question == "same":
-        *columns, model_codes = _codes(task, both, [])[1]
-        return "Cohen's kappa", _pairwise(cohen, columns, n_resamples, rng, beside=model_codes), _BOOTSTRAP
+        return _TwoByTwo("Cohen's kappa", cohen, lambda raters: _codes(task, raters, [])[1])
     if task.question == "cluster":
-        *columns, model_codes = _clusters(both)
-        return "ARI", _pairwise(ari, columns, n_resamples, rng, smooth=False, beside=model_codes), _JACKKNIFE
+        return _TwoByTwo("ARI", ari, _clusters, smooth=False)
     if task.question in OF_CANDIDATES or task.candidates:
-        means, shared = list[float](), 0
-        for own_values, *each in zip(model.values, *(rater.values for rater in raters), strict=True):
-            answers = [answer for answer in each if answer is not None] if own_values is not None else []
-            shared += bool(answers)
-            if answers:
-                rhos = _rho_of_rows(np.stack([own_values] * len(answers)), np.stack(answers))
-                means += [float(rhos[np.isfinite(rhos)].mean())] if np.isfinite(rhos).any() else []
-        return "Spearman within items", _mean_over_items(np.array(means), shared, n_resamples, rng), _BOOTSTRAP
-    *columns, model_codes = (
-        np.array([math.nan if value is None else value for value in each.values], float) for each in both
-    )
-    return "Spearman", _pairwise(rho, columns, n_resamples, rng, beside=model_codes), _BOOTSTRAP
+        return None
+    return _TwoByTwo("Spearman", rho, _scores)
+
+
+def _scores(raters: Sequence[ScorerAnswers]) -> list[Floats]:
+    """Each rater's scores, NaN where there is none."""
+    return [np.array([math.nan if value is None else value for value in rater.values], float) for rater in raters]
+
+
+def _numbers(estimate: Estimate, interval: str) -> tuple[float, float, float, str, int]:
+    """Value, ends, how the interval was made, items: cells of a row."""
+    interval = "" if math.isnan(estimate.low) else interval
+    return estimate.value, estimate.low, estimate.high, interval, estimate.n
 
 
 def band(measure: str, value: float) -> str:
@@ -334,16 +357,9 @@ def annotators(
         question = (otherwise or {}).get(model.scorer, task.question)
         test = in_a_raters_place(task, model, raters) if question == task.question else None
         why = test.reason if test else f"it was asked for what is {question}, and people were not"
-        numbers = (
-            estimate.value,
-            estimate.low,
-            estimate.high,
-            "" if math.isnan(estimate.low) else interval,
-            estimate.n,
-        )
         omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
         reason = "; ".join(filter(None, (estimate.reason, why)))
-        facts = (task.name, task.language, model.scorer, measure, *numbers)
+        facts = (task.name, task.language, model.scorer, measure, *_numbers(estimate, interval))
         rows.append((*facts, CROWD, omega, rho, passes, n, reason))
     return pd.DataFrame(rows, columns=list(OF_MODELS))
 
@@ -367,7 +383,7 @@ def in_a_raters_place(
         why = f"the alternative annotator test takes {FEWEST_RATERS} raters"
     if why:
         return AlternativeTest(epsilon, math.nan, math.nan, False, pd.DataFrame(), why)
-    apart = _apart(task)
+    equal = task.question in OF_LABELS or task.question == "same"
     by_rater: dict[str, tuple[Floats, Floats]] = {}
     for index, rater in enumerate(raters):
         others = [peer.values for number, peer in enumerate(raters) if number != index]
@@ -375,8 +391,8 @@ def in_a_raters_place(
         for human_answer, model_answer, *each in zip(rater.values, model.values, *others, strict=True):
             answers = [answer for answer in each if answer is not None]
             if human_answer is not None and model_answer is not None and answers:
-                human.append(float(np.mean([apart(human_answer, answer) for answer in answers])))
-                machine.append(float(np.mean([apart(model_answer, answer) for answer in answers])))
+                human.append(float(np.mean([_apart(human_answer, answer, equal=equal) for answer in answers])))
+                machine.append(float(np.mean([_apart(model_answer, answer, equal=equal) for answer in answers])))
         if human:
             first, second = np.array(human), np.array(machine)
             tie = np.isclose(first, second, rtol=0, atol=1e-9)
@@ -385,13 +401,9 @@ def in_a_raters_place(
     return result_of(by_rater, epsilon)
 
 
-def _apart(task: TaskItems) -> Callable[[Any, Any], float]:
-    """How far apart two answers are."""
-    if task.question in OF_LABELS or task.question == "same":
-        return lambda first, second: float(first != second)
-    if task.question in OF_CANDIDATES or task.candidates:
-        return lambda first, second: float(np.mean((first - second) ** 2))
-    return lambda first, second: float((first - second) ** 2)
+def _apart(first: Any, second: Any, *, equal: bool) -> float:
+    """How far apart two answers are: whether they differ, or the mean square over what they hold."""
+    return float(first != second) if equal else float(np.mean((first - second) ** 2))
 
 
 def difficulty(scores: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 import pandas as pd
 
@@ -23,10 +22,8 @@ from evaluation.human.standing import (
     wins,
     with_ami,
 )
-from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.exhibits.table import Cell, Exhibit, Row, cell, printed, reasons
 
-Row = Mapping[Hashable, Any]
-Cell = str | Callable[[Row], str]  # a column of the frame as it is, or what is made of a row
 LONGEST = 160  # characters of an item's text in a table
 MOST_ITEMS = 5  # of a task on the page, that people and the best model see most differently
 OF_N_ITEMS = (
@@ -37,16 +34,6 @@ OF_N_ITEMS = (
 _SHARED = "All scores of a row rest on the same items: those that every compared scorer has an answer to"
 
 
-def printed(frame: pd.DataFrame, columns: Mapping[str, Cell]) -> pd.DataFrame:
-    """What people read of a frame: a cell for each head and row."""
-    return pd.DataFrame(
-        [
-            {head: str(row[cell]) if isinstance(cell, str) else cell(row) for head, cell in columns.items()}
-            for row in frame.to_dict(orient="records")
-        ]
-    )
-
-
 def hundred(value: float) -> str:
     """A score times 100."""
     return NONE if math.isnan(value) else f"{100 * value:.1f}"
@@ -54,32 +41,32 @@ def hundred(value: float) -> str:
 
 def hundredfold(name: str) -> Cell:
     """A column of scores times 100."""
-    return lambda row: hundred(row[name])
+    return cell(name, hundred)
 
 
 def estimate(value: str = "score", low: str = "low", high: str = "high") -> Cell:
     """A score times 100 with its interval, of three columns."""
 
-    def cell(row: Row) -> str:
+    def with_ends(row: Row) -> str:
         ends = "" if math.isnan(row[low]) else f" [{100 * row[low]:.1f}, {100 * row[high]:.1f}]"
         return f"{hundred(row[value])}{ends}"
 
-    return cell
+    return with_ends
 
 
 def decimals(name: str, digits: int = 2) -> Cell:
     """A column of numbers."""
-    return lambda row: NONE if math.isnan(row[name]) else f"{row[name]:.{digits}f}"
+    return cell(name, lambda value: NONE if math.isnan(value) else f"{value:.{digits}f}")
 
 
 def percent(name: str) -> Cell:
     """A column of shares in percent."""
-    return lambda row: NONE if math.isnan(row[name]) else f"{100 * row[name]:.0f}%"
+    return cell(name, lambda value: NONE if math.isnan(value) else f"{100 * value:.0f}%")
 
 
 def words(name: str) -> Cell:
     """A column of names, with spaces; what is empty is a dash."""
-    return lambda row: str(row[name] or NONE).replace("_", " ")
+    return cell(name, lambda value: str(value or NONE).replace("_", " "))
 
 
 def best_model(row: Row) -> str:
@@ -110,13 +97,13 @@ def groups_of(wide: pd.DataFrame, kind_of: Callable[[str], str]) -> tuple[pd.Dat
 def _ends(value: str = "value") -> Cell:
     """A value with its interval."""
 
-    def cell(row: Row) -> str:
+    def with_ends(row: Row) -> str:
         number, low, high = row[value], row["low"], row["high"]
         if math.isnan(number):
             return NONE
         return f"{number:.2f}" if math.isnan(low) else f"{number:.2f} [{low:.2f}, {high:.2f}]"
 
-    return cell
+    return with_ends
 
 
 def _exhibit(
@@ -326,7 +313,7 @@ def agreement(material: HumanMaterial) -> Exhibit:
     frame = material.agreement
     columns: dict[str, Cell] = {
         "Task": "where", "Measure": "measure", "Value [95%]": _ends(), "Items": "n",
-        "HUME's word": lambda row: row["band"] or NONE, "HUME's flag": lambda row: row["flag"] or NONE,
+        "HUME's word": words("band"), "HUME's flag": words("flag"),
     }  # fmt: skip
     notes = [
         "Words and flags are HUME's, of the value and not of its interval, a convention: kappas and correlations are"

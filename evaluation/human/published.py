@@ -5,6 +5,7 @@ Nothing is run, and nobody is asked: what stands here are the numbers of the fil
 
 from __future__ import annotations
 
+import argparse
 import functools
 import math
 from collections.abc import Collection, Mapping
@@ -18,15 +19,16 @@ from numpy.typing import NDArray
 
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from evaluation.display import short_names
-from evaluation.human.exhibits import Cell, best_model, estimate, groups_of, hundredfold, percent, printed, win_columns
+from evaluation.human.exhibits import best_model, estimate, groups_of, hundredfold, percent, win_columns
 from evaluation.human.material import NONE
 from evaluation.human.standing import by_task, gaps, in_languages, pairs_by_scorer, rank, table_8, wins
 from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.exhibits.page import PageWords, write_outlined
-from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.exhibits.table import Cell, Exhibit, printed, reasons
 from plumbline.reading import read_json
 from plumbline.statistics.estimates import Floats
+from plumbline.study.places import output_folder
 
 HUMAN, RATERS_MEAN = "Human", "raters' mean"  # people as HUME scores them; the mean of the raters alone
 MAIN = "main_score"
@@ -327,3 +329,13 @@ def _table_8(published: PublishedScores) -> Exhibit:
     where = frame["task"] + " (" + frame["language"] + ")"
     caption = "As HUME's Table 8: people with intervals and agreement, and stars (*) where the best model lies outside"
     return Exhibit("as_hume", caption, frame, printed(frame, columns), tuple(reasons(where, frame["reason"])))
+
+
+def report_scores(options: argparse.Namespace) -> int:
+    """The command with --scores: write the report of scores that somebody published, and say the answer."""
+    published = read_published(options.scores, options.agreement, options.models)
+    folder = output_folder(options.out, "report_human")
+    page = write_published(folder, published, f"People and models: {options.scores.name}")
+    print("\n".join(headline(published)))
+    print(f"-> {page}")
+    return 0

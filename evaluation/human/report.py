@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 from pathlib import Path
 
 import altair as alt
 import pandas as pd
 
+from annotation.human.records import ITEMS
 from annotation.verdicts.tables import SIMULATED
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial, doubts, first_of, headline, read_material
 from evaluation.human.models import refuse_changed_files
+from evaluation.human.records import FILES
+from plumbline import cli
+from plumbline.errors import StudyError
 from plumbline.exhibits.charts import NAMES, ROW, WIDTH, Kinds, figure, rows, tips
 from plumbline.exhibits.page import Figure, PageWords, write_outlined
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
+from plumbline.manifest import stage
 from plumbline.study import Study
 
 _BLUE, _ORANGE, _GREEN = COLOURS.values()
@@ -151,8 +157,23 @@ _ABOUT = (
 )
 
 
-def write_report(study: Study) -> Path:
-    """Write the report of an evaluated human study; returns its page. Those of the report before go.
+def report_study(options: argparse.Namespace) -> int:
+    """The command: write the report of an evaluated human study, and say the answer."""
+    if options.agreement or options.models or options.out:
+        raise StudyError("--agreement, --models and --out go with --scores; a study has its own, leave them out")
+    study = cli.study_of(options)
+    if not study.judging.does_tasks:
+        raise StudyError(f"{study.file}: no people do tasks in this study; `{study.command('evaluation.report')}`")
+    inputs = [study.folder / name for name in (*FILES, ITEMS)]
+    with stage(study, "evaluation human report", inputs, [study.folder / FOLDER]):
+        page, material = write_report(study)
+    print("\n".join(headline(material)))
+    print(f"-> {page}")
+    return 0
+
+
+def write_report(study: Study) -> tuple[Path, HumanMaterial]:
+    """Write the report of an evaluated human study; (its page, what it is made of). Those of the report before go.
 
     Raises DataError before the study is evaluated, for edited tables, and where a data set's file is another by now.
     """
@@ -160,4 +181,5 @@ def write_report(study: Study) -> Path:
     material = read_material(study)
     title = f"People and models on the same items: study {study.name}"
     words = PageWords(title, SIMULATED if material.simulated else "", headline(material), doubts(material), _ABOUT)
-    return write_outlined(study.folder / FOLDER, words, OUTLINE, all_exhibits(material), all_figures(material))
+    page = write_outlined(study.folder / FOLDER, words, OUTLINE, all_exhibits(material), all_figures(material))
+    return page, material

@@ -1,4 +1,4 @@
-"""`python -m evaluation.instructions`: models under wordings of an instruction; `report` shows what came out."""
+"""`python -m evaluation.instructions`: the options to score models under wordings, and of `report`, what came out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from plumbline import cli
 from plumbline.commands import as_called
 
-_HOLES = ("mteb", "present", "complete")
-EXAMPLE = """example: python -m evaluation.instructions report --study studies/instructions.yaml
+PROGRAM = "python -m evaluation.instructions"
+_REPORT = """example: python -m evaluation.instructions report --study studies/instructions.yaml
 
 Of scores that somebody published (a long table: model, task, prompt_id, score, ...; or a folder of mteb's results with
 experiments/), without running anything:
@@ -18,77 +18,6 @@ experiments/), without running anything:
   python -m evaluation.instructions report --scores scores.parquet --out report
   python -m evaluation.instructions report --scores ~/.cache/mteb --part STS22.v2=test/en
 """
-
-
-def report(arguments: Sequence[str]) -> int:
-    """The command line after the word `report`."""
-    parser = cli.Parser(
-        prog=as_called("python -m evaluation.instructions report"),
-        description="Write what prompts do to scores: distributions, inflation, boards, the recommended score.",
-        epilog=as_called(EXAMPLE),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_options(parser)
-    return cli.handler("evaluation.instructions.command:run")(parser.parse_args(arguments))
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--study", metavar="FILE", help="an evaluated study")
-    source.add_argument(
-        "--scores", type=cli.no_address, metavar="WHAT", help="a long table, or a folder of mteb's results"
-    )
-    add("--exports", metavar="DIR", help="with --study: where its records are (default: exports/)")
-    what = "with --scores: a long table by item (model, task, prompt_id, item, score)"
-    add("--items", type=cli.no_address, metavar="FILE", help=what)
-    add("--out", metavar="FOLDER", help="where the report goes (default: the study's folder, or report_instructions)")
-    add("--tasks", type=_names, default=(), metavar="NAMES", help="these tasks alone, such as STS14,STS15")
-    add(
-        "--part",
-        action="append",
-        type=_part,
-        default=[],
-        metavar="TASK=SPLIT/SUBSET",
-        help="of a task with several parts this one (default: the one with most scores); may be repeated",
-    )
-    add(
-        "--source",
-        choices=("machine", "human", "all"),
-        default="",
-        help="whose wordings are analysed (default: machines', where there are any)",
-    )
-    add(
-        "--defaults",
-        choices=("matched", "published"),
-        default="matched",
-        help="the model's own prompt as it was scored in the same run, or as somebody published it",
-    )
-    add(
-        "--holes",
-        choices=_HOLES,
-        default="mteb",
-        help="boards where a default is missing: no points (mteb), mean over present tasks, or complete tasks",
-    )
-    add("--seed", type=int, default=None, metavar="N", help="of resamples and draws (default: the study's, or 1337)")
-
-
-def _names(value: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in value.split(",") if part.strip())
-    if not names:
-        raise argparse.ArgumentTypeError(f"{value!r} names no task, such as STS14,STS15")
-    return names
-
-
-def _part(value: str) -> tuple[str, tuple[str, str]]:
-    task, _, part = value.partition("=")
-    split, _, subset = part.partition("/")
-    if not (task and split and subset):
-        raise argparse.ArgumentTypeError(f"{value!r} is no TASK=SPLIT/SUBSET, such as STS22.v2=test/en")
-    return task, (split, subset)
-
-
-PROGRAM = "python -m evaluation.instructions"
 
 
 def main() -> int:
@@ -107,13 +36,53 @@ def _evaluate() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     cli.add_study_options(parser)
-    parser.add_argument("--models", nargs="+", metavar="NAME", default=[], help="only these of the study's models")
-    parser.add_argument(
-        "--include-unaccepted", action="store_true", help="score what people did not accept, too; rows carry the label"
+    add = parser.add_argument
+    add("--models", nargs="+", metavar="NAME", default=[], help="only these of the study's models")
+    add("--include-unaccepted", action="store_true", help="score what people did not accept, too; rows carry the label")
+    add("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
+    add("--dry-run", action="store_true", help="show what is left to score, and what it takes")
+    return cli.handler("evaluation.instructions.run:score_wordings")(parser.parse_args())
+
+
+def report(arguments: Sequence[str]) -> int:
+    """The command line after the word `report`."""
+    parser = cli.Parser(
+        prog=as_called(f"{PROGRAM} report"),
+        description="Write what prompts do to scores: distributions, inflation, boards, the recommended score.",
+        epilog=as_called(_REPORT),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
-    parser.add_argument("--dry-run", action="store_true", help="show what is left to score, and what it takes")
-    return cli.handler("evaluation.instructions.command:evaluate")(parser.parse_args())
+    add = parser.add_argument
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--study", metavar="FILE", help="an evaluated study")
+    source.add_argument(
+        "--scores", type=cli.no_address, metavar="WHAT", help="a long table, or a folder of mteb's results"
+    )
+    add("--exports", metavar="DIR", help="with --study: where its records are (default: exports/)")
+    what = "with --scores: a long table by item (model, task, prompt_id, item, score)"
+    add("--items", type=cli.no_address, metavar="FILE", help=what)
+    add("--out", metavar="FOLDER", help="where the report goes (default: the study's folder, or report_instructions)")
+    add("--tasks", type=cli.names("task, such as STS14,STS15"), default=(), metavar="NAMES",
+        help="these tasks alone, such as STS14,STS15")  # fmt: skip
+    add("--part", action="append", type=_part, default=[], metavar="TASK=SPLIT/SUBSET",
+        help="of a task with several parts this one (default: the one with most scores); may be repeated")  # fmt: skip
+    add("--source", choices=("machine", "human", "all"), default="",
+        help="whose wordings are analysed (default: machines', where there are any)")  # fmt: skip
+    add("--defaults", choices=("matched", "published"), default="matched",
+        help="the model's own prompt as it was scored in the same run, or as somebody published it")  # fmt: skip
+    add("--holes", choices=("mteb", "present", "complete"), default="mteb",
+        help="boards where a default is missing: no points (mteb), mean over present tasks, or complete tasks"
+        )  # fmt: skip
+    add("--seed", type=cli.seed, metavar="N", help="of resamples and draws (default: the study's, or 1337)")
+    return cli.handler("evaluation.instructions.page:report_wordings")(parser.parse_args(arguments))
+
+
+def _part(value: str) -> tuple[str, tuple[str, str]]:
+    task, _, part = value.partition("=")
+    split, _, subset = part.partition("/")
+    if not (task and split and subset):
+        raise argparse.ArgumentTypeError(f"{value!r} is no TASK=SPLIT/SUBSET, such as STS22.v2=test/en")
+    return task, (split, subset)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from annotation.verdicts.tables import count
+from evaluation.benchmarks.task_facts import read_table
 from evaluation.display import hundred, points
 from evaluation.instructions.analysis import (
     PUBLISHED,
     RULE,
     SIMULATED,
     Analysis,
+    Settings,
+    analyse,
     best_worst_table,
     compared_default,
     context_table,
@@ -23,12 +29,26 @@ from evaluation.instructions.analysis import (
 )
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST, DEFAULTS, HOLES, N_DRAWS
 from evaluation.instructions.charts import all_figures
+from evaluation.instructions.grid import Choice
 from evaluation.instructions.grid import reasons as aside_reasons
+from evaluation.instructions.scores import (
+    ITEMS,
+    SCORES,
+    checked_items,
+    no_items,
+    of_folder,
+    read_scores,
+    study_scores,
+)
 from evaluation.instructions.spread import N_RESAMPLES, above_median
 from evaluation.report.paper_tables import p_value
 from generation.output_statistics import shown
+from plumbline.errors import StudyError
 from plumbline.exhibits.page import PageWords, write_outlined
-from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.exhibits.table import Cell, Exhibit, cell, printed, reasons
+from plumbline.manifest import stage
+from plumbline.study import load_study
+from plumbline.study.places import output_folder, place
 
 _SCENARIOS = {
     DEFAULTS: "All with their defaults",
@@ -54,14 +74,14 @@ def all_exhibits(analysis: Analysis) -> dict[str, Exhibit]:
 def recommended(analysis: Analysis) -> Exhibit:
     """The board by means over wordings, beside the defaults'."""
     frame = analysis.recommended
-    rows = []
-    for row in frame.to_dict(orient="records"):
-        limits = "–" if pd.isna(row.get("rank_low")) else f"{row['rank_low']:.0f} to {row['rank_high']:.0f}"
-        ends = _ends(row["wordings_mean"], row["wordings_low"], row["wordings_high"])
-        rows.append(
-            {"Model": row["model"], "Rank": str(row["rank"]), "Rank 95%": limits, "Mean over wordings [95%]": ends}
-            | {"Default": hundred(row["default_mean"]), "Default's rank": shown(row["default_rank"], 0)}
-        )
+    columns: dict[str, Cell] = {
+        "Model": "model", "Rank": "rank",
+        "Rank 95%": lambda row: (
+            "–" if pd.isna(row.get("rank_low")) else f"{row['rank_low']:.0f} to {row['rank_high']:.0f}"
+        ),
+        "Mean over wordings [95%]": _with_ends(hundred, "wordings_mean", "wordings_low", "wordings_high"),
+        "Default": cell("default_mean", hundred), "Default's rank": _number("default_rank", 0),
+    }  # fmt: skip
     notes = [
         "Recommended: the mean over accepted wordings, then over tasks. Its interval is over wordings, tasks held fixed"
         " (Student's, Satterthwaite's degrees of freedom); limits of ranks are over tasks",
@@ -70,229 +90,227 @@ def recommended(analysis: Analysis) -> Exhibit:
         _SHARED,
     ]
     caption = "Models by the mean over accepted wordings, scores times 100, beside their defaults"
-    return _exhibit(analysis, "recommended", caption, frame, rows, notes)
+    return _exhibit(analysis, "recommended", caption, frame, columns, notes)
 
 
 def inflation(analysis: Analysis) -> Exhibit:
     """How often defaults are above the median wording."""
-    rows = [
-        {"Model": row["model"], "Tasks": str(row["n_tasks"])}
-        | {"Default above median [95%]": _share(row["share"], row["share_low"], row["share_high"])}
-        | {"Median of its ECDF [95%]": _share(row["figure5"], row["figure5_low"], row["figure5_high"])}
-        | {"Points above median": points(row["points"]), "In SDs": points(row["in_sds"])}
-        | {"Above all wordings": str(row["above_all"])}
-        for row in analysis.inflation.to_dict(orient="records")
-    ]
+    frame = analysis.inflation
+    columns: dict[str, Cell] = {
+        "Model": "model", "Tasks": "n_tasks",
+        "Default above median [95%]": _with_ends(_percent, "share", "share_low", "share_high"),
+        "Median of its ECDF [95%]": _with_ends(_percent, "figure5", "figure5_low", "figure5_high"),
+        "Points above median": cell("points", points), "In SDs": cell("in_sds", points),
+        "Above all wordings": "above_all",
+    }  # fmt: skip
     notes = [
         "Default above median: the share of tasks whose default scores more than the median wording. Median of its"
         " ECDF: what the paper's Figure 5 shows as P(reported > median), the default counted among the wordings",
         "Intervals are percentile bootstraps over tasks (10,000 resamples); points are means over tasks, SDs medians",
-        *reasons(analysis.inflation["model"], analysis.inflation["reason"]),
+        *reasons(frame["model"], frame["reason"]),
     ]
-    return _exhibit(
-        analysis, "inflation", "Where defaults lie among wordings, in percent of tasks", analysis.inflation, rows, notes
-    )
+    caption = "Where defaults lie among wordings, in percent of tasks"
+    return _exhibit(analysis, "inflation", caption, frame, columns, notes)
 
 
 def distribution(analysis: Analysis) -> Exhibit:
     """Each model and task."""
-    bare = bool(analysis.distribution["none"].notna().any())
-    rows = [
-        {"Model": row["model"], "Task": row["task"], "n": str(row["n"]), "Median": hundred(row["median"])}
-        | {"Min": hundred(row["min"]), "Max": hundred(row["max"]), "SD": shown(100 * row["sd"], 2)}
-        | {"CV": _percent(row["cv"]), "Default": hundred(row["default"])}
-        | ({"No prompt": hundred(row["none"])} if bare else {})
-        | {"ECDF": f"{_percent(row['ecdf'])} ({_percent(row['ecdf_with_default'])})"}
-        | {"Points": points(row["difference"]), "SDs": points(row["in_sds"]), "Is": row["verdict"] or "–"}
-        for row in analysis.distribution.to_dict(orient="records")
-    ]
-    where = analysis.distribution["model"] + ", " + analysis.distribution["task"]
+    frame = analysis.distribution
+    columns: dict[str, Cell] = {
+        "Model": "model", "Task": "task", "n": "n", "Median": cell("median", hundred), "Min": cell("min", hundred),
+        "Max": cell("max", hundred), "SD": lambda row: shown(100 * row["sd"], 2), "CV": cell("cv", _percent),
+        "Default": cell("default", hundred),
+        **({"No prompt": cell("none", hundred)} if frame["none"].notna().any() else {}),
+        "ECDF": lambda row: f"{_percent(row['ecdf'])} ({_percent(row['ecdf_with_default'])})",
+        "Points": cell("difference", points), "SDs": cell("in_sds", points), "Is": _word("verdict"),
+    }  # fmt: skip
     notes = [
         f"Is: {RULE}. ECDF: the share of wordings that score at most as it does, in brackets with"
         " the default as one of them; Points, SDs: default less median",
-        *reasons(where, analysis.distribution["reason"]),
+        *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
-    frame = analysis.distribution
-    return _exhibit(analysis, "distribution", "Scores times 100 over distinct wordings", frame, rows, notes)
+    return _exhibit(analysis, "distribution", "Scores times 100 over distinct wordings", frame, columns, notes)
 
 
 def variation(analysis: Analysis) -> Exhibit:
     """Coefficients of variation by model."""
-    rows = [
-        {"Model": row["model"], "Tasks": str(row["n_tasks"]), "Median CV": _percent(row["cv_median"])}
-        | {"Largest CV": _percent(row["cv_max"]), "On": row["task"] or "–"}
-        | {"Median SD": shown(row["sd_median"], 2), "Median range": shown(row["range_median"], 2)}
-        for row in analysis.variation.to_dict(orient="records")
-    ]
+    frame = analysis.variation
+    columns: dict[str, Cell] = {
+        "Model": "model", "Tasks": "n_tasks", "Median CV": cell("cv_median", _percent),
+        "Largest CV": cell("cv_max", _percent), "On": _word("task"), "Median SD": _number("sd_median", 2),
+        "Median range": _number("range_median", 2),
+    }  # fmt: skip
     notes = [
         "CV: the population's standard deviation over wordings as a share of their mean, the default not among them. It"
         " hangs on where the metric has its zero: SD and range (points) do not",
-        *reasons(analysis.variation["model"], analysis.variation["reason"]),
+        *reasons(frame["model"], frame["reason"]),
     ]
-    return _exhibit(
-        analysis, "variation", "How far scores move with the wording (Figure 3)", analysis.variation, rows, notes
-    )
+    return _exhibit(analysis, "variation", "How far scores move with the wording (Figure 3)", frame, columns, notes)
 
 
 def boards(analysis: Analysis) -> Exhibit:
     """Ranks on each board."""
-    models = list(analysis.grid.models)
     rows = []
     for (scenario, chosen), board in analysis.boards.groupby(["scenario", "chosen"], sort=False):
-        ranks = dict(zip(board["model"], board["rank"], strict=True))
-        rows.append({"Board": _SCENARIOS[str(scenario)].format(chosen), **{name: str(ranks[name]) for name in models}})
+        ranks = dict(zip(board["model"], map(str, board["rank"]), strict=True))
+        rows.append(
+            {"Board": _SCENARIOS[str(scenario)].format(chosen), **{name: ranks[name] for name in analysis.grid.models}}
+        )
     notes = [
         f"Borda ranks, 1 the best; {HOLES[analysis.settings.holes]}",
         "A default counts as one of its model's wordings",
         _OWN_TABLES,
     ]
-    return _exhibit(
-        analysis, "boards", "Ranks when one model chooses its wordings (Figure 4)", analysis.boards, rows, notes
-    )
+    caption = "Ranks when one model chooses its wordings (Figure 4)"
+    return _exhibit(analysis, "boards", caption, analysis.boards, pd.DataFrame(rows), notes)
 
 
 def drawn(analysis: Analysis) -> Exhibit:
     """Ranks under random wordings."""
-    rows = [
-        {"Model": row["model"], "Default's rank": shown(row["rank"], 0), "Expected rank": shown(row["mean_rank"], 2)}
-        | {"Rank in 95%": f"{row['rank_low']} to {row['rank_high']}", "First in": _percent(row["first"])}
-        for row in analysis.drawn.to_dict(orient="records")
-    ]
+    columns: dict[str, Cell] = {
+        "Model": "model", "Default's rank": _number("rank", 0), "Expected rank": _number("mean_rank", 2),
+        "Rank in 95%": lambda row: f"{row['rank_low']} to {row['rank_high']}", "First in": cell("first", _percent),
+    }  # fmt: skip
     tau, low, high = analysis.drawn.attrs["tau"]
     notes = [
         f"Each model takes a random accepted wording on each task, independently, {N_DRAWS} times (seed"
         f" {analysis.settings.seed}); {HOLES[analysis.settings.holes]}",
         f"Kendall's tau-b with the defaults' board: mean {shown(tau, 2)}, 95% {shown(low, 2)} to {shown(high, 2)}",
     ]
-    return _exhibit(analysis, "random_wordings", "Ranks under random wordings", analysis.drawn, rows, notes)
+    return _exhibit(analysis, "random_wordings", "Ranks under random wordings", analysis.drawn, columns, notes)
 
 
 def best_worst(analysis: Analysis) -> Exhibit:
     """Best and worst wordings."""
-    frame = best_worst_table(analysis.grid)
-    rows = [
-        {"Task": row["task"], "Model": row["model"], "Best": shown(row["best"], 3)}
-        | {"Best wording": row["best_text"] or row["best_prompt"], "Worst": shown(row["worst"], 3)}
-        | {"Worst wording": row["worst_text"] or row["worst_prompt"], "Gap": shown(row["gap"], 1)}
-        for row in frame.to_dict(orient="records")
-    ]
-    return _exhibit(analysis, "best_worst", "Best and worst wordings (Tables 5 to 15)", frame, rows, [_OWN_TABLES])
+    columns: dict[str, Cell] = {
+        "Task": "task", "Model": "model", "Best": _number("best", 3),
+        "Best wording": lambda row: row["best_text"] or row["best_prompt"], "Worst": _number("worst", 3),
+        "Worst wording": lambda row: row["worst_text"] or row["worst_prompt"], "Gap": _number("gap", 1),
+    }  # fmt: skip
+    caption = "Best and worst wordings (Tables 5 to 15)"
+    return _exhibit(analysis, "best_worst", caption, best_worst_table(analysis.grid), columns, [_OWN_TABLES])
 
 
 def halves(analysis: Analysis) -> Exhibit:
     """Split-half choice."""
-    rows = [
-        {"Model": row["model"], "Task": row["task"], "Wordings": str(row["n_wordings"]), "Items": str(row["n_items"])}
-        | {"Default": hundred(row["default"]), "Best, same items": hundred(row["naive"])}
-        | {"Best, other half [95%]": _ends(row["other_half"], row["low"], row["high"])}
-        | {"Lost": points(-row["lost"]), "Gain on default": points(row["gain"])}
-        for row in analysis.halves.to_dict(orient="records")
-    ]
-    where = analysis.halves["model"] + ", " + analysis.halves["task"]
+    frame = analysis.halves
+    columns: dict[str, Cell] = {
+        "Model": "model", "Task": "task", "Wordings": "n_wordings", "Items": "n_items",
+        "Default": cell("default", hundred), "Best, same items": cell("naive", hundred),
+        "Best, other half [95%]": _with_ends(hundred, "other_half", "low", "high"),
+        "Lost": lambda row: points(-row["lost"]), "Gain on default": cell("gain", points),
+    }  # fmt: skip
     notes = [
         "1,000 random halves, each choosing and scoring in turn; 95% of splits",
-        *reasons(where, analysis.halves["reason"]),
+        *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
     caption = "The best wording, chosen on one half of a task's items and scored on the other, times 100"
-    return _exhibit(analysis, "split_halves", caption, analysis.halves, rows, notes)
+    return _exhibit(analysis, "split_halves", caption, frame, columns, notes)
 
 
 def origins(analysis: Analysis) -> Exhibit:
     """People's wordings against machines'."""
-    rows = [
-        {"Model": row["model"], "Task": row["task"], "Human": hundred(row["human"]), "Machine": hundred(row["machine"])}
-        | {"n": f"{row['n_human']}, {row['n_machine']}", "Difference": points(row["difference"])}
-        | {"p": _p(row["p"]), "p (Holm)": _p(row["p_holm"])}
-        for row in analysis.origins.to_dict(orient="records")
-    ]
-    where = analysis.origins["model"] + ", " + analysis.origins["task"]
+    frame = analysis.origins
+    columns: dict[str, Cell] = {
+        "Model": "model", "Task": "task", "Human": cell("human", hundred), "Machine": cell("machine", hundred),
+        "n": lambda row: f"{row['n_human']}, {row['n_machine']}", "Difference": cell("difference", points),
+        "p": cell("p", _p), "p (Holm)": cell("p_holm", _p),
+    }  # fmt: skip
     notes = [
         "Permutation test of the difference of medians, two-sided: exact up to 40 wordings, else"
         f" {N_RESAMPLES:,} resamples; Holm's correction over all rows",
-        *reasons(where, analysis.origins["reason"]),
+        *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
     caption = "Wordings by people and by machines: medians times 100, difference in points (Figures 7 and 8)"
-    return _exhibit(analysis, "sources", caption, analysis.origins, rows, notes)
+    return _exhibit(analysis, "sources", caption, frame, columns, notes)
 
 
 def contexts(analysis: Analysis) -> Exhibit:
     """Kinds of wordings."""
-    frame = context_table(analysis.whole)
-    rows = [
-        {"Of": row["kind"], "Is": row["value"], "Wordings": str(row["wordings"]), "Mean": points(row["mean"])}
-        | {"95% of wordings": f"{points(row['low'])} to {points(row['high'])}"}
-        for row in frame.to_dict(orient="records")
-    ]
+    columns: dict[str, Cell] = {
+        "Of": "kind", "Is": "value", "Wordings": "wordings", "Mean": cell("mean", points),
+        "95% of wordings": lambda row: f"{points(row['low'])} to {points(row['high'])}",
+    }  # fmt: skip
+    notes = ["All wordings are in this table, accepted or not"]
     caption = "Kinds of wordings against the mean of all wordings of the same model and task, in points"
-    return _exhibit(analysis, "contexts", caption, frame, rows, ["All wordings are in this table, accepted or not"])
+    return _exhibit(analysis, "contexts", caption, context_table(analysis.whole), columns, notes)
 
 
 def gate(analysis: Analysis) -> Exhibit:
     """What unacceptable wordings would have made of it."""
-    rows = [
-        {"Model": row["model"], "Wordings": f"{row['wordings']} of {row['all_wordings']}"}
-        | {head: f"{form(row[name])} ({form(row[f'all_{name}'])})" for name, head, form in _GATED}
-        for row in analysis.gate.to_dict(orient="records")
-    ]
+
+    def both(name: str, form: Callable[[float], str]) -> Cell:
+        return lambda row: f"{form(row[name])} ({form(row[f'all_{name}'])})"
+
+    columns: dict[str, Cell] = {
+        "Model": "model", "Wordings": lambda row: f"{row['wordings']} of {row['all_wordings']}",
+        "Mean": both("mean", hundred), "Best wordings": both("best", hundred),
+        "Median CV": both("cv_median", _percent), "Default above median": both("share", _percent),
+    }  # fmt: skip
     caption = "Accepted wordings alone, and in brackets what all wordings would have made of it, scores times 100"
-    return _exhibit(analysis, "gate", caption, analysis.gate, rows, [])
+    return _exhibit(analysis, "gate", caption, analysis.gate, columns, [])
 
 
 def published(analysis: Analysis) -> Exhibit:
     """What the published defaults would have one conclude."""
-    rows = [
-        {"Model": row["model"]}
-        | {head: f"{row[f'{name}_published']} → {row[f'{name}_matched']}" for name, head in _PUBLISHED}
-        for row in analysis.published.to_dict(orient="records")
-    ]
+
+    def both(name: str) -> Cell:
+        return lambda row: f"{row[f'{name}_published']} → {row[f'{name}_matched']}"
+
+    columns: dict[str, Cell] = {
+        "Model": "model", "Tasks": both("n"), "Default above median": both("above"), "Rank by defaults": both("rank"),
+        "Rank with its best wordings": both("best"),
+    }  # fmt: skip
     notes = [
         "Left of the arrow by published defaults, right of it by those of the same run, split and subset; points"
         " are averaged over the tasks that a model has, as the paper drew it"
     ]
     caption = "What becomes of conclusions when published defaults give way to matched ones"
-    return _exhibit(analysis, "published", caption, analysis.published, rows, notes)
+    return _exhibit(analysis, "published", caption, analysis.published, columns, notes)
 
 
 def coverage(analysis: Analysis) -> Exhibit:
     """What was scored."""
-    frame = coverage_table(analysis.grid)
     yes = {True: "yes", False: "–"}
-    rows = [
-        {"Model": row["model"], "Task": row["task"], "Wordings": f"{row['wordings']} of {row['of']}"}
-        | {
-            head: yes[bool(row[name])]
-            for name, head in (("default", "Default"), ("none", "No prompt"), ("reported", "Published"))
-        }
-        for row in frame.to_dict(orient="records")
-    ]
+    columns: dict[str, Cell] = {
+        "Model": "model", "Task": "task", "Wordings": lambda row: f"{row['wordings']} of {row['of']}",
+        "Default": cell("default", yes.__getitem__), "No prompt": cell("none", yes.__getitem__),
+        "Published": cell("reported", yes.__getitem__),
+    }  # fmt: skip
     notes = ["Wordings: how many count, of all that the task has; refused ones, and another source's, do not count"]
-    return _exhibit(analysis, "coverage", "What was scored and counts", frame, rows, notes)
+    caption = "What was scored and counts"
+    return _exhibit(analysis, "coverage", caption, coverage_table(analysis.grid), columns, notes)
 
 
 def aside(analysis: Analysis) -> Exhibit:
     """Rows that do not count, by reason; the file has each of them."""
-    reasons = aside_reasons(analysis.marked)
-    rows = [
-        {"Reason": row["reason"], "Scores": str(row["n"]), "Such as": row["example"]}
-        for row in reasons.to_dict("records")
-    ]
+    columns: dict[str, Cell] = {"Reason": "reason", "Scores": "n", "Such as": "example"}
+    rows = printed(aside_reasons(analysis.marked), columns)
     frame = analysis.marked[analysis.marked["why"] != ""].drop(columns=["text", "effective"])
     return _exhibit(analysis, "aside", "Scores that stand aside, and why (the file has each)", frame, rows, [])
 
 
 def _exhibit(
-    analysis: Analysis, name: str, caption: str, frame: pd.DataFrame, rows: list[dict[str, str]], notes: Iterable[str]
-) -> Exhibit:
+    analysis: Analysis, name: str, caption: str, frame: pd.DataFrame, columns: Mapping[str, Cell] | pd.DataFrame,
+    notes: Iterable[str],
+) -> Exhibit:  # fmt: skip
+    """`frame` with all digits, and as printed."""
     simulated = [SIMULATED] if analysis.simulated else []
-    return Exhibit(name, caption, frame, pd.DataFrame(rows), (*simulated, *filter(None, notes)))
+    rows = columns if isinstance(columns, pd.DataFrame) else printed(frame, columns)
+    return Exhibit(name, caption, frame, rows, (*simulated, *filter(None, notes)))
 
 
-def _ends(value: float, low: float, high: float) -> str:
-    return hundred(value) if pd.isna(low) else f"{hundred(value)} [{hundred(low)}, {hundred(high)}]"
+def _number(name: str, digits: int) -> Cell:
+    return cell(name, lambda value: shown(value, digits))
 
 
-def _share(value: float, low: float, high: float) -> str:
-    return _percent(value) if pd.isna(low) else f"{_percent(value)} [{_percent(low)}, {_percent(high)}]"
+def _word(name: str) -> Cell:
+    return cell(name, lambda word: str(word or "–"))
+
+
+def _with_ends(form: Callable[[float], str], name: str, low: str, high: str) -> Cell:
+    """A value with its interval, where there is one."""
+    return lambda row: form(row[name]) + ("" if pd.isna(row[low]) else f" [{form(row[low])}, {form(row[high])}]")
 
 
 def _percent(value: float) -> str:
@@ -301,20 +319,6 @@ def _percent(value: float) -> str:
 
 def _p(value: float) -> str:
     return "–" if pd.isna(value) else p_value(value).removeprefix("p ").removeprefix("= ")
-
-
-_GATED = (
-    ("mean", "Mean", hundred),
-    ("best", "Best wordings", hundred),
-    ("cv_median", "Median CV", _percent),
-    ("share", "Default above median", _percent),
-)
-_PUBLISHED = (
-    ("n", "Tasks"),
-    ("above", "Default above median"),
-    ("rank", "Rank by defaults"),
-    ("best", "Rank with its best wordings"),
-)
 
 
 _FEW_WORDINGS, _FEW_TASKS = 10, 5
@@ -452,3 +456,49 @@ def write_report(folder: Path, analysis: Analysis, title: str) -> Path:
     """Write the report into a folder, each file atomically; returns its page. Those of the report before go."""
     words = PageWords(title, SIMULATED if analysis.simulated else "", headline(analysis), doubts(analysis), _ABOUT)
     return write_outlined(folder, words, OUTLINE, all_exhibits(analysis), all_figures(analysis))
+
+
+def report_wordings(options: argparse.Namespace) -> int:
+    """The command `report`: write the report of a study, or of scores that somebody published, and say the answer."""
+    if options.items and options.study:
+        raise StudyError("--items goes with --scores; a study has its own, leave it out")
+    if twice := [task for task, number in Counter(task for task, _ in options.part).items() if number > 1]:
+        raise StudyError(f"--part names two parts of {twice[0]}; of a task one is analysed, leave the other out")
+    if not options.study:
+        return _report_scores(options)
+    study = load_study(options.study, options.exports)
+    scores, items = study_scores(study)
+    folder = place(options.out, "--out") if options.out else study.folder / FOLDER
+    inputs = [study.folder / name for name in (SCORES, ITEMS) if (study.folder / name).exists()]
+    with stage(study, "evaluation instructions report", inputs, [folder]):
+        analysis = analyse(scores, items, _settings(options, study.sample.seed), where=study.folder / SCORES)
+        return _write(analysis, folder, f"Prompt sensitivity: study {study.name}")
+
+
+def _report_scores(options: argparse.Namespace) -> int:
+    path, notes = Path(options.scores), tuple[str, ...]()
+    if path.is_dir():
+        with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
+            scores, notes = of_folder(path, bar.update)
+    else:
+        scores = read_scores(path)
+    items = checked_items(read_table(Path(options.items)), Path(options.items)) if options.items else no_items()
+    folder = output_folder(options.out, FOLDER)
+    analysis = analyse(scores, items, _settings(options, 1337), notes, path)
+    return _write(analysis, folder, f"Prompt sensitivity: {path.name}")
+
+
+def _settings(options: argparse.Namespace, seed: int) -> Settings:
+    choice = Choice(options.tasks, dict(options.part))
+    chosen_seed = seed if options.seed is None else options.seed
+    return Settings(choice, options.source, options.defaults, options.holes, chosen_seed)
+
+
+def _write(analysis: Analysis, folder: Path, title: str) -> int:
+    try:
+        page = write_report(folder, analysis, title)
+    except FileNotFoundError as error:
+        raise StudyError(f"{folder}: no file can be written there ({error.filename}); name another folder") from None
+    print("\n".join([*([SIMULATED] if analysis.simulated else []), *headline(analysis)]))
+    print(f"-> {page}")
+    return 0

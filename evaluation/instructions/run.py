@@ -6,9 +6,11 @@ nothing left to do are not loaded; one that fails is reported, and the others go
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan
+from annotation.verdicts.tables import count
+from evaluation.instructions.scores import ITEMS, SCORES
+from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
 from evaluation.jobs import done
 from evaluation.models import encoder
 from evaluation.models.embeddings import Embeddings
@@ -24,15 +28,19 @@ from evaluation.models.encoder import Encoder
 from evaluation.tasks.item_scores import Items, measured
 from evaluation.tasks.protocols import METRICS
 from evaluation.units import UNDEFINED, Model, chosen_models
-from evaluation.work import Loader, ModelEnd, ModelJob, versions
+from evaluation.work import Loader, ModelEnd, ModelJob, quiet, versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
+from plumbline import cli
 from plumbline.cli import columns
+from plumbline.errors import ServiceError
+from plumbline.manifest import stage
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.datasets import SEARCHES
 from plumbline.study.evaluation import EvaluationSpec
+from plumbline.study.subject import INSTRUCTIONS
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -129,8 +137,8 @@ def evaluate_instructions(
         units = plan(study, include_unaccepted=include_unaccepted)
         results = PromptResults(study, units, [Model.of(study, spec) for spec in study.evaluation.models])
         todo = {model.name: results.todo(model) for model in chosen}
-        outcome = PromptRunOutcome(units, n_stored=sum(len(units) for _ in chosen) - sum(map(len, todo.values())))
-        outcome.n_stored -= len(chosen) * sum(bool(unit.reason) for unit in units)
+        n_all = len(chosen) * sum(not unit.reason for unit in units)
+        outcome = PromptRunOutcome(units, n_stored=n_all - sum(map(len, todo.values())))
         jobs = [
             ModelJob(
                 model,
@@ -251,3 +259,45 @@ def _documents(dataset: Dataset) -> set[str]:
         parts = [parts[dataset.loaded.split]["corpus"] for parts in dataset.loaded.task.dataset.values()]
         return {text for part in parts for text in part["text"]}
     return {text for query in dataset.passages_of() for text in (*query.relevant, *query.others)}
+
+
+def score_wordings(options: argparse.Namespace) -> int:
+    """The command: score a study's models under wordings, and say what was done."""
+    study = cli.study_of(options)
+    chosen = {"models": options.models, "include_unaccepted": options.include_unaccepted}
+    inputs = [study.folder / name for name in ("verdicts.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
+    models = chosen_models(study, options.models)
+    with quiet(study, models):
+        if options.dry_run:
+            print(forecast(study, **chosen))
+            return 0
+        with stage(study, "instruction_scores", inputs, [study.folder / SCORES, study.folder / ITEMS]):
+            outcome = evaluate_instructions(study, **chosen, cluster=options.ray)
+    for line in _said(study, outcome, include_unaccepted=options.include_unaccepted):
+        print(line)
+    if outcome.failures:
+        raise ServiceError(
+            f"{len(outcome.failures)} of {len(models)} models failed: {', '.join(outcome.failures)} (the reason stands"
+            " above); run the same command again to go on"
+        )
+    return 0
+
+
+def _said(study: Study, outcome: PromptRunOutcome, *, include_unaccepted: bool) -> list[str]:
+    lines = [
+        f"{study.name}: {count(outcome.n_scored, 'score')} made, {outcome.n_stored} were there;"
+        f" {count(outcome.encoded, 'text')} encoded for"
+        f" {outcome.n_prompted} asked -> {study.folder / SCORES}"
+    ]
+    wordings = {unit.wanted.prompt_id: unit for unit in outcome.units if unit.wanted.text}
+    reasons = Counter(unit.reason for unit in wordings.values() if unit.reason)
+    lines.append(f"  wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not")
+    lines += [f"    {number} {reason}" for reason, number in reasons.most_common()]
+    if include_unaccepted:
+        unaccepted = sum(unit.wanted.label != "acceptable" for unit in wordings.values())
+        lines.append(f"  {unaccepted} that people did not accept are among them, with their labels")
+    if any(unit.wanted.simulated for unit in wordings.values()):
+        lines.append("  labels are simulated: they say nothing of the wordings")
+    if study.acceptance.min_raters < 2 and not unlabelled(study):
+        lines.append("  a single pass: one rater's label decides, and there is no agreement to be told")
+    return lines

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from plumbline.exhibits.files import csv_bytes
 from plumbline.words import printable
+
+Row = Mapping[Hashable, Any]
+Cell = str | Callable[[Row], str]  # a column of the frame as it is, or what is made of a row
+
+
+def printed(frame: pd.DataFrame, columns: Mapping[str, Cell]) -> pd.DataFrame:
+    """What people read of a frame: a cell for each head and row."""
+    return pd.DataFrame(
+        [
+            {head: str(row[cell]) if isinstance(cell, str) else cell(row) for head, cell in columns.items()}
+            for row in frame.to_dict(orient="records")
+        ]
+    )
+
+
+def cell(name: str, form: Callable[[Any], str]) -> Cell:
+    """A column in a form of its own."""
+    return lambda row: form(row[name])
+
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$#])")
 _LATEX = str.maketrans(

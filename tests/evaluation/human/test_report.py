@@ -36,7 +36,7 @@ from tests.evaluation.human.rehearsed import write_rehearsed
 
 
 def test_tables_are_those_of_the_records(study: Study) -> None:
-    page = write_report(study)
+    page, _ = write_report(study)
     text = page.read_text()
     assert "SIMULATED RATINGS" in text and "character-n-grams" in text
     one = read_material(study)
@@ -130,7 +130,7 @@ def test_a_report_is_made_where_nobody_could_tell(study: Study) -> None:
     write_kept_table(study, ANSWERS, unsure, HumanAnswer)
     told = evaluate_human(study).compared.notes
     assert "sample_sts (en): nobody's answers count, so that models stand alone" in told
-    assert write_report(study).exists()
+    assert write_report(study)[0].exists()
     assert "apart" not in all_exhibits(read_material(study))
 
 
@@ -180,7 +180,7 @@ def test_where_a_study_stands_names_the_report_on_people_and_models(study: Study
 
 def test_ami_stands_before_a_v_measure_whose_interval_says_what_it_is_of(study: Study) -> None:
     one = read_material(study)
-    tables, page = all_exhibits(one), write_report(study).read_text(encoding="utf-8")
+    tables, page = all_exhibits(one), write_report(study)[0].read_text(encoding="utf-8")
     clusters = one.scores[one.scores["metric"] == "v_measure"]
     where = clusters["where"].iloc[0]
     ceiling = tables["ceiling"]

@@ -14,8 +14,7 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from evaluation.instructions import run as forecasts
-from evaluation.instructions.command import _said
-from evaluation.instructions.run import evaluate_instructions
+from evaluation.instructions.run import _said, evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores, study_scores
 from evaluation.instructions.units import PromptResults, decide, plan
 from evaluation.models import encoder

@@ -1,0 +1,162 @@
+"""What the commands of `python -m evaluation.bundle` do: open, ask what computes and writes, say what came out."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from tqdm import tqdm
+
+from annotation.comparison import CampaignRatings
+from annotation.verdicts.rules import late_lines
+from evaluation.bundle import report
+from evaluation.bundle.again import study_again
+from evaluation.bundle.archive import check_signature
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.check import faults, open_checked, steps
+from evaluation.bundle.diff import compared, difference
+from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, models_of, scores_in, specs
+from evaluation.bundle.export import export
+from evaluation.bundle.folder import export_folder, lacking_line
+from evaluation.bundle.records import Fault
+from evaluation.work import quiet
+from plumbline import cli
+from plumbline.commands import as_called
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.resources import installing, working
+from plumbline.store import is_remote
+from plumbline.study import load_study
+from plumbline.study.places import place
+
+
+def export_study(options: argparse.Namespace) -> int:
+    """The command `export`: write a study's bundle, or its tables as a folder."""
+    study, out = cli.study_of(options), place(options.out, "--out")
+    folder, lacking, bundles = options.format == "parquet", list[str](), list[Bundle]()
+    if folder and is_remote(out):
+        raise StudyError(f"--out {out}: the `datasets` library reads a folder of this machine; name one, and copy it")
+    if not folder and out.is_dir():
+        raise StudyError(f"--out {out}: a folder is there; name a file, such as {out / study.name}.plumb")
+    units = len(study.transformations) * len(study.seeds)
+    with tqdm(total=units, unit="unit", desc="exporting", delay=1, leave=False) as bar:
+        if folder:
+            bundle, lacking = export_folder(study, out, comments=options.comments, step=bar.update)
+            bundles.append(bundle)
+        else:
+            export(
+                study, out, comments=options.comments, step=bar.update,
+                check=lambda file: bundles.append(open_checked(file)),
+            )  # fmt: skip
+    bundle = bundles[-1]
+    simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
+    if folder:
+        print(f"{study.name}: bundle {bundle.identity} and its tables, checked{simulated} -> {out}")
+        last = f"nothing was sent anywhere; to read it: datasets.load_dataset({str(out)!r}, 'outputs')"
+    else:
+        print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
+        last = f"bundle {bundle.identity}" + ("" if is_remote(out) else f"; to sign it: minisign -Sm {out}")
+    print(*late_lines(bundle.verdicts), last, *lacking_line(lacking, study.file), sep="\n")
+    return 0
+
+
+def inspect(options: argparse.Namespace) -> int:
+    """The command `inspect`: what is in a bundle, and whether it holds."""
+    bundle, wrong = _looked_through(options.bundle)
+    print(f"{report.heading(bundle)}\n\n{report.set_apart(report.claims(bundle))}", flush=True)
+    if not wrong:
+        print(f"\n{report.contents(bundle)}")
+    signed = _signed(options)
+    print(f"\n{report.checks(bundle, wrong, signed)}")
+    if wrong:
+        raise DataError(f"{options.bundle}: {wrong[0][0]} {wrong[0][1]}; get it again from where it came from")
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """The command `diff`: how two bundles differ, or a bundle and a study whose people rated its pairs again."""
+    first = _held(options.bundle)
+    if options.other.suffix in (".yaml", ".yml"):
+        print(compared(first, CampaignRatings.of(load_study(options.other, options.exports))))
+    else:
+        print(difference(first, _held(options.other)))
+    return 0
+
+
+def write_study(options: argparse.Namespace) -> int:
+    """The command `study`: write a study of a bundle's pairs, to be rated again by other people."""
+    bundle = _held(options.bundle)
+    _signed(options)
+    again = study_again(bundle, options.out, options.exports, _files(options.data))
+    left_out = f" ({again.left_out} left out, whose texts may not be handed on)" if again.left_out else ""
+    counts = f"{again.pairs} pairs and {again.controls} controls"
+    print(f"{again.study.name}: {counts}{left_out}, no answers -> {again.study.folder}")
+    where = ["--exports", options.exports] if options.exports else []
+    diff = shlex.join(["python", "-m", "evaluation.bundle", "diff", str(options.bundle), str(options.out), *where])
+    print(
+        f"look at raters and rules in {options.out}, then: {again.study.command('annotation publish')};"
+        f" when people have answered: {as_called(diff)}"
+    )
+    return 0
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    """The command `evaluate`: score models on what people accepted."""
+    if not (options.model or options.study):
+        raise StudyError("name the models to score: --model NAME, or --study FILE for those of a study of yours")
+    bundle = _held(options.bundle)
+    _signed(options)
+    models = specs(bundle, options.model, models_of(options.study) if options.study else {})
+    exports = place(options.exports, "--exports") if options.exports else working("exports")
+    beside = [(folder.name, scores_in(folder)) for folder in options.beside]
+    wanted = EvaluationRequest(_files(options.data), beside, options.include_rejected, options.simulated)
+    with quiet(bundle.study(models), bundle.study(models).evaluation.models):
+        done = evaluate_bundle(bundle, models, exports, wanted)
+    print(report.evaluation(bundle, done))
+    outcome, path = done.outcome, done.study.folder / "scores.parquet"
+    print(f"\n{outcome.made} scores made, {outcome.kept} were there -> {path}")
+    try:
+        print(f"report -> {report.write_report(bundle, done)}")
+    except ModuleNotFoundError as error:
+        print(f"no report page: it needs {error.name}: {installing('report')}")
+    if outcome.failures:
+        names = ", ".join(outcome.failures)
+        raise ServiceError(
+            f"models failed: {names} (the reason stands above); mend it and run the same command again, or say where"
+            " they are on this machine: --model FOLDER, or --study FILE with a study whose `evaluation.models` have"
+            " their `path` or `package` (studies/demo.yaml has an example)"
+        )
+    return 0
+
+
+def _held(path: Path) -> Bundle:
+    """A bundle in which nothing is wrong. Raises DataError with the first thing that is."""
+    bundle, wrong = _looked_through(path)
+    if wrong:
+        raise DataError(f"{path}: {wrong[0][0]} {wrong[0][1]}; get it again from where it came from")
+    return bundle
+
+
+def _looked_through(path: Path) -> tuple[Bundle, list[Fault]]:
+    """The bundle, and what is wrong with it."""
+    bundle = Bundle.open(path)
+    with tqdm(total=steps(bundle), unit="check", desc="checking", delay=1, leave=False) as bar:
+        return bundle, list(faults(bundle, bar.update))
+
+
+def _signed(options: argparse.Namespace) -> str:
+    """What there is to say of the signature; empty where nobody gave a key. Raises as `check_signature`."""
+    return f"signature: {check_signature(options.bundle, options.key)}".strip() if options.key else ""
+
+
+def _files(arguments: list[str]) -> dict[str, Path]:
+    """NAME=FILE as a mapping. Raises StudyError for what is none."""
+    files = {}
+    for argument in arguments:
+        name, equals, file = argument.partition("=")
+        if not (equals and name and file):
+            raise StudyError(
+                f"--data {argument}: write it as NAME=FILE, a data set of the bundle and your copy of its file"
+            )
+        files[name] = Path(file)
+    return files
