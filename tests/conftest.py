@@ -95,15 +95,11 @@ LONGEST = (
     "annotation/crowd/mturk/test_question_browser.py",
     "annotation/argilla/test_members.py",
     "annotation/argilla/test_training.py",
-    "evaluation/build/test_command.py",
     "annotation/argilla/test_subjects.py",
     "annotation/ratings/test_withdrawals.py",
     "test_labels_alone.py",
-    "evaluation/build/test_selection.py",
     "evaluation/bundle/test_evaluate.py",
     "evaluation/bundle/test_tasks.py",
-    "evaluation/build/smaller/test_shrink.py",
-    "evaluation/build/quality/test_scored.py",
 )
 
 

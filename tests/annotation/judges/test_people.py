@@ -11,9 +11,10 @@ import pytest
 from scipy import stats
 
 from annotation.judges.alternative import alternative_test, benjamini_yekutieli, by_domain, exact_p
-from annotation.judges.effects import between_judges, length_slope, order_effects, rounded
+from annotation.judges.effects import between_judges, length_slope, order_effects
 from annotation.judges.people import against_people, calibrated, far_ratings, reliability, with_each_rater
 from annotation.judges.records import over_orders, together
+from plumbline.scales import nearest_points
 
 SCALE = (1, 2, 3, 4, 5)
 
@@ -113,9 +114,9 @@ def test_the_measure_are_the_other_raters_of_the_pair() -> None:
 def test_an_expected_score_never_ties_and_is_rounded_first() -> None:
     ratings, expected = rated({"a": [3] * 30, "b": [3] * 30}), by_pair([3.1] * 30)
     assert alternative_test(ratings, expected).rho == 0
-    points = pd.Series(rounded(expected.to_numpy(), SCALE), index=expected.index)
+    points = pd.Series(nearest_points(expected.to_numpy(), SCALE), index=expected.index)
     assert alternative_test(ratings, points).rho == 1
-    assert rounded(np.array([1.49, 1.5, 2.5, 9.0, np.nan]), SCALE).tolist()[:4] == [1, 2, 3, 5]
+    assert nearest_points(np.array([1.49, 1.5, 2.5, 9.0, np.nan]), SCALE).tolist()[:4] == [1, 2, 3, 5]
 
 
 def test_few_pairs_are_tested_exactly_and_one_rater_not_at_all() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +35,7 @@ from plumbline.store import write_json
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.fixed import fixed_in_2025
+from tests.conftest import make_variant
 
 Make = Callable[..., Study]
 COLUMNS = {name: name for name in ("pair", "rater", "quality", "fluency")}
@@ -46,17 +49,30 @@ def made(variant: Make, name: str, threshold: float = 3) -> Study:
     return study
 
 
-def taken_in(variant: Make, home: Path, columns: dict[str, str], *, offered: bool) -> Study:
-    """A second study by a lower threshold, with the answers of a first one whose transformation was rejected."""
-    first, second = made(variant, "first", 4.5), made(variant, "second", 1.5)
-    rate(first)
-    fixed_in_2025(first)
-    assert {one.decision for one in accept(first).verdicts} == {"rejected"}
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exported answers of a study whose transformation was rejected; not to be written to."""
+    study = made(make_variant(tmp_path_factory.mktemp("first")), "first", 4.5)
+    rate(study)
+    fixed_in_2025(study)
+    assert {verdict.decision for verdict in accept(study).verdicts} == {"rejected"}
+    return export(study) / "answers.csv"
+
+
+@pytest.fixture
+def taken_in(variant: Make, tmp_path: Path, answers: Path) -> Callable[..., Study]:
+    """Make a second study by a lower threshold, with those answers."""
+    return functools.partial(take_in, variant, tmp_path / "home", answers)
+
+
+def take_in(variant: Make, home: Path, answers: Path, columns: dict[str, str], *, offered: bool) -> Study:
+    second = made(variant, "second", 1.5)
     draw_sample(second)
     if offered:
         fix_rules(CampaignRecords.open(second))
         begin_offering(CampaignRecords.open(second), "argilla", load_rubric(second))
-    collect_csv(second, server.Home(home), export(first) / "answers.csv", columns)
+    copied = shutil.copyfile(answers, home.with_name("answers.csv"))  # its age is that of its answers
+    collect_csv(second, server.Home(home), copied, columns)
     return second
 
 
@@ -75,29 +91,29 @@ def says(done: Acceptance, rules: str, words: str) -> None:
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_exported_answers_under_a_new_name_and_a_lower_threshold_are_doubtful(
-    variant: Make, tmp_path: Path, timed: bool
+    taken_in: Callable[..., Study], timed: bool
 ) -> None:
     columns = {**COLUMNS, "time": "time"} if timed else COLUMNS
-    second = taken_in(variant, tmp_path / "home", columns, offered=False)
+    second = taken_in(columns, offered=False)
     says(accept(second), "late", "after the first rating")
 
 
 def test_ratings_imported_after_the_rules_into_a_campaign_that_never_offered_them_are_late(
-    variant: Make, tmp_path: Path
+    taken_in: Callable[..., Study],
 ) -> None:
     """Who fixes rules first and imports then, with times from the future of those rules, is no better."""
-    second = taken_in(variant, tmp_path / "home", {**COLUMNS, "time": "time"}, offered=False)
+    second = taken_in({**COLUMNS, "time": "time"}, offered=False)
     fixed_in_2025(second)
     says(accept(second), "late", "ratings were imported from files, and this campaign never offered the sample")
 
 
-def test_without_times_nobody_can_know(variant: Make, tmp_path: Path) -> None:
-    second = taken_in(variant, tmp_path / "home", COLUMNS, offered=True)
+def test_without_times_nobody_can_know(taken_in: Callable[..., Study]) -> None:
+    second = taken_in(COLUMNS, offered=True)
     says(accept(second), "unknown", "from a file without times: whether they were given before it cannot be known")
 
 
-def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(variant: Make, tmp_path: Path) -> None:
-    second = taken_in(variant, tmp_path / "home", {**COLUMNS, "time": "time"}, offered=True)
+def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(taken_in: Callable[..., Study]) -> None:
+    second = taken_in({**COLUMNS, "time": "time"}, offered=True)
     study = second
     fixed_in_2025(study)
     answers = CampaignRecords.open(study).all_ratings

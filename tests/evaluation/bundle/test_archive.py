@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import resource
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from plumbline.study import ROOT
+from tests import forks
 from tests.evaluation.bundle.test_bundle import Edit, renewed
 
 OUTPUTS = "outputs/paraphrasing/1337.parquet"
 MOST = 1_000_000  # KB
 PROGRAM = """
-import pathlib, sys
+import pathlib, resource, sys
+resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
 from evaluation.bundle.check import open_checked
 from plumbline.errors import DataError
 try:
@@ -93,10 +94,7 @@ def test_a_bundle_that_would_be_large_in_memory_is_one_line(
 ) -> None:
     path: Path = renewed(edited({member: bomb}), packed=True)
     assert path.stat().st_size < 1_500_000
-    limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))  # noqa: E731
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, preexec_fn=limit, check=False
-    )
+    done = forks.run([sys.executable, "-c", PROGRAM, str(path)], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     line, used = done.stdout.splitlines()
     assert says in line
