@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from annotation.argilla.accounts import admit, is_person
-from annotation.argilla.client import PAGE, Argilla, ArgillaUser, DatasetListing, translated
+from annotation.argilla.client import PAGE, Argilla, ArgillaUser, DatasetListing
 from annotation.argilla.dataset import COMMENT, Suggestion, Words, placed, questions_of, record_of
-from annotation.argilla.publish import settings_of
+from annotation.argilla.publish import ExtraField, create_dataset
 from annotation.campaign_records import REVIEWS, CampaignRecords
 from annotation.judges.decisions import read_judging
 from annotation.judges.effects import LARGE
@@ -42,7 +42,7 @@ from plumbline.study import Study
 from plumbline.study.subject import ItemNames
 
 if TYPE_CHECKING:
-    import argilla as rg
+    pass
 
 LEAST_MASS = 0.9  # less probability on the points of the scale deserves a look
 COLUMNS = ["pair_id", "transformation", "question", "people", "judges", "apart", "spread", "raters", "far", "flags"]
@@ -289,7 +289,7 @@ def _send(
     workspaces, workspace = argilla.workspaces(), workspace_of(study.name)
     if workspace not in workspaces:
         workspaces[workspace] = argilla.request("POST", "/workspaces", json={"name": workspace})["id"]
-    listed, new = argilla.datasets(), {}
+    listed, new, summary = argilla.datasets(), {}, ExtraField(SAID, _TITLE)
     suggestions = suggestions_of(disputed.judgements[disputed.judgements["pair_id"].isin(chosen)], disputed.scales)
     for queue, pairs in queues_of(disputed.pairs[pair_id] for pair_id in chosen).items():
         name = dataset_of(study, queue)
@@ -297,7 +297,7 @@ def _send(
         if dataset is not None and dataset.status == "draft":  # an earlier run was cut off while it made it
             argilla.request("DELETE", f"/datasets/{dataset.id}")
             dataset = None
-        dataset_id = _create(argilla, words, (workspace, name)) if dataset is None else dataset.id
+        dataset_id = create_dataset(argilla, words, (workspace, name), 1, summary) if dataset is None else dataset.id
         present = {record["external_id"] for record in argilla.records(dataset_id)}
         beside, questions = placed(argilla, dataset_id, words.beside), questions_of(argilla, dataset_id)
         records = []
@@ -314,30 +314,6 @@ def _send(
         new[name] = len(records)
     admit(workspaces[workspace], argilla, people)
     return new
-
-
-def _create(argilla: Argilla, words: Words, where: tuple[str, str]) -> str:
-    import argilla as rg  # noqa: PLC0415 (takes a second)
-
-    client = argilla.sdk
-    settings = _with_said(settings_of(words, 1, client), client)
-    with translated(argilla.url):
-        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
-
-
-def _with_said(settings: rg.Settings, client: Any) -> rg.Settings:
-    """A dataset's settings with the field for what both said, below its texts."""
-    import argilla as rg  # noqa: PLC0415 (takes a second)
-
-    field = rg.TextField(name=SAID, title=_TITLE, use_markdown=False, required=False, client=client)
-    *texts, keys = settings.fields
-    return rg.Settings(
-        guidelines=settings.guidelines,
-        fields=[*texts, field, keys],
-        questions=list(settings.questions),
-        metadata=list(settings.metadata),
-        distribution=settings.distribution,
-    )
 
 
 def reviewed(records: CampaignRecords, argilla: Argilla) -> dict[Queue, DatasetListing]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import langcodes
 import pandas as pd
-import yaml
 
 from annotation import server
 from annotation.argilla import accounts
@@ -38,6 +35,7 @@ from annotation.training import read_items
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.verdicts.tables import count
+from annotation.wordings import platform_words, words_in
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
@@ -46,6 +44,7 @@ from plumbline.study import Study, load_study
 from plumbline.study.crowd import PaySpec
 from plumbline.study.transformations import Transformation
 
+_LETTERS = "letters.yaml"
 _SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs that a person is told of
 
 
@@ -173,7 +172,7 @@ def remind(
     letters = []
     for annotator in annotators:
         if annotator.remarks and not (annotator.excluded or annotator.out):
-            words = _words_for(reads.get(annotator.name, ()))
+            words = words_in(_LETTERS, *reads.get(annotator.name, ()))
             parts = [words[key].format(open=annotator.open, address=address).strip() for key in annotator.remarks]
             title = words["thanks" if "done" in annotator.remarks else "remind"].format(study=study_name)
             head = [title, "", words["dear"].format(name=annotator.name), ""]
@@ -221,14 +220,14 @@ def _text(
     codes: Sequence[str],
     queues: Sequence[tuple[str, int, float]],
 ) -> str:
-    words = _words_for(codes)
+    words = words_in(_LETTERS, *codes)
     rows = [
         (words["address"], address),
         (words["name"], account["name"]),
         (words["password"], account["password"] or words["kept"]),
     ]
     if codes:
-        code_of_words = next((code for code in codes if code in _words()), ENGLISH)
+        code_of_words = next((code for code in codes if code in platform_words(_LETTERS)), ENGLISH)
         names = [langcodes.Language.get(code).display_name(code_of_words) for code in codes]
         rows.append((words["languages"], ", ".join(names)))
     title, *about = opening
@@ -238,20 +237,6 @@ def _text(
     for name, number, hours in queues:
         lines.append("- " + words["dataset"].format(dataset=name, pairs=number, minutes=math.ceil(60 * hours)))
     return "\n".join([*lines, "", words["how"]]) + "\n"
-
-
-def _words_for(codes: Sequence[str]) -> dict[str, str]:
-    """The words in the first of some languages that has any, else in English."""
-    words = _words()
-    return next((words[code] for code in codes if code in words), words[ENGLISH])
-
-
-@functools.cache
-def _words() -> dict[str, dict[str, str]]:
-    words: dict[str, dict[str, str]] = yaml.safe_load(
-        files("annotation").joinpath("letters.yaml").read_text(encoding="utf-8")
-    )
-    return words
 
 
 def unread_lines(study: Study, queues: Mapping[Queue, int], reads: Mapping[str, Sequence[str]]) -> list[str]:

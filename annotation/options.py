@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from plumbline import cli
+from plumbline.addresses import refuse_no_address
 from plumbline.commands import as_called
 from plumbline.resources import ROOT, in_checkout_alone
 
@@ -60,14 +61,15 @@ def _positive(text: str) -> int:
 
 def _address(text: str) -> str:
     """An address such as https://argilla.example.org. Raises ArgumentTypeError."""
+    example = "https://argilla.example.org"
     try:
-        parts = urlsplit(text)
-        sound = parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.password)
-        sound = sound and (parts.port is None or parts.port > 0) and parts.path in ("", "/") and not parts.query
-    except ValueError:
-        sound = False
-    if not sound:
-        raise argparse.ArgumentTypeError("is not an address; write for example https://argilla.example.org")
+        refuse_no_address(text, example)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if urlsplit(text).path.strip("/"):
+        raise argparse.ArgumentTypeError(
+            f"{text[:100]!r} names a page; write the server's address alone, such as {example}"
+        )
     return text
 
 

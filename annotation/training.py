@@ -5,23 +5,21 @@ Answers to them stand in a file of their own (`training.json`), which nothing th
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from pydantic import Field
 
 from annotation.questions import ENGLISH, QuestionScale, Value, worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
+from annotation.wordings import platform_words, words_in
 from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import expected_of
@@ -34,7 +32,7 @@ from plumbline.store import read_models
 from plumbline.study import Study
 from plumbline.study.transformations import EIGHT
 
-FILE = "training.json"
+FILE, WORDS = "training.json", "training_words.yaml"
 POOL = "training"  # what its datasets ask about, in the place of a pool of transformations
 _RIGHT, _WHY = "right_", "why_"  # columns begin so; a question's name follows, or a language's code
 _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -179,19 +177,6 @@ def is_right(question: QuestionScale, value: Value, right: Value, within: float)
     return value == right
 
 
-def training_words(language: str) -> dict[str, str]:
-    """What stands with known pairs, in a language; in English where there is none."""
-    every = _words()
-    return every.get(language, every[ENGLISH])
-
-
-@functools.cache
-def _words() -> dict[str, dict[str, str]]:
-    text = files("annotation").joinpath("training_words.yaml").read_text(encoding="utf-8")
-    words: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return words
-
-
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
     """What these items' dataset asks: the rubric's own questions, each as far as any of the items is asked it.
 
@@ -203,7 +188,9 @@ def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
         if scale.pools and pools & set(scale.pools):
             question["pools"] = (*scale.pools, POOL)
             question["required"] = scale.required and pools <= set(scale.pools)
-    words = {name: {code: by_code[name] for code, by_code in _words().items()} for name in ("title", "about")}
+    words = {
+        name: {code: by_code[name] for code, by_code in platform_words(WORDS).items()} for name in ("title", "about")
+    }
     content["pools"][POOL] = {"title": words["title"], "asked": words["about"]}
     return Rubric.model_validate(content)
 
@@ -214,7 +201,7 @@ class Solution:
 
     answers: tuple[tuple[str, str], ...]  #: a question with its right answer, in words
     why: str  #: empty where nobody said
-    words: Mapping[str, str]  #: of `training_words`
+    words: Mapping[str, str]  #: what stands with known pairs
     language: str
 
 
@@ -234,7 +221,7 @@ def solution(item: TrainingItem, rubric: Rubric) -> Solution:
                 )  # fmt: skip
             answers.append((worded(question.title, language), shown))
     why = item.why.get(language) or item.why.get(ENGLISH) or next(iter(item.why.values()), "")
-    return Solution(tuple(answers), why, training_words(language), language)
+    return Solution(tuple(answers), why, words_in(WORDS, language), language)
 
 
 def folded(solution: Solution) -> str:

@@ -9,11 +9,13 @@ its task, or of `items`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
+import yaml
 from pydantic import ValidationError
 
 from annotation.questions import ENGLISH, FieldTitles, PoolText, QuestionScale
@@ -31,6 +33,19 @@ from plumbline.study.transformations import EIGHT
 CHECKED_BY = "checked_by"  #: who of its native speakers has checked a wording; empty for nobody
 CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # a file a language, of the crowd's pages
 HUMAN_GENERAL = "general.yaml"  # what stands for all tasks that people do, whatever their types
+
+
+@functools.cache
+def platform_words(name: str) -> Mapping[str, Mapping[str, str]]:
+    """The platform's own words in a file of this package, by language."""
+    words: dict[str, dict[str, str]] = yaml.safe_load(files("annotation").joinpath(name).read_text(encoding="utf-8"))
+    return words
+
+
+def words_in(name: str, *languages: str) -> Mapping[str, str]:
+    """The same in the first of some languages that has any, else in English."""
+    words = platform_words(name)
+    return next((words[code] for code in languages if code in words), words[ENGLISH])
 
 
 def rubric_file(study: Study, folder: Path | None = None) -> Path:

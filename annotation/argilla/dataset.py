@@ -8,25 +8,22 @@ scale.
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from tqdm import tqdm
 
 from annotation.argilla.client import Argilla
 from annotation.human.order import OrderDrawing
 from annotation.human.records import UNKNOWN
-from annotation.questions import ENGLISH, Kind, Question, QuestionScale, Value, worded
+from annotation.questions import Kind, Question, QuestionScale, Value, worded
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to
-from annotation.wordings import ANSWERING, ASKED, BESIDE
+from annotation.wordings import ANSWERING, ASKED, BESIDE, words_in
 from plumbline.errors import ServiceError, StudyError
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
@@ -37,23 +34,18 @@ from plumbline.study import Study
 if TYPE_CHECKING:
     import argilla as rg
 
+ANSWERING_WORDS = "answering_words.yaml"
 TITLE = 500  # characters of a title that Argilla takes
 
 
 def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
     """The fields beside the texts of a pool's items, by name: title and text. Of `language` where there are words."""
-    words = answering_words(language)
+    words = words_in(ANSWERING_WORDS, language)
     about = words["about"] if rubric.fields.shown else worded(rubric.fields.asked, language)
     return {
         ASKED: (about, worded(rubric.pool(pool).asked, language)),
         ANSWERING: (words["title"], _keys(rubric, pool, language)),
     }
-
-
-def answering_words(language: str) -> Mapping[str, str]:
-    """The platform's own words in a language; in English where there are none."""
-    every = _words()
-    return every.get(language, every[ENGLISH])
 
 
 def anchored(rubric: Rubric, pool: str, question: Question, language: str) -> str:
@@ -68,18 +60,11 @@ def anchored(rubric: Rubric, pool: str, question: Question, language: str) -> st
 
 def _keys(rubric: Rubric, pool: str, language: str) -> str:
     """A line of keys."""
-    words, scales = answering_words(language), {question.scale for question in rubric.asked(pool)}
+    words, scales = words_in(ANSWERING_WORDS, language), {question.scale for question in rubric.asked(pool)}
     scale = scales.pop() if len(scales) == 1 else ()
     rated = bool(scale) and not QuestionScale("", scale=scale).has_buttons
     points = words["range"].format(low=scale[0], high=scale[-1]) if rated else words["number"]
     return words["keys"].format(points=points)
-
-
-@functools.cache
-def _words() -> dict[str, dict[str, str]]:
-    text = files("annotation").joinpath("answering_words.yaml").read_text(encoding="utf-8")
-    words: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return words
 
 
 # What Argilla takes (`argilla_server.api.schemas.v1.questions`).

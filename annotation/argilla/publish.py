@@ -275,29 +275,47 @@ def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words) -> tuple
     return True, what
 
 
-def create_dataset(argilla: Argilla, words: Words, where: tuple[str, str], per_pair: int) -> str:
-    """Make a dataset that says these words and wants `per_pair` answers; its id. `where` are workspace and name."""
+def create_dataset(
+    argilla: Argilla, words: Words, where: tuple[str, str], per_pair: int, below: ExtraField | None = None
+) -> str:
+    """Make a dataset that says these words and wants `per_pair` answers; its id.
+
+    `where` are workspace and name; `below` is a field that stands below the texts.
+    """
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
     client = argilla.sdk
-    settings = settings_of(words, per_pair, client)
+    settings = settings_of(words, per_pair, client, below)
     with translated(argilla.url):
         return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
 
 
-def settings_of(words: Words, per_pair: int, client: Any) -> rg.Settings:
-    """What a dataset shows and asks, in Argilla's terms."""
+@dataclass(frozen=True)
+class ExtraField:
+    """A field that is no rubric's and may be empty."""
+
+    name: str
+    title: str
+    markdown: bool = False  #: where the platform itself writes it, and escapes every text in it
+
+
+def settings_of(words: Words, per_pair: int, client: Any, below: ExtraField | None = None) -> rg.Settings:
+    """What a dataset shows and asks, in Argilla's terms; `below` the texts, and above the keys, a field more."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
+    # Never Markdown: the texts are data, and a rater must see them as they are.
+    fields = [
+        rg.ChatField(name=name, title=title, use_markdown=False, _client=client)
+        if words.kinds.get(name) == "chat"
+        else rg.TextField(name=name, title=title, use_markdown=False, client=client)
+        for name, title in words.fields.items()
+    ]
+    if below is not None:
+        extra = {"name": below.name, "title": below.title, "use_markdown": below.markdown}
+        fields.insert(-1, rg.TextField(**extra, required=False, client=client))
     return rg.Settings(
         guidelines=words.guidelines,
-        # Never Markdown: the texts are data, and a rater must see them as they are.
-        fields=[
-            rg.ChatField(name=name, title=title, use_markdown=False, _client=client)
-            if words.kinds.get(name) == "chat"
-            else rg.TextField(name=name, title=title, use_markdown=False, client=client)
-            for name, title in words.fields.items()
-        ],
+        fields=fields,
         questions=[
             question_of(name, *words.questions[name], form, client)
             for name, form in {**words.forms, COMMENT: QuestionForm("text", (), required=False)}.items()

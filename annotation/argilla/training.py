@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.accounts import named_raters
-from annotation.argilla.client import Argilla, DatasetListing, translated
+from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.dataset import Words, answered, placed, record_of
-from annotation.argilla.publish import settings_of
+from annotation.argilla.publish import ExtraField, create_dataset
 from annotation.names import account_pseudonym
 from annotation.offering import alone
 from annotation.questions import worded
@@ -36,7 +36,7 @@ from plumbline.store import write_json
 from plumbline.study import Study
 
 if TYPE_CHECKING:
-    import argilla as rg
+    pass
 
 RIGHT = "right"  # the field with what is right and why
 # Argilla stops showing a record that has so many answers. Never reached: everybody shall answer every known pair.
@@ -97,7 +97,8 @@ def _fill(
     if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
         argilla.request("DELETE", f"/datasets/{dataset.id}")
         dataset, present = None, set()
-    dataset_id = _create(argilla, words, where) if dataset is None else dataset.id
+    below = ExtraField(RIGHT, words.beside[ASKED], markdown=True)  # titled that nothing of it counts
+    dataset_id = create_dataset(argilla, words, where, ENOUGH, below) if dataset is None else dataset.id
     if missing := sorted(set(wanted) - present):
         beside = placed(argilla, dataset_id, words.beside)
         records = [record_of_item(wanted[pair_id], rubric, beside) for pair_id in missing]
@@ -123,30 +124,6 @@ def _fits(
 def _without_right(shown: Words) -> Words:
     fields = {name: title for name, title in shown.fields.items() if name != RIGHT}
     return Words(shown.guidelines, fields, shown.questions, shown.forms)
-
-
-def _create(argilla: Argilla, words: Words, where: tuple[str, str]) -> str:
-    import argilla as rg  # noqa: PLC0415 (takes a second)
-
-    client = argilla.sdk
-    settings = with_right(settings_of(words, ENOUGH, client), words, client)
-    with translated(argilla.url):
-        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
-
-
-def with_right(settings: rg.Settings, words: Words, client: Any) -> rg.Settings:
-    """A dataset's settings with the field for what is right, below its texts, titled that nothing of it counts."""
-    import argilla as rg  # noqa: PLC0415 (takes a second)
-
-    right = rg.TextField(name=RIGHT, title=words.beside[ASKED], use_markdown=True, required=False, client=client)
-    *texts, keys = settings.fields
-    return rg.Settings(
-        guidelines=settings.guidelines,
-        fields=[*texts, right, keys],
-        questions=list(settings.questions),
-        metadata=list(settings.metadata),
-        distribution=settings.distribution,
-    )
 
 
 def training_datasets(

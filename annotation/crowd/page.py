@@ -22,8 +22,8 @@ from annotation.human.order import FIELD, OrderDrawing, drawing_of
 from annotation.questions import ENGLISH, worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
-from annotation.training import TrainingItem, plain, read_items, solution, solved, training_words
-from annotation.wordings import CROWD_WORDS
+from annotation.training import WORDS, TrainingItem, plain, read_items, solution, solved
+from annotation.wordings import CROWD_WORDS, words_in
 from plumbline.errors import StudyError
 from plumbline.fields import SECOND, fields_of
 from plumbline.study import Study
@@ -78,7 +78,7 @@ def examples_html(training: Sequence[TrainingItem], rubric: Rubric, queue: Queue
     if not items:
         return ""
     language = rubric.language_for(queue.language, queue.output_language)
-    title = plain(training_words(language)["examples"])
+    title = plain(words_in(WORDS, language)["examples"])
     whole = "".join(_example(item, rubric, queue, language) for item in items)
     return f'<details class="examples"><summary dir="auto">{title}</summary>{whole}</details>'
 

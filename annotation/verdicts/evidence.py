@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self
 
-from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignData, CampaignRecords
+from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.offering import offered_to_raters
 from annotation.ratings.ratings import stays
 from annotation.ratings.signs import find_signs, not_looked_at
@@ -31,15 +31,9 @@ class Evidence(CampaignRecords):
     """A campaign's records from the sample to the rules, with what they say together."""
 
     @classmethod
-    def read(cls, study: Study, collected: CampaignData | None = None) -> Self:
-        """What lies in the study's folder, or is not there yet. Raises DataError for damaged and replaced files.
-
-        `collected` is for who has it at hand.
-        """
-        evidence = cls.open(study)
-        if collected is not None:
-            evidence = evidence.changed(collected=collected)
-        return evidence.read_all()
+    def read(cls, study: Study) -> Self:
+        """What lies in the study's folder, or is not there yet. Raises DataError for damaged and replaced files."""
+        return cls.open(study).read_all()
 
     def read_all(self) -> Self:
         """The same records, with all read that may be there. Raises as `read`."""
@@ -48,9 +42,9 @@ class Evidence(CampaignRecords):
         return self
 
     @classmethod
-    def whole(cls, study: Study, collected: CampaignData | None = None) -> Self:
+    def whole(cls, study: Study) -> Self:
         """The same, all of it there: where a file is missing, the error names the command that makes it."""
-        return cls.read(study, collected).read_whole()
+        return cls.open(study).read_whole()
 
     def read_whole(self) -> Self:
         """The same records, all of them read. Raises as `whole`."""

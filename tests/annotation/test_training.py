@@ -16,7 +16,8 @@ from annotation.questions import ENGLISH, QuestionScale
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
-from annotation.training import POOL, _words, folded, is_right, read_items, solution, training_rubric
+from annotation.training import POOL, WORDS, folded, is_right, read_items, solution, training_rubric
+from annotation.wordings import platform_words
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import expected_of
 from plumbline.study import ROOT, load_study
@@ -54,7 +55,9 @@ def test_what_is_right_stands_in_the_raters_language_with_the_words_of_the_pool(
 
 
 def test_every_language_has_all_words() -> None:
-    assert all(set(own) == set(_words()[ENGLISH]) and all(own.values()) for own in _words().values())
+    assert all(
+        set(own) == set(platform_words(WORDS)[ENGLISH]) and all(own.values()) for own in platform_words(WORDS).values()
+    )
 
 
 def test_a_rating_is_right_within_the_studys_points_and_a_label_if_it_is_equal(variant: Make) -> None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from annotation.argilla.dataset import Words, answering_words
+from annotation.argilla.dataset import ANSWERING_WORDS, Words
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
-from annotation.wordings import ANSWERING, ASKED
+from annotation.wordings import ANSWERING, ASKED, words_in
 from plumbline.study import ROOT, Study, load_study
 
 LANGUAGES = ("en", "de", "fr", "es", "ar", "ha", "ru", "sw", "tr", "ur")
@@ -17,9 +17,9 @@ LANGUAGES = ("en", "de", "fr", "es", "ar", "ha", "ru", "sw", "tr", "ur")
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_every_language_has_all_words(code: str) -> None:
-    words = answering_words(code)
-    assert words.keys() == answering_words("en").keys() and all(words.values())
-    assert code == "en" or words["keys"] != answering_words("en")["keys"]
+    words = words_in(ANSWERING_WORDS, code)
+    assert words.keys() == words_in(ANSWERING_WORDS, "en").keys() and all(words.values())
+    assert code == "en" or words["keys"] != words_in(ANSWERING_WORDS, "en")["keys"]
     line = words["keys"].format(points=words["range"].format(low=1, high=5))
     assert all(one in line for one in ("1", "5", "+"))
 
