@@ -30,7 +30,7 @@ from evaluation.models import checksums as checksums_of
 from evaluation.models import embeddings
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.tables.comparisons import split_half_table
 from generation.datasets.loading import load_datasets
@@ -222,7 +222,7 @@ def tell_banking77(folder: Path) -> dict[str, float]:
     sentences = {"name": "stsb", "task": "sts", "path": "stsb.csv", "language": "en"}
     datasets: list[dict[str, Any]] = [{**requests, "columns": {"label": "category"}}, sentences]
     told = _tell(study := made_study(folder, datasets, ["paraphrasing"], SEEDS), [])
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     for name, score in scores[scores["transformation"] == ORIGINAL].set_index("dataset")["score"].items():
         if abs(score - KNOWN[str(name)]) > 1e-4:
             raise RuntimeError(f"{name}: {score} in place of {KNOWN[str(name)]}")

@@ -7,33 +7,31 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.rows import stored
-from evaluation.results import SCORES
+from evaluation.records import SCORES, EvaluationRecords, earlier
+from evaluation.results import scores_journal
 from evaluation.units import Model, ScoreUnit
 from plumbline import cli
-from plumbline.journal import Journal
 from plumbline.rates import in_words, read_rates
 from plumbline.records import Score
-from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 
 
-def forecast(study: Study, units: Sequence[ScoreUnit], chosen: Iterable[ModelSpec]) -> str:
+def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Iterable[ModelSpec]) -> str:
     """A table of what is left, a row for each model: scores, distinct texts that they need, characters of these.
 
     What a model encodes differs a little: what it has encoded already is not encoded again, and a text is encoded once
     for each prompt that it stands under. Below stands how long that takes by the rates of earlier runs; nothing is
     assumed of models without one.
     """
-    scored = {row.unit_id for row in stored(study, SCORES, Score)}
-    scored |= {str(row["unit_id"]) for _, row in Journal(study.scratch / "scores.journal").lines(Score)}
+    study, scored = records.study, {row.unit_id for row in earlier(records, SCORES)}
+    scored |= {str(row["unit_id"]) for _, row in scores_journal(study).lines(Score)}
     sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # most models lack the same units
     rows, texts_left = [], {}
     for model in (Model.of(study, spec) for spec in chosen):
         lacking = [
             index
             for index, unit in enumerate(units)
-            if unit.decision.status != "left_out" and unit.unit_id(study, model) not in scored
+            if unit.decision.status != "left_out" and unit.unit_id(study.evaluation.protocol, model) not in scored
         ]
         if tuple(lacking) not in sizes:
             sizes[tuple(lacking)] = _sizes([units[index] for index in lacking])

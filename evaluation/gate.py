@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from annotation.records import Verdict
+from evaluation.records import Status
 from generation.jobs import Maker
 from plumbline.identity import identity
 from plumbline.languages import language_name
 
 _LATER = ("sequence", "without", "kept_out_share", "waves")  # came after the first verdicts: their hash is what it was
-
-Status = Literal["evaluated", "included_rejected", "left_out"]
 
 
 class Makers(Protocol):

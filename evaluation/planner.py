@@ -156,6 +156,7 @@ class _Planner:
             prompt_hash=self._plan.prompt_hashes[transformation],
             sampled={text: self._by_key[key] for text, key in requests.sampled.items()},
             unread=decision.status == "left_out",
+            axis=self._study.transforming[transformation].axis,
             state="",
         )
         if unit.unread:

@@ -15,21 +15,20 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import pandas as pd
 from pydantic import ValidationError
 
 from evaluation.measures import measures as beside
-from evaluation.measures.rows import COMMAND, RowMeasure, UnitMeasures, stored
+from evaluation.measures.rows import RowMeasure, UnitMeasures
+from evaluation.records import DRIFT, SCORES, EvaluationRecords, earlier, write_rows
 from evaluation.units import Model, Numbers, Place, ScoreUnit
 from evaluation.work import PairDrift, Todo, UnitScore
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.journal import Journal
-from plumbline.manifest import read_kept_frame, write_kept_table
 from plumbline.reading import read_json
-from plumbline.records import DriftRecord, Pair, Record, Score
+from plumbline.records import DriftRecord, Pair, Score
 from plumbline.store import atomic
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
@@ -42,63 +41,63 @@ _SEAL = "plumbline_identity"  # of a row that was set aside: tables alone are no
 _META = "model_meta.json"  # mteb's file about a model
 
 
-def path_of(study: Study, row: Score) -> Path:
-    """Where mteb's result of a score stands."""
+def path_of(folder: Path, row: Score) -> Path:
+    """Where mteb's result of a score stands in a study's folder."""
     copy = ORIGINAL if row.transformation == ORIGINAL else f"{row.transformation}-{row.seed}"
     # As mteb makes folders of names; it leaves a slash in a revision (refs/pr/1), and then does not find the file.
     model = row.model.replace("/", "__").replace(" ", "_")
     revision = row.model_revision.replace("/", "__")
-    return study.folder / "mteb" / copy / "results" / model / revision / f"{row.dataset}.json"
+    return folder / "mteb" / copy / "results" / model / revision / f"{row.dataset}.json"
 
 
-def write(study: Study, row: Score, result: Any) -> None:
+def write(folder: Path, row: Score, result: Any) -> None:
     """Write mteb's result of a score (`mteb.results.TaskResult`), and mteb's file about the model beside it."""
-    with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
-        result_file = Path(folder) / "result.json"
+    with tempfile.TemporaryDirectory(prefix="plumbline-") as temporary:
+        result_file = Path(temporary) / "result.json"
         result.to_disk(result_file)
-        _write(study, row, json.loads(result_file.read_text(encoding="utf-8")))
+        _write(folder, row, json.loads(result_file.read_text(encoding="utf-8")))
 
 
-def _write(study: Study, row: Score, data: dict[str, Any]) -> None:
-    path = path_of(study, row)
+def _write(folder: Path, row: Score, data: dict[str, Any]) -> None:
+    path = path_of(folder, row)
     meta = path.with_name(_META)
     if not meta.exists():
         _put(meta, _model_meta(row))
     _put(path, {**data, _OURS: _plain(row)})
 
 
-def note(study: Study, old: Score, row: Score) -> None:
+def note(folder: Path, old: Score, row: Score) -> None:
     """Bring the file of a score up to what its row says now, and to where it then stands: a model's name may change.
 
     Scores of earlier versions have none, and get none. Raises DataError for a file that is damaged.
     """
-    path = path_of(study, old)
+    path = path_of(folder, old)
     if not path.exists():
         return
     data = _read(path)
     record = data.get(_OURS)
-    if path != path_of(study, row):
-        remove(study, old)
-        _write(study, row, data)
+    if path != path_of(folder, row):
+        remove(folder, old)
+        _write(folder, row, data)
     elif record != _plain(row):
         _put(path, {**data, _OURS: _plain(row)})
 
 
-def remove(study: Study, row: Score) -> None:
+def remove(folder: Path, row: Score) -> None:
     """Remove the file of a score that holds no more, and the model's file with the last one of its folder."""
-    path = path_of(study, row)
+    path = path_of(folder, row)
     path.unlink(missing_ok=True)
     if [file.name for file in path.parent.glob("*.json")] == [_META]:
         (path.parent / _META).unlink()
 
 
-def set_aside(study: Study, row: Score) -> None:
+def set_aside(folder: Path, row: Score) -> None:
     """Put a score that the study has no place for now, and mteb's result of it, where `Aside` finds them again."""
-    path, target = path_of(study, row), _place_aside(study, row.unit_id, row.transformation, row.seed)
+    path, target = path_of(folder, row), _place_aside(folder, row.unit_id, row.transformation, row.seed)
     result = _read(path) if path.exists() else {}
     if result or not target.exists():
         _put(target, {**result, _OURS: _plain(row), _SEAL: _seal(_plain(row))})
-    remove(study, row)
+    remove(folder, row)
 
 
 class SetAsideScores:
@@ -107,15 +106,15 @@ class SetAsideScores:
     What an identity stands for never changes, so they hold as soon as it is asked for again.
     """
 
-    def __init__(self, study: Study) -> None:
-        folder = study.folder / ASIDE
-        self._study = study
-        self._there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    def __init__(self, folder: Path) -> None:
+        aside = folder / ASIDE
+        self._folder = folder
+        self._names = {path.name for path in aside.iterdir()} if aside.is_dir() else set()
 
     def take(self, unit_id: str, transformation: str, seed: int) -> Score | None:
         """The score, if it was set aside; mteb's result of it is put back. Raises DataError for a damaged file."""
-        path = _place_aside(self._study, unit_id, transformation, seed)
-        if path.name not in self._there:
+        path = _place_aside(self._folder, unit_id, transformation, seed)
+        if path.name not in self._names:
             return None
         data = _read(path)
         if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
@@ -126,12 +125,12 @@ class SetAsideScores:
             what = first_complaint(error) if isinstance(error, ValidationError) else "it holds no score"
             raise DataError(f"{path} is damaged ({what}); delete it (its score is made again)") from None
         if data:
-            _write(self._study, row, data)
+            _write(self._folder, row, data)
         return row
 
 
-def _place_aside(study: Study, unit_id: str, transformation: str, seed: int) -> Path:
-    return study.folder / ASIDE / f"{unit_id}-{transformation}-{seed}.json"
+def _place_aside(folder: Path, unit_id: str, transformation: str, seed: int) -> Path:
+    return folder / ASIDE / f"{unit_id}-{transformation}-{seed}.json"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -167,51 +166,39 @@ def _put(path: Path, data: dict[str, Any]) -> None:
         file.write(json.dumps(data, indent=2, default=str).encode())
 
 
-SCORES, DRIFT = "scores.parquet", "drift.parquet"
 WRITE_SECONDS = 10.0
 
 _Known = tuple[str, str, int]  # a score's identity, transformation and seed
-R = TypeVar("R", bound=Record)
-
-
-def read_scores(study: Study) -> pd.DataFrame:
-    """The study's scores (`plumbline.records.Score`); what earlier versions did not write is empty."""
-    return read_kept_frame(study, SCORES, Score, study.command(COMMAND))
-
-
-def read_drift(study: Study) -> pd.DataFrame:
-    """The study's drift (`plumbline.records.Drift`)."""
-    return read_kept_frame(study, DRIFT, DriftRecord, study.command(COMMAND))
 
 
 class Results:
     """The records of a run: what holds from earlier ones, and what is still to be made (`todo`).
 
-    `measures` are what is measured beside, without them the study's own. Raises DataError for files that cannot be
-    read.
+    `measures` are what is measured beside the scores. Raises DataError for files that cannot be read.
     """
 
     def __init__(
         self,
-        study: Study,
+        records: EvaluationRecords,
         units: Sequence[ScoreUnit],
         pairs: Sequence[Pair],
         chosen: Sequence[ModelSpec],
-        measures: Sequence[RowMeasure[Any]] | None = None,
+        measures: Sequence[RowMeasure[Any]],
     ) -> None:
-        self.study, self.units, self.pairs = study, units, pairs
+        study = records.study
+        self.units, self.pairs = units, pairs
         self.models = [Model.of(study, spec) for spec in study.evaluation.models]
+        self._records, self._evaluation, self._folder = records, study.evaluation, study.folder
         self._chosen = [model for model in self.models if model.spec in chosen]
         self._units = {unit.place: unit for unit in units}
-        self._journal = Journal(study.scratch / "scores.journal")
+        self._journal = scores_journal(study)
         self._written = -math.inf
         self._scores: dict[tuple[str, Place], Score] = {}
         self._failed: dict[str, str] = {}  # models: why
         self._drift: dict[tuple[str, str], DriftRecord] = {}
         self.kept = self._keep_scores()
         self._keep_drift()
-        measured = beside.measures(study, pairs) if measures is None else measures
-        self._beside = beside.Tables(study, units, measured, self.models, self._chosen)
+        self._beside = beside.Tables(records, units, measures, self.models, self._chosen)
         self.write()
 
     def todo(self) -> Iterator[Todo]:
@@ -235,7 +222,7 @@ class Results:
             return
         unit = self._units[result.place]
         row = self._row(todo.model, unit, result.numbers)
-        write(self.study, row, result.result)
+        write(self._folder, row, result.result)
         self._scores[todo.model.name, unit.place] = row  # not before its file is there: an interrupt ends with `write`
         self._journal.append(row)
         if unit.transformation == ORIGINAL:
@@ -252,7 +239,7 @@ class Results:
             if same and old is not None and old.status != "left_out":
                 row = self._row(model, unit, Numbers(old.score, math.nan, old.versions, old.model_revision))
                 if row.original_score != old.original_score:
-                    note(self.study, old, row)
+                    note(self._folder, old, row)
                     self._scores[model.name, unit.place] = row
                     self._journal.append(row)
 
@@ -266,10 +253,10 @@ class Results:
         places = {unit.place: number for number, unit in enumerate(self.units)}
         rows = {**self._scores, **self._failures()}
         scores = sorted(rows.items(), key=lambda item: (models[item[0][0]], places[item[0][1]]))
-        write_kept_table(self.study, SCORES, [row for _, row in scores], Score)
+        write_rows(self._records, SCORES, [row for _, row in scores])
         order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
         moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
-        write_kept_table(self.study, DRIFT, moved, DriftRecord)
+        write_rows(self._records, DRIFT, moved)
         self._beside.write()
         self._journal.remove()
         self._written = time.monotonic()
@@ -280,7 +267,7 @@ class Results:
         for model in self.models:
             for unit in self.units if model.name in self._failed else ():
                 if (model.name, unit.place) not in self._scores:
-                    row = unit.row(self.study, model, Numbers())
+                    row = unit.row(self._evaluation, model, Numbers())
                     says = {"status": "failed", "reason": self._failed[model.name], "unit_id": "", "versions": ""}
                     rows[model.name, unit.place] = row if row.status == "left_out" else row.model_copy(update=says)
         return rows
@@ -288,15 +275,15 @@ class Results:
     def _keep_scores(self) -> int:
         """Take over the scores that still hold; how many they are."""
         noted = [Score.model_validate(row) for _, row in self._journal.lines(Score)]
-        rows = [*stored(self.study, SCORES, Score), *noted]
+        rows = [*earlier(self._records, SCORES), *noted]
         # Seeds whose outputs are equal have one identity, and a file of mteb's each.
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
         self._refuse_lost({row.model for row in before.values()})
         self._failed = {row.model: row.reason for row in rows if row.status == "failed"}
-        aside = SetAsideScores(self.study)
+        aside = SetAsideScores(self._folder)
         scores: dict[_Known, Score] = {}
         for model in self.models:
-            keys = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
+            keys = {unit.place: _known(unit, unit.unit_id(self._evaluation.protocol, model)) for unit in self.units}
             wanted = [keys[unit.place] for unit in self.units if unit.decision.status != "left_out"]
             before |= {key: row for key in wanted if key not in before and (row := aside.take(*key)) is not None}
             if model not in self._chosen and not before.keys() & set(keys.values()):
@@ -309,10 +296,10 @@ class Results:
                     numbers = Numbers(old.score, old.original_score, old.versions, old.model_revision)
                     scores[keys[unit.place]] = self._add(model, unit, numbers)
         for key in before.keys() - scores.keys():
-            set_aside(self.study, before[key])
+            set_aside(self._folder, before[key])
         for key, row in scores.items():
             if row != before[key]:
-                note(self.study, before[key], row)
+                note(self._folder, before[key], row)
         return len(scores)
 
     def _refuse_lost(self, scored: Collection[str]) -> None:
@@ -320,12 +307,12 @@ class Results:
         for model in self.models:
             if model.name in scored:
                 try:
-                    model.spec.location(self.study.file.parent)
+                    model.spec.location(self._records.study.file.parent)
                 except StudyError as error:
                     raise StudyError(f"{error}; until then its scores stay as they are") from None
 
     def _keep_drift(self) -> None:
-        before = {row.unit_id: row.drift for row in stored(self.study, DRIFT, DriftRecord)}
+        before = {row.unit_id: row.drift for row in earlier(self._records, DRIFT)}
         for model in self.models:
             pairs = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
             self._add_drift(model, [pair for pair, _ in pairs], [value for _, value in pairs])
@@ -341,7 +328,7 @@ class Results:
             whole = self._scores.get((model.name, (unit.name, ORIGINAL, 0)))
             original = numbers.score if unit.transformation == ORIGINAL else whole.score if whole else math.nan
             numbers = replace(numbers, original=original)
-        return unit.row(self.study, model, numbers)
+        return unit.row(self._evaluation, model, numbers)
 
     def _add_drift(self, model: Model, pairs: Sequence[Pair], values: Sequence[float]) -> None:
         for pair, value in zip(pairs, values, strict=True):
@@ -352,6 +339,11 @@ class Results:
                 drift=value,
                 unit_id=_drift_id(model, pair),
             )
+
+
+def scores_journal(study: Study) -> Journal:
+    """The scores that are on disk and not in the table yet."""
+    return Journal(study.scratch / "scores.journal")
 
 
 def _known(unit: ScoreUnit, unit_id: str) -> _Known:

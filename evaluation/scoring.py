@@ -14,32 +14,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
 from tqdm import tqdm
 
-from annotation.campaign_records import CampaignRecords
-from annotation.judges.decisions import refuse_other_judgements
+from annotation.campaign_records import RATINGS, VERDICTS
 from annotation.records import Verdict
-from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count
-from annotation.verdicts.verdicts import refuse_stale
-from annotation.verdicts.verification import refuse_edited
 from evaluation import display
 from evaluation.forecast import forecast
 from evaluation.jobs import done
+from evaluation.measures.measures import measures
 from evaluation.measures.rows import RowMeasure
 from evaluation.models import encoder
 from evaluation.planner import plan_units
-from evaluation.results import Results, read_drift, read_scores
+from evaluation.records import EvaluationRecords
+from evaluation.results import Results
 from evaluation.units import ScoreUnit, chosen_models
 from evaluation.work import Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
 from plumbline.errors import ServiceError, StudyError
 from plumbline.manifest import stage
 from plumbline.memory import return_large_blocks
-from plumbline.records import Pair, Rating
-from plumbline.store import only_one, read_frame
+from plumbline.records import Pair
+from plumbline.store import only_one
 from plumbline.study import Study
+from plumbline.study.evaluation import ModelSpec
 
 
 @dataclass
@@ -81,15 +79,23 @@ def evaluate(
     >>> outcome.made, outcome.kept, outcome.failures
     (0, 6, {})
     """
-    if study.judging.scored_by == "evaluation.instructions":
-        raise StudyError(
-            f"{study.file}: models are scored under instructions; run `{study.command('evaluation.instructions')}`"
-        )
     if study.judging.does_tasks:
         from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
         done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
         return RunOutcome((), (), done.scored, done.reused, done.requested, done.encoded, done.failures)
+    chosen = chosen_models(study, models)
+    return _evaluated(EvaluationRecords.open(study), chosen, load, cluster, include_rejected=include_rejected)
+
+
+def _evaluated(
+    records: EvaluationRecords, chosen: Sequence[ModelSpec], load: Loader, cluster: str, *, include_rejected: bool
+) -> RunOutcome:
+    study = records.study
+    if study.judging.scored_by == "evaluation.instructions":
+        raise StudyError(
+            f"{study.file}: models are scored under instructions; run `{study.command('evaluation.instructions')}`"
+        )
     if study.subject:
         raise StudyError(
             f"{study.file}: nothing is scored where the subject is {study.judging.kind}; its results are what"
@@ -98,11 +104,11 @@ def evaluate(
     if not study.evaluation.models:
         raise StudyError(f"{study.file}: the study has no `evaluation`, so that nothing is scored; add its `models`")
     return_large_blocks()
-    chosen = chosen_models(study, models)
-    verdicts, pairs = _judged(study, include_rejected=include_rejected)
+    verdicts, pairs = judged(records, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
-        return _score(Results(study, units, pairs, chosen), RunOutcome(verdicts, pairs), load, cluster)
+        results = Results(records, units, pairs, chosen, measures(records))
+        return _score(study, results, RunOutcome(verdicts, pairs), load, cluster)
 
 
 def evaluate_units(
@@ -110,22 +116,22 @@ def evaluate_units(
     units: Sequence[ScoreUnit],
     verdicts: Sequence[Verdict],
     pairs: Sequence[Pair],
-    measures: Sequence[RowMeasure[Any]],
+    measured: Sequence[RowMeasure[Any]],
     load: Loader = encoder.load,
 ) -> RunOutcome:
     """The same for units that were planned already, by all of the study's models, here.
 
-    `measures` are what is measured beside the scores.
+    `measured` is what is measured beside the scores.
     """
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
-        results = Results(study, units, pairs, study.evaluation.models, measures)
-        return _score(results, RunOutcome(verdicts, pairs), load)
+        results = Results(EvaluationRecords.open(study), units, pairs, study.evaluation.models, measured)
+        return _score(study, results, RunOutcome(verdicts, pairs), load)
 
 
-def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
+def _score(study: Study, results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
     """Make what is left, here or on a cluster, and note it."""
-    outcome.kept, study = results.kept, results.study
-    jobs = {ModelJob(todo.model, pieces(study, todo)): todo for todo in results.todo()}
+    outcome.kept = results.kept
+    jobs = {ModelJob(todo.model, pieces(study.evaluation, todo)): todo for todo in results.todo()}
     if jobs:
         with contextlib.closing(done(study, list(jobs), load, cluster)) as stream:
             results_of_jobs = ((jobs[job], result) for job, result in stream)
@@ -133,23 +139,13 @@ def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "
     return outcome
 
 
-def _judged(study: Study, *, include_rejected: bool) -> tuple[list[Verdict], list[Pair]]:
+def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[Verdict], list[Pair]]:
     """The verdicts, which must follow from what is on disk, and the sample.
 
     None of what nobody rated yet, where even that shall be scored.
     """
-    if include_rejected and not (study.folder / "verdicts.json").exists():
-        return [], CampaignRecords.open(study).known_pairs
-    verdicts = CampaignRecords.open(study).verdicts
-    if not verdicts:
-        return verdicts, CampaignRecords.open(study).known_pairs if include_rejected else CampaignRecords.open(
-            study
-        ).pairs
-    evidence = Evidence.read(study)
-    refuse_stale(evidence, verdicts)
-    refuse_edited(evidence, verdicts)
-    refuse_other_judgements(evidence, verdicts)
-    return verdicts, evidence.collected.sample_pairs
+    verdicts = [] if include_rejected and not records.has(VERDICTS) else records.verified
+    return verdicts, records.known_pairs if include_rejected and not verdicts else records.pairs
 
 
 def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOutcome, total: int) -> None:
@@ -173,33 +169,16 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOut
         results.write()
 
 
-def _report(study: Study, outcome: RunOutcome) -> str:
-    """The tables that the command prints."""
-    ratings = study.folder / "ratings.parquet"
-    return display.report(
-        study,
-        read_scores(study),
-        outcome.verdicts,
-        pairs=pd.DataFrame([pair.model_dump() for pair in outcome.pairs], columns=list(Pair.model_fields)),
-        ratings=read_frame(ratings, Rating, study.command("annotation collect")) if ratings.exists() else None,
-        drift=read_drift(study),
-    )
-
-
-def _forecast(study: Study, models: Sequence[str], *, include_rejected: bool) -> str:
-    """What `--dry-run` prints."""
-    if not study.judging.transforms:
-        raise StudyError("--dry-run tells of models on transformations alone; leave it out")
-    verdicts, pairs = _judged(study, include_rejected=include_rejected)
-    units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
-    return forecast(study, units, chosen_models(study, models))
-
-
 def score_study(options: argparse.Namespace) -> int:
     """`evaluation.run`, whose options these are."""
     study = cli.study_of(options)
+    records = EvaluationRecords.open(study)
     if options.dry_run:
-        print(_forecast(study, options.models, include_rejected=options.include_rejected))
+        if not study.judging.transforms:
+            raise StudyError("--dry-run tells of models on transformations alone; leave it out")
+        verdicts, pairs = judged(records, include_rejected=options.include_rejected)
+        units = plan_units(study, verdicts, pairs, include_rejected=options.include_rejected)
+        print(forecast(records, units, chosen_models(study, options.models)))
         return 0
     if study.judging.does_tasks:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
@@ -207,13 +186,23 @@ def score_study(options: argparse.Namespace) -> int:
         if options.include_rejected:
             raise StudyError("--include-rejected has no use where people do tasks; leave it out")
         return command(study, options.models, options.ray)
+    chosen = chosen_models(study, options.models)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")
     outputs = [study.folder / name for name in tables]
-    with quiet(study, chosen_models(study, options.models)), stage(study, "evaluation", inputs, outputs):
-        outcome = evaluate(study, models=options.models, include_rejected=options.include_rejected, cluster=options.ray)
-        print(_report(study, outcome))
+    with quiet(study, chosen), stage(study, "evaluation", inputs, outputs):
+        outcome = _evaluated(records, chosen, encoder.load, options.ray, include_rejected=options.include_rejected)
+        print(
+            display.report(
+                study,
+                records.scores,
+                outcome.verdicts,
+                pairs=records.sample,
+                ratings=records.collected.sample_ratings if records.has(RATINGS) else None,
+                drift=records.drift,
+            )
+        )
         print(
             f"\n{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
             f" {count(outcome.encoded, 'text')} encoded"
@@ -221,7 +210,7 @@ def score_study(options: argparse.Namespace) -> int:
         )
         if outcome.failures:
             raise ServiceError(
-                f"{len(outcome.failures)} of {len(chosen_models(study, options.models))} models failed:"
+                f"{len(outcome.failures)} of {len(chosen)} models failed:"
                 f" {', '.join(outcome.failures)} (the reason stands above); run the same command again to go on"
             )
     return 0

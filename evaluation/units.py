@@ -16,7 +16,7 @@ from evaluation import gate
 from evaluation.models.encoder import model_id
 from evaluation.models.in_process import fingerprint
 from evaluation.outputs import Outputs, same_items, transformed
-from evaluation.tasks.protocols import METRICS
+from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.texts import Texts
 from generation.datasets.dataset import Dataset
 from plumbline.errors import StudyError, nearest
@@ -24,7 +24,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair, Score
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, TaskType
-from plumbline.study.evaluation import ModelSpec, refuse_no_repository
+from plumbline.study.evaluation import EvaluationSpec, ModelSpec, refuse_no_repository
 from plumbline.transformations import ORIGINAL
 
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
@@ -98,6 +98,7 @@ class ScoreUnit:
     sampled: Mapping[str, Pair] = field(default_factory=dict)
     unread: bool = False  #: whether the gate left it out before its outputs were looked at
     state: str = ""
+    axis: str = ORIGINAL  #: the transformation's
 
     @property
     def place(self) -> Place:
@@ -134,20 +135,19 @@ class ScoreUnit:
         """The untouched data set with the same items."""
         return same_items(self.dataset, self.outputs) if self.drops and self.outputs is not None else self.dataset
 
-    def unit_id(self, study: Study, model: Model) -> str:
+    def unit_id(self, protocol: Protocol, model: Model) -> str:
         """Identity of the score: what is embedded, by which model, by which protocol and library."""
         return identity(
             "score-v2",
             self.content_id,
             model.model_id,
-            study.evaluation.protocol,
+            protocol,
             METRICS[self.task],
             _mteb_version(),
         )
 
-    def row(self, study: Study, model: Model, numbers: Numbers) -> Score:
+    def row(self, evaluation: EvaluationSpec, model: Model, numbers: Numbers) -> Score:
         """The record of this unit's score by a model; NaN if left out or undefined."""
-        kind = study.transforming.get(self.transformation)
         left_out = self.decision.status == "left_out"
         reason = self.decision.reason
         if not left_out and (math.isnan(numbers.score) or (self.drops and math.isnan(numbers.original))):
@@ -158,7 +158,7 @@ class ScoreUnit:
             task_type=self.task,
             language=", ".join(self.languages),
             transformation=self.transformation,
-            axis=kind.axis if kind else ORIGINAL,
+            axis=self.axis,
             seed=self.seed,
             metric=METRICS[self.task],
             score=numbers.score,
@@ -169,11 +169,11 @@ class ScoreUnit:
             failed_policy=self.texts.policy if self.n_failed else "",
             status=self.decision.status,
             reason=reason,
-            unit_id="" if left_out else self.unit_id(study, model),
+            unit_id="" if left_out else self.unit_id(evaluation.protocol, model),
             model_revision=model.revision or numbers.revision or UNKNOWN,
             dataset_revision=self.revision,
-            protocol=study.evaluation.protocol,
-            precision=study.evaluation.precision,
+            protocol=evaluation.protocol,
+            precision=evaluation.precision,
             generator_hash=self.generator_hash,
             prompt_hash=self.prompt_hash,
             verdict_hash=",".join(self.decision.verdicts),

@@ -24,7 +24,7 @@ from evaluation.units import Model, Numbers, Place, ScoreUnit
 from plumbline.errors import DataError, PlumblineError
 from plumbline.records import Pair
 from plumbline.study import Study
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 
 Loader = Callable[[Study, ModelSpec], Encoder]
 
@@ -122,11 +122,11 @@ def naming(what: str) -> Iterator[None]:
         ) from error
 
 
-def pieces(study: Study, todo: Todo) -> list[Piece]:
+def pieces(evaluation: EvaluationSpec, todo: Todo) -> list[Piece]:
     """What is left for a model, in the order in which it is made: drift, scores, and what is measured beside."""
     originals: dict[tuple[str, frozenset[str]], float] = {}
     drift: list[Piece] = [partial(_moved, todo.pairs)] if todo.pairs else []
-    scores = (partial(_scored, study, unit, originals) for unit in todo.units)
+    scores = (partial(_scored, evaluation, unit, originals) for unit in todo.units)
     return [*drift, *scores, *beside.pieces(todo.beside)]
 
 
@@ -136,9 +136,11 @@ def _moved(pairs: Sequence[Pair], model: Encoder) -> PairDrift:
 
 
 def _scored(
-    study: Study, unit: ScoreUnit, originals: dict[tuple[str, frozenset[str]], float], model: Encoder
+    evaluation: EvaluationSpec,
+    unit: ScoreUnit,
+    originals: dict[tuple[str, frozenset[str]], float],
+    model: Encoder,
 ) -> UnitScore:
-    evaluation = study.evaluation
     with naming(unit.name):
         result = scoring.evaluate_task(unit.data(), model, evaluation.protocol, evaluation.batch_size)
     original = math.nan  # where nothing was dropped

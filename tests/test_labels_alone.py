@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
 from tests.annotation.kinds import ask
@@ -63,7 +63,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     assert {one.label: one.share.value for one in sound.shares} == {"natural": 0.5, "odd": 0.5, "wrong": 0}
     # Half the pairs have equal orders: tau 1. Of the others' three twos one agrees, one does not, one is tied: tau 0.
     assert order.coefficients[0].name == "tau-b" and order.coefficients[0].estimate.value == pytest.approx(0.5)
-    assert read_scores(study)["status"].eq("evaluated").all()
+    assert EvaluationRecords.open(study).scores["status"].eq("evaluated").all()
     monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(tmp_path / "exports")])
     for view in ("drift", "verdicts", "campaign"):
         shown = go_to(AppTest.from_file(str(APP), default_timeout=60), view).run()

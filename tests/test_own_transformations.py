@@ -14,9 +14,9 @@ from annotation.argilla.simulate import _truths
 from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from annotation.rubric import load_rubric
+from evaluation.records import EvaluationRecords
 from evaluation.report.charts import axis_shifts
 from evaluation.report.page import axes_of_total
-from evaluation.results import read_scores
 from evaluation.tables import axis_table
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
@@ -99,7 +99,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     assert (made.axis, made.generator_kind, made.model) == ("noise", "function", "generation.examples:typos")
     assert (made.prompt_hash, verdicts["paraphrasing"].generator_kind) == ("", "recorded")
 
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     table = axis_table(scores).iloc[0]
     # Of HTEB's axes there is no language here: the total is undefined, and noise does not stand in for it.
     assert pd.isna(table["hteb_total"]) and table["hteb_total_reason"] == "no score for: language"
@@ -142,11 +142,11 @@ def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> N
     # In a rehearsal nobody has rated what no generator made: simulated raters go by what it is meant to be.
     truth = _truths(study, load_rubric(study), CampaignRecords.open(study).shown)
     assert {tuple(truth[pair.pair_id].values()) for pair in CampaignRecords.open(study).pairs} == {(5, 5)}
-    table = axis_table(read_scores(study)).iloc[0]
+    table = axis_table(EvaluationRecords.open(study).scores).iloc[0]
     assert table["total"] == pytest.approx((table["noise"] + table["framing"]) / 2) and "hteb_total" not in table.index
     printed = run(tmp_path / "study.yaml", "evaluation.run")
     assert "total: the mean over noise, framing" in printed and "hteb" not in printed.lower()
     assert axes_of_total(study.kinds) == "noise, framing"
-    axis_shifts(axis_table(read_scores(study))).to_dict()
+    axis_shifts(axis_table(EvaluationRecords.open(study).scores)).to_dict()
     manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
     assert {"said.csv", "typing_errors.yaml"} <= set(manifest["stages"]["generation"]["inputs"])

@@ -20,7 +20,8 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import SCOPES, basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import Unit, together, unit_of, worth_in_words
-from annotation.verdicts.verification import same
+from annotation.verdicts.verdicts import refuse_stale
+from annotation.verdicts.verification import refuse_edited, same
 from plumbline.errors import DataError, PlumblineError
 from plumbline.identity import identity
 from plumbline.resources import installing
@@ -316,3 +317,18 @@ def other_judged(verdicts: Sequence[Verdict], due: Mapping[Unit, Sequence[Judged
             same(mean[name], due_mean[name]) for mean, due_mean in pairs for name in mean
         ):
             yield verdict
+
+
+def verified_verdicts(evidence: Evidence) -> list[Verdict]:
+    """The verdicts reached last, which follow from what is on disk.
+
+    Raises DataError before there are any, and where ratings, rules or judges' records say otherwise; StudyError for
+    rules that changed unsaid.
+    """
+    verdicts = evidence.verdicts
+    if verdicts:
+        evidence.read_all()
+        refuse_stale(evidence, verdicts)
+        refuse_edited(evidence, verdicts)
+        refuse_other_judgements(evidence, verdicts)
+    return verdicts

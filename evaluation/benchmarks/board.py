@@ -13,8 +13,8 @@ import pandas as pd
 from evaluation.benchmarks.scores import Scores, closed, read, slash
 from evaluation.benchmarks.selection_files import PACKAGES, package_version
 from evaluation.display import hundred, short_names
+from evaluation.records import EvaluationRecords
 from evaluation.report.boards import notes, printed
-from evaluation.results import read_scores
 from evaluation.tables.comparisons import board
 from evaluation.tables.scores import originals
 from generation.output_statistics import shown
@@ -83,7 +83,7 @@ def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> RankedModels:
 
 def of_study(study: Study, gaps: str, seed: int) -> RankedModels:
     """The board of a study's original scores."""
-    original_scores = originals(read_scores(study))
+    original_scores = originals(EvaluationRecords.open(study).scores)
     original_scores = original_scores.assign(
         model=original_scores["model"].map(short_names(set(original_scores["model"])))
     )

@@ -15,11 +15,6 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.campaign_records import CampaignRecords
-from annotation.judges.decisions import refuse_other_judgements
-from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import refuse_stale
-from annotation.verdicts.verification import refuse_edited
 from evaluation.benchmarks.contents import CheckedTask, Contents, contents_of
 from evaluation.benchmarks.data_checks import (
     Reader,
@@ -34,7 +29,7 @@ from evaluation.benchmarks.data_checks import (
 from evaluation.benchmarks.findings import THRESHOLDS, Finding
 from evaluation.benchmarks.score_checks import PeopleChecks, ScoreChecks
 from evaluation.planner import plan_units
-from evaluation.results import SCORES, read_scores
+from evaluation.records import SCORES, EvaluationRecords
 from evaluation.units import ScoreUnit, chosen_models
 from evaluation.work import quiet, versions
 from generation.datasets.loading import load_dataset
@@ -143,14 +138,8 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
         return [CheckedTask(name_of(unit), unit.dataset, unit) for unit in plan_units(originals, [], [])], [
             _NO_VERDICTS
         ]
-    verdicts = CampaignRecords.open(study).verdicts
-    evidence = Evidence.read(study)
-    refuse_stale(evidence, verdicts)
-    refuse_edited(evidence, verdicts)
-    refuse_other_judgements(evidence, verdicts)
-    units = plan_units(
-        study.model_copy(update={"datasets": tuple(wanted)}), verdicts, CampaignRecords.open(study).pairs
-    )
+    records = EvaluationRecords.open(study)
+    units = plan_units(study.model_copy(update={"datasets": tuple(wanted)}), records.verified, records.pairs)
     out_units = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
     tasks = [
         CheckedTask(name_of(unit), unit.data(), unit)
@@ -226,7 +215,8 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
             results = check(tasks, beside=people or nothing, progress=bar.update)
             return results, [*notes, "the study has no models whose scores could be checked"]
         compared = chosen_models(study, options.models) if options.models else []
-        scores = read_scores(study) if (study.folder / SCORES).exists() else pd.DataFrame()
+        records = EvaluationRecords.open(study)
+        scores = records.scores if records.has(SCORES) else pd.DataFrame()
         scored = stack.enter_context(contextlib.closing(ScoreChecks(study, scores, compared, options.seed)))
         readers = list(readers_of(study.evaluation.models, study.file.parent))
         return check(tasks, readers, scored, bar.update), notes

@@ -79,7 +79,7 @@ class ScoreChecks:
         if why := scoring.unusable(task.dataset, self._study.evaluation.protocol):
             return f"it can have no score: {why}"
         if not self._scores.empty and task.unit is not None:
-            keys = [task.unit.unit_id(self._study, model) for model in self._models.values()]
+            keys = [task.unit.unit_id(self._study.evaluation.protocol, model) for model in self._models.values()]
             rows = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]
             if len(rows):
                 return f"no model's score on it is defined ({'; '.join(dict.fromkeys(rows['reason']))})"
@@ -133,7 +133,7 @@ def known_scores(study: Study, scores: pd.DataFrame, unit: ScoreUnit) -> dict[st
     evaluated = evaluated[(evaluated["dataset"] == unit.name) & (evaluated["transformation"] == unit.transformation)]
     by_model = {}
     for model in (Model.of(study, spec) for spec in study.evaluation.models):
-        key = unit.unit_id(study, model)
+        key = unit.unit_id(study.evaluation.protocol, model)
         values = evaluated.loc[[key], "score"] if key in evaluated.index else pd.Series(dtype=float)
         if len(values) and math.isfinite(values.iloc[0]):
             by_model[model.name] = float(values.iloc[0])

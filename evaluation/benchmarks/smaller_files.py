@@ -29,7 +29,7 @@ from evaluation.benchmarks.smaller import (
     refuse_without_bm25,
     with_queries,
 )
-from evaluation.results import SCORES, read_scores
+from evaluation.records import SCORES, EvaluationRecords
 from evaluation.tasks.protocols import METRICS
 from evaluation.units import chosen_models
 from evaluation.work import quiet, versions
@@ -96,7 +96,8 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
         )  # fmt: skip
     else:
         smaller, pooled = _pooled(study, unit.dataset, options)
-    scores = read_scores(study) if (study.folder / SCORES).exists() else pd.DataFrame()
+    records = EvaluationRecords.open(study)
+    scores = records.scores if records.has(SCORES) else pd.DataFrame()
     whole = known_scores(study, scores, unit)
     with tqdm(total=len(whole), desc="scoring", unit="model", delay=1, leave=False) as bar:
         return smaller, holding(study, smaller.dataset, whole, pooled, options.seed, bar.update), pooled

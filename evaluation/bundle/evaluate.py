@@ -19,7 +19,7 @@ from evaluation.display import short_names
 from evaluation.measures.accepted_pairs import AcceptedPairs, AllTexts
 from evaluation.models import encoder
 from evaluation.planner import plan_units
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.scoring import RunOutcome, evaluate_units
 from evaluation.work import Loader
 from plumbline.errors import StudyError
@@ -78,9 +78,9 @@ def evaluate_bundle(
     pairs = source.pairs()
     units = plan_units(study, bundle.verdicts, pairs, include_rejected=wanted.include_rejected, source=source)
     good = accepted_pairs(bundle.means, bundle.rubric.question_names())
-    measures = (AcceptedPairs(study, pairs, good), AllTexts())
+    measures = (AcceptedPairs(study.evaluation, pairs, good, study.acceptance.min_pairs), AllTexts())
     outcome = evaluate_units(study, units, bundle.verdicts, pairs, measures, load)
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     others, notes = [], []
     for name, frame in ((MAKERS, bundle.scores), *((f" ({name})", frame) for name, frame in wanted.beside)):
         alike, n_left_out = like_for_like(scores, frame)

@@ -19,18 +19,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotation.campaign_records import CampaignRecords
-from annotation.judges.decisions import read_judging, refuse_other_judgements
+from annotation.judges.decisions import read_judging
 from annotation.names import is_pseudonym
 from annotation.records import PairMean, RuleSet, Verdict
 from annotation.rubric import Rubric
-from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import refuse_stale
-from annotation.verdicts.verification import refuse_edited
 from evaluation.bundle import records, tables
 from evaluation.bundle.archive import MANIFEST, Writer
 from evaluation.bundle.records import ArchiveMember, BundledPrompt, BundledTransformation, BundleManifest, DatasetSource
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
@@ -81,11 +77,8 @@ def export(
     for name in study.bundle.datasets:
         if name not in names:
             raise StudyError(f"{study.file}: bundle.datasets: no data set {name!r}; {nearest(name, names)}")
-    verdicts = CampaignRecords.open(study).verdicts
-    evidence = Evidence.read(study)
-    refuse_stale(evidence, verdicts)
-    refuse_edited(evidence, verdicts)
-    refuse_other_judgements(evidence, verdicts)
+    evidence = EvaluationRecords.open(study)
+    verdicts = evidence.verified
     raters = evidence.collected.plain_ratings["rater_id"].unique()
     if named_raters := [rater for rater in raters if not is_pseudonym(rater)]:
         raise DataError(
@@ -111,7 +104,7 @@ class _Content:
     """What goes into a bundle, made member by member."""
 
     study: Study
-    evidence: Evidence
+    evidence: EvaluationRecords
     verdicts: list[Verdict]
     comments: bool
     _sources: list[DatasetSource] = field(default_factory=list)
@@ -140,9 +133,9 @@ class _Content:
         yield records.STUDY, tables.to_json(_settings(study, self._settings))
         yield from self._ratings()
         yield from self._judgements()
-        yield _frame(records.MEANS, CampaignRecords.open(study).pair_means, PairMean)
+        yield _frame(records.MEANS, self.evidence.pair_means, PairMean)
         if (study.folder / "scores.parquet").exists():
-            scores = read_scores(study)
+            scores = self.evidence.scores
             failed = scores["status"] == "failed"  # what is said of it may name folders and servers
             yield _frame(records.SCORES, scores.assign(reason=scores["reason"].mask(failed, WITHHELD)), Score)
         if not self._hidden:  # both reports show texts: examples, and what a chart says of a point
@@ -186,13 +179,13 @@ class _Content:
         yield records.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
         verdicts = [verdict.model_copy(update={"model": _name_of(verdict.model)}) for verdict in self.verdicts]
         by_member: dict[str, Sequence[Any]] = {
-            "decisions.json": CampaignRecords.open(self.study).decided,
+            "decisions.json": self.evidence.decided,
             "rules.json": _portable_rules(seen.rules),
             "looks.json": seen.looks,
             "waves.json": seen.waves,
             "sample.json": seen.supply,
             records.VERDICTS: verdicts,
-            records.AGREEMENT: CampaignRecords.open(self.study).agreement,
+            records.AGREEMENT: self.evidence.agreement,
         }
         yield from ((name, tables.models_to_json(rows)) for name, rows in by_member.items())
 

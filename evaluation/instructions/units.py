@@ -24,8 +24,8 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, ITEMS, NONE, SCORES, Label, PromptItemScore, PromptScore
-from evaluation.measures.rows import stored
 from evaluation.planner import content_id
+from evaluation.records import earlier
 from evaluation.tasks import scoring
 from evaluation.tasks.item_scores import Items
 from evaluation.tasks.protocols import METRICS, Protocol
@@ -41,6 +41,7 @@ from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.journal import Journal
 from plumbline.manifest import write_kept_table
+from plumbline.record_files import RecordFile, StudyRecords
 from plumbline.records import Record
 from plumbline.statistics.resampled_measures import mean
 from plumbline.store import joined, read_table, write_table
@@ -346,7 +347,11 @@ class PromptResults:
 
     def _kept(self) -> dict[str, list[InstructionScore]]:
         rows_by_unit: dict[str, list[InstructionScore]] = {}
-        old = (row for row in stored(self.study, SCORES, InstructionScore, COMMAND) if row.unit_id)
+        old = (
+            row
+            for row in earlier(StudyRecords.open(self.study), RecordFile(SCORES, InstructionScore, COMMAND, noted=True))
+            if row.unit_id
+        )
         for unit_id, rows in itertools.groupby(old, key=lambda row: row.unit_id):
             rows_by_unit[unit_id] = list(rows)
         for _, line in self._journal.lines(UnitRows):

@@ -11,84 +11,41 @@ from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
-import pandas as pd
-from pydantic import Field
 
-from evaluation.measures.rows import Fields, MeasureRow, read_rows
+from evaluation.measures.rows import Fields
 from evaluation.models.encoder import Encoder
+from evaluation.records import ABSTENTION, AbstentionRow, Curve, MeasureRow
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
 from evaluation.tasks.queries import OF_QUERY, Queries, QueryScores
 from evaluation.units import Model, ScoreUnit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
-from plumbline.records import Number
 from plumbline.statistics.abstention import CONFIDENCES, Abstention, abstention, nauc_error
 from plumbline.statistics.seeding import stream
-from plumbline.study import Study
 from plumbline.study.datasets import TaskType
+from plumbline.study.evaluation import EvaluationSpec
 from plumbline.transformations import ORIGINAL
 
-FILE = "abstention.parquet"
-Curve = tuple[float, ...]
 NOT_OF_PAIRS = "its metric is of two rankings, not of a query: a query has no score to abstain from"
 NOT_OF_OTHERS = "abstention is of searches (retrieval, reranking), where a query has several similarities"
-
-
-class AbstentionRow(MeasureRow):
-    """One model on one data set, original or transformed (`abstention.parquet`); see `statistics.abstention`.
-
-    Lists have ten places: all queries answered, nine in ten, and so on to one in ten. Of several subsets nAUC, curves
-    and oracle are means, as mteb has scores; thresholds are of all queries together.
-    """
-
-    metric: str = Field(description="mteb's name of the main metric")
-    n: int = Field(description="queries")
-    oracle: Curve = Field(description="mean metric of the queries with the largest")
-    oracle_original: Curve = Field(description="the same of the original texts of these queries")
-    nauc_max: Number = Field(description="nAUC by the largest similarity")
-    nauc_error_max: Number = Field(default=math.nan, description="standard error of nauc_max over queries (bootstrap)")
-    nauc_original_max: Number = Field(description="the same of the original texts of these queries")
-    curve_max: Curve = Field(description="mean metric of the queries with the largest confidence")
-    curve_original_max: Curve = Field(description="the same of the original texts")
-    threshold_max: Curve = Field(description="the least confidence among these queries' original texts")
-    answered_max: Curve = Field(description="share of queries at or above that threshold")
-    kept_max: Curve = Field(description="mean metric of these; NaN where there is none")
-    nauc_std: Number = Field(description="nAUC by the similarities' standard deviation, and so on as above")
-    nauc_error_std: Number = Field(default=math.nan, description="as above")
-    nauc_original_std: Number = Field(description="as above")
-    curve_std: Curve = Field(description="as above")
-    curve_original_std: Curve = Field(description="as above")
-    threshold_std: Curve = Field(description="as above")
-    answered_std: Curve = Field(description="as above")
-    kept_std: Curve = Field(description="as above")
-    nauc_diff1: Number = Field(description="nAUC by the largest similarity less the second, and so on as above")
-    nauc_error_diff1: Number = Field(default=math.nan, description="as above")
-    nauc_original_diff1: Number = Field(description="as above")
-    curve_diff1: Curve = Field(description="as above")
-    curve_original_diff1: Curve = Field(description="as above")
-    threshold_diff1: Curve = Field(description="as above")
-    answered_diff1: Curve = Field(description="as above")
-    kept_diff1: Curve = Field(description="as above")
-    reason: str = Field(description="why there is no nAUC; empty otherwise")
 
 
 class Abstaining:
     """How it is measured (an `evaluation.measures.rows.Measure`)."""
 
-    record = AbstentionRow
-    file = FILE
+    file = ABSTENTION
     originals = True
 
-    def __init__(self, study: Study) -> None:
-        self._study = study
+    def __init__(self, evaluation: EvaluationSpec, seed: int) -> None:
+        self._evaluation, self._seed = evaluation, seed
         self._last: tuple[Encoder, str, frozenset[str], list[QueryScores]] | None = (
             None  # originals that were scored last
         )
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
         """That of the score, and of what errors are drawn by."""
-        return identity("abstention-v2", unit.unit_id(self._study, model), self._study.sample.seed)
+        return identity("abstention-v2", unit.unit_id(self._evaluation.protocol, model), self._seed)
 
     def blank(self, unit: ScoreUnit) -> Fields | None:
         """NaN with the reason, where a query has no score or no several similarities."""
@@ -109,7 +66,7 @@ class Abstaining:
             answered, kept_score = _at(thresholds, after, number)
             fields |= {
                 f"nauc_{name}": curve.nauc,
-                f"nauc_error_{name}": _error(after, number, stream(self._study.sample.seed, "nauc", unit.name)),
+                f"nauc_error_{name}": _error(after, number, stream(self._seed, "nauc", unit.name)),
                 f"nauc_original_{name}": original.nauc,
                 f"curve_{name}": curve.curve,
                 f"curve_original_{name}": original.curve,
@@ -131,8 +88,8 @@ class Abstaining:
 
     def _parts(self, dataset: Dataset, encoder: Encoder) -> list[QueryScores]:
         watch = Queries(METRICS[dataset.task])
-        evaluation = self._study.evaluation
-        scoring.evaluate_task(dataset, encoder, evaluation.protocol, evaluation.batch_size, prepare=watch.on)
+        settings = self._evaluation
+        scoring.evaluate_task(dataset, encoder, settings.protocol, settings.batch_size, prepare=watch.on)
         return watch.parts
 
     def _fields(self, task: TaskType, n: int, measured: Fields, reason: str) -> Fields:
@@ -179,10 +136,3 @@ def _at(thresholds: Curve, parts: Sequence[QueryScores], number: int) -> tuple[C
     reached = [sure >= threshold for threshold in thresholds]
     means = [float(metric[some].mean()) if some.any() else math.nan for some in reached]
     return tuple(float(some.mean()) for some in reached), tuple(means)
-
-
-def read_abstention(study: Study) -> pd.DataFrame:
-    """The rows of `AbstentionRow`; none where there is no file yet, or the study does not ask for it."""
-    if not study.evaluation.abstention:
-        return pd.DataFrame(columns=list(AbstentionRow.model_fields))
-    return read_rows(study, FILE, AbstentionRow)

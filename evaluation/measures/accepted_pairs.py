@@ -16,64 +16,51 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from pydantic import Field
 
-from annotation.campaign_records import CampaignRecords
-from annotation.rubric import load_rubric
-from annotation.verdicts.verdicts import COMMAND as ACCEPT
-from annotation.verdicts.verdicts import accepted_pairs
-from evaluation.measures.rows import Fields, MeasureRow, read_rows
+from evaluation.measures.rows import Fields
 from evaluation.models.encoder import Encoder, drift_of_texts
 from evaluation.outputs import Outputs
+from evaluation.records import ACCEPTED_SCORES, TEXT_DRIFT
 from evaluation.tables.datasets import QUANTILES
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
 from evaluation.units import UNDEFINED, Model, Place, ScoreUnit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
-from plumbline.records import Number, Pair, Text
-from plumbline.study import Study
+from plumbline.records import Pair, Text
+from plumbline.study.evaluation import EvaluationSpec
 
-FILE = "accepted_scores.parquet"
 _PASSAGE = "passage"  # the field of retrieval's passages, which are searched and not scored
-
-
-class AcceptedScore(MeasureRow):
-    """One model's scores on the items of accepted pairs, before and after (`accepted_scores.parquet`)."""
-
-    metric: str = Field(description="mteb's name of the main metric")
-    original: Number = Field(description="its value on the original texts of these items; NaN if unknown")
-    score: Number = Field(description="its value on their transformed texts; NaN if unknown")
-    n: int = Field(description="items that were scored, or too few to be")
-    n_pairs: int = Field(description="accepted pairs among the data set's texts")
-    reason: str = Field(description="why there is no score; empty otherwise")
 
 
 class AcceptedPairs:
     """How they are scored (an `evaluation.measures.rows.Measure`)."""
 
-    record = AcceptedScore
-    file = FILE
+    file = ACCEPTED_SCORES
     originals = False
 
-    def __init__(self, study: Study, pairs: Sequence[Pair], good: frozenset[str] | None = None) -> None:
-        """Read which pairs of the sample are accepted, unless it is known (`good`, their ids).
+    def __init__(
+        self,
+        evaluation: EvaluationSpec,
+        pairs: Sequence[Pair],
+        good: Collection[str] | None,
+        min_pairs: int,
+        accept: str = "",
+    ) -> None:
+        """`good` are the accepted ones of the sample's `pairs` (ids); None where the command `accept` has yet to tell.
 
-        Raises DataError for means that cannot be read.
+        Fewer than `min_pairs` items of a data set are not scored.
         """
-        self._study = study
-        self._rated = good is not None or (study.folder / "pair_means.parquet").exists()
-        if good is None and self._rated:
-            good = accepted_pairs(CampaignRecords.open(study).pair_means, load_rubric(study).question_names())
-        self._good = good or frozenset()
+        self._evaluation, self._min_pairs = evaluation, min_pairs
+        self._unknown = f"it is not known which pairs are accepted: run `{accept}`" if good is None else ""
+        self._good = frozenset(good or ())
         self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in self._good}
         self._known: dict[Place, _Selection] = {}
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
         """That of the score, of which texts are accepted, and of how many items it takes."""
         chosen = sorted(self._selection(unit).texts)
-        return identity("accepted-v1", unit.unit_id(self._study, model), chosen, self._study.acceptance.min_pairs)
+        return identity("accepted-v1", unit.unit_id(self._evaluation.protocol, model), chosen, self._min_pairs)
 
     def blank(self, unit: ScoreUnit) -> Fields | None:
         """NaN with the reason, where the items are too few."""
@@ -82,7 +69,7 @@ class AcceptedPairs:
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
         """Both scores, on the same items."""
-        evaluation, texts = self._study.evaluation, self._selection(unit).texts
+        evaluation, texts = self._evaluation, self._selection(unit).texts
         both = accepted_alone(unit.dataset, outputs_of(unit), texts)
         before, after = (
             scoring.evaluate(dataset, encoder, evaluation.protocol, evaluation.batch_size) for dataset in both
@@ -100,14 +87,13 @@ class AcceptedPairs:
         return self._known[unit.place]
 
     def _select(self, unit: ScoreUnit) -> _Selection:
-        if not self._rated:
-            line = f"it is not known which pairs are accepted: run `{self._study.command(ACCEPT)}`"
-            return _Selection(frozenset(), 0, line)
+        if self._unknown:
+            return _Selection(frozenset(), 0, self._unknown)
         if (unit.transformation, unit.seed) not in self._seeds:
             return _Selection(frozenset(), 0, "no pair of this transformation and seed was rated and accepted")
         good = {text: pair for text, pair in unit.sampled.items() if pair.pair_id in self._good}
         rated = [[text, pair.pair_id, pair.transformed] for text, pair in sorted(good.items())]
-        least, protocol = self._study.acceptance.min_pairs, self._study.evaluation.protocol
+        least, protocol = self._min_pairs, self._evaluation.protocol
 
         def find() -> dict[str, Any]:
             outputs = outputs_of(unit).texts
@@ -152,32 +138,13 @@ def outputs_of(unit: ScoreUnit) -> Outputs:
     return unit.outputs
 
 
-def read_accepted_scores(study: Study) -> pd.DataFrame:
-    """The rows of `AcceptedScore`; none where there is no file yet."""
-    return read_rows(study, FILE, AcceptedScore)
-
-
-DRIFT_FILE = "text_drift.parquet"
 _AT_ONCE = 8192  # texts whose embeddings are in memory at a time
-
-
-class TextDrift(MeasureRow):
-    """The drift (1 - cos, 0 to 2) of a data set's distinct texts, a distribution in numbers (`text_drift.parquet`)."""
-
-    n: int = Field(description="distinct texts that have an output")
-    mean: float = Field(description="mean drift")
-    low: float = Field(description="5% of the texts drift less")
-    lower_quartile: float = Field(description="25% do")
-    median: float = Field(description="half do")
-    upper_quartile: float = Field(description="75% do")
-    high: float = Field(description="95% do")
 
 
 class AllTexts:
     """How it is measured (an `evaluation.measures.rows.Measure`): by the default prompt, as for rated pairs."""
 
-    record = TextDrift
-    file = DRIFT_FILE
+    file = TEXT_DRIFT
     originals = False
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
@@ -199,8 +166,3 @@ class AllTexts:
         drift = np.concatenate(moved)
         quantiles = np.quantile(drift, list(QUANTILES.values())).tolist()
         return {"n": len(drift), "mean": float(drift.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}
-
-
-def read_text_drift(study: Study) -> pd.DataFrame:
-    """The rows of `TextDrift`; none where there is no file yet."""
-    return read_rows(study, DRIFT_FILE, TextDrift)

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from annotation.campaign_records import PAIR_MEANS
+from annotation.verdicts.verdicts import COMMAND as ACCEPT
+from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.measures.abstention import Abstaining
 from evaluation.measures.accepted_pairs import AcceptedPairs, AllTexts
 from evaluation.measures.rows import MeasureTable, RowMeasure, UnitMeasures
 from evaluation.models.encoder import Encoder
+from evaluation.records import EvaluationRecords
 from evaluation.units import Model, ScoreUnit
-from plumbline.records import Pair
-from plumbline.study import Study
+from plumbline.record_files import StudyRecords
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Tables:
 
     def __init__(
         self,
-        study: Study,
+        records: StudyRecords,
         units: Sequence[ScoreUnit],
         measures: Sequence[RowMeasure[Any]],
         models: Sequence[Model],
@@ -40,13 +43,13 @@ class Tables:
     ) -> None:
         """Read what there is; `measures` say how each table is made. Raises DataError for files that cannot be read."""
         self._measures = measures
-        self._tables = {measure.file: MeasureTable(study, units, models, chosen, measure) for measure in self._measures}
+        self._tables = {m.file.name: MeasureTable(records, units, models, chosen, m) for m in self._measures}
         for texts in {unit.texts for unit in units}:
             texts.remembered.keep()
 
     def todo(self, model: Model) -> tuple[MeasureTodo, ...]:
         """What needs the model to be loaded."""
-        todos = (MeasureTodo(measure, self._tables[measure.file].todo(model)) for measure in self._measures)
+        todos = (MeasureTodo(measure, self._tables[measure.file.name].todo(model)) for measure in self._measures)
         return tuple(todo for todo in todos if todo.units)
 
     def save(self, model: Model, measures: UnitMeasures) -> None:
@@ -59,10 +62,16 @@ class Tables:
             table.write()
 
 
-def measures(study: Study, pairs: Sequence[Pair]) -> tuple[RowMeasure[Any], ...]:
-    """How each table is made; `pairs` are the sample's. Raises DataError for files that cannot be read."""
-    wanted = (Abstaining(study),) if study.evaluation.abstention else ()
-    return AcceptedPairs(study, pairs), AllTexts(), *wanted
+def measures(records: EvaluationRecords) -> tuple[RowMeasure[Any], ...]:
+    """How each table of a study is made. Raises DataError for files that cannot be read."""
+    study = records.study
+    good = accepted_pairs(records.pair_means, records.rubric.question_names()) if records.has(PAIR_MEANS) else None
+    wanted = (Abstaining(study.evaluation, study.sample.seed),) if study.evaluation.abstention else ()
+    return (
+        AcceptedPairs(study.evaluation, records.known_pairs, good, study.acceptance.min_pairs, study.command(ACCEPT)),
+        AllTexts(),
+        *wanted,
+    )
 
 
 def pieces(todos: Sequence[MeasureTodo]) -> list[Callable[[Encoder], UnitMeasures]]:
@@ -71,4 +80,4 @@ def pieces(todos: Sequence[MeasureTodo]) -> list[Callable[[Encoder], UnitMeasure
 
 
 def _measured(measure: RowMeasure[Any], unit: ScoreUnit, encoder: Encoder) -> UnitMeasures:
-    return UnitMeasures(measure.file, unit.place, measure.measured(unit, encoder))
+    return UnitMeasures(measure.file.name, unit.place, measure.measured(unit, encoder))

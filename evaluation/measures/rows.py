@@ -6,54 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-import pandas as pd
-from pydantic import Field
-
-from evaluation.gate import Status
 from evaluation.models.encoder import Encoder
+from evaluation.records import MeasureRow, earlier, write_rows
 from evaluation.units import Model, Place, ScoreUnit
-from plumbline.errors import DataError
-from plumbline.manifest import read_kept_frame, refuse_replaced_table, write_kept_table
-from plumbline.records import Record
-from plumbline.store import read_records
-from plumbline.study import Study
+from plumbline.record_files import RecordFile, StudyRecords
 from plumbline.transformations import ORIGINAL
-
-COMMAND = "evaluation.run"
 
 Fields = Mapping[str, object]  # a row's own fields
 
-
-class MeasureRow(Record):
-    """What such rows have in common."""
-
-    KEY = ("model", "dataset", "transformation", "seed")
-    model: str = Field(description="the embedding model")
-    dataset: str = Field(description="the data set")
-    task_type: str = Field(description="its task")
-    transformation: str = Field(description="its name")
-    axis: str = Field(description="its axis")
-    seed: int = Field(description="transformation seed")
-    status: Status = Field(description="whether the gate let it through")
-    unit_id: str = Field(description="identity of all that makes the numbers: equal ones are reused")
-
-
 R = TypeVar("R", bound=MeasureRow)
-R_co = TypeVar("R_co", bound=MeasureRow, covariant=True)
-R_any = TypeVar("R_any", bound=Record)
 
 
-class RowMeasure(Protocol[R_co]):
+class RowMeasure(Protocol[R]):
     """How the rows of one table are made."""
 
-    file: str
-    """The table's name in the study's folder."""
     originals: bool
     """Whether originals have rows, too."""
 
     @property
-    def record(self) -> type[R_co]:
-        """What a row is."""
+    def file(self) -> RecordFile[R]:
+        """Where the rows are."""
         ...
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
@@ -87,22 +59,20 @@ class MeasureTable(Generic[R]):
 
     def __init__(
         self,
-        study: Study,
+        records: StudyRecords,
         units: Sequence[ScoreUnit],
         models: Sequence[Model],
         chosen: Sequence[Model],
         measure: RowMeasure[R],
     ) -> None:
-        self._study, self._measure, self._models = study, measure, models
+        self._records, self._measure, self._models = records, measure, models
         of = [unit for unit in units if measure.originals or unit.transformation != ORIGINAL]
         wanted = [unit for unit in of if unit.decision.status != "left_out"]
         self._units = {unit.place: unit for unit in wanted}
         self._rows: dict[tuple[str, Place], R] = {}
-        stored_rows = {
-            (row.unit_id, row.transformation, row.seed): row for row in stored(study, measure.file, measure.record)
-        }
+        stored = {(row.unit_id, row.transformation, row.seed): row for row in earlier(records, measure.file)}
         for model, unit in self._wanted():
-            old = stored_rows.get((measure.identity(unit, model), unit.transformation, unit.seed))
+            old = stored.get((measure.identity(unit, model), unit.transformation, unit.seed))
             blank = measure.blank(unit)
             if blank is not None and (old or model in chosen):
                 self.save(model, unit.place, blank)
@@ -118,13 +88,13 @@ class MeasureTable(Generic[R]):
     def save(self, model: Model, key: Place, fields: Fields) -> None:
         """Note a row; `write` puts it on disk."""
         unit = self._units[key]
-        self._rows[model.name, key] = self._measure.record.model_validate(
+        self._rows[model.name, key] = self._measure.file.record.model_validate(
             {
                 "model": model.name,
                 "dataset": unit.name,
                 "task_type": unit.task,
                 "transformation": unit.transformation,
-                "axis": ORIGINAL if unit.transformation == ORIGINAL else self._study.kinds[unit.transformation].axis,
+                "axis": unit.axis,
                 "seed": unit.seed,
                 "status": unit.decision.status,
                 "unit_id": self._measure.identity(unit, model),
@@ -136,28 +106,8 @@ class MeasureTable(Generic[R]):
         """Write everything noted, in the study's order whatever order it was made in."""
         places = [(model.name, unit.place) for model, unit in self._wanted()]
         rows = [self._rows[key] for key in places if key in self._rows]
-        write_kept_table(self._study, self._measure.file, rows, self._measure.record)
+        write_rows(self._records, self._measure.file, rows)
 
     def _wanted(self) -> Iterator[tuple[Model, ScoreUnit]]:
         """Each row that the table is to have."""
         return ((model, unit) for model in self._models for unit in self._units.values())
-
-
-def stored(study: Study, file: str, record: type[R_any], command: str = COMMAND) -> list[R_any]:
-    """Records of earlier runs; none before the first. They can be made again (`command`), so a damaged file may go."""
-    path = study.folder / file
-    if not path.exists():
-        return []
-    try:
-        rows = read_records(path, record, study.command(command))
-        refuse_replaced_table(study, file, study.command(command))
-    except DataError as error:
-        raise DataError(f"{error} (nothing else is lost when {file} is deleted: it is made again)") from None
-    return rows
-
-
-def read_rows(study: Study, file: str, record: type[MeasureRow]) -> pd.DataFrame:
-    """The rows of a table; none where it is not there yet."""
-    written = (study.folder / file).exists()
-    empty = pd.DataFrame(columns=list(record.model_fields))
-    return read_kept_frame(study, file, record, study.command(COMMAND)) if written else empty

@@ -7,33 +7,24 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import PAIRS, VERDICTS
 from annotation.judges.records import JudgedPair
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Verdict
-from annotation.rubric import load_rubric
-from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.verdicts.counted import basis
-from annotation.verdicts.evidence import Evidence, design_of
-from annotation.verdicts.preregistration import first_rating
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED, display
-from annotation.verdicts.verdicts import accepted_pairs, pair_means, refuse_stale
-from annotation.verdicts.verification import refuse_edited
+from annotation.verdicts.verdicts import accepted_pairs, pair_means
 from evaluation import tables
 from evaluation.display import short_names
-from evaluation.measures.abstention import read_abstention
-from evaluation.measures.accepted_pairs import read_accepted_scores, read_text_drift
-from evaluation.measures.rows import COMMAND
+from evaluation.records import COMMAND, SCORES, EvaluationRecords
 from evaluation.report.paper_tables import PaperResults
-from evaluation.results import read_drift, read_scores
 from evaluation.tables.sensitivity import resampled_acceptance
 from evaluation.units import label
 from generation.jobs import makers_of
 from generation.lengths import length_table, lengths_measure
 from generation.output_statistics import incomparable, labels, tally
 from plumbline.errors import DataError, StudyError
-from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
@@ -98,40 +89,39 @@ class ReportMaterial:
     prompts: PromptComparison | None = None
 
 
-def read_evaluation(study: Study) -> tuple[list[Verdict], pd.DataFrame, tuple[str, ...]]:
+def read_evaluation(records: EvaluationRecords) -> tuple[list[Verdict], pd.DataFrame, tuple[str, ...]]:
     """(verdicts, scores, notes) of a study, refused where one has outrun the other; what is included needs none."""
-    scores = read_scores(study)
-    unrated = (scores["status"] == "included_rejected").any() and not (study.folder / "verdicts.json").exists()
-    evidence = Evidence.open(study)
-    verdicts = [] if unrated else evidence.verdicts
-    if verdicts:
-        refuse_stale(evidence, verdicts)
-        refuse_edited(evidence.read_all(), verdicts)
+    study, scores = records.study, records.scores
+    unrated = (scores["status"] == "included_rejected").any() and not records.has(VERDICTS)
+    verdicts = [] if unrated else records.verified
     if scores.empty:
-        raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{study.command(COMMAND)}` again")
+        raise DataError(f"{records.path(SCORES)} has no scores; run `{study.command(COMMAND)}` again")
     refuse_outrun(study, scores, verdicts)
     return verdicts, scores, notes_of(study, scores, verdicts)
 
 
 def read_material(
-    study: Study, compared: Study | None = None, prompts: Sequence[Study] = ()
+    records: EvaluationRecords,
+    compared: EvaluationRecords | None = None,
+    prompts: Sequence[EvaluationRecords] = (),
 ) -> tuple[ReportMaterial, dict[str, str], list[Verdict]]:
     """(All that the report is made of, its models' short names by their names, the verdicts of all studies).
 
     Raises as `evaluation.report.page.write_report`.
     """
-    verdicts, scores, notes = read_evaluation(study)
-    beside = [(named, *read_evaluation(named)) for named in (*([compared] if compared else []), *prompts)]
+    verdicts, scores, notes = read_evaluation(records)
+    beside = [(named.study, *read_evaluation(named)) for named in (*([compared] if compared else []), *prompts)]
     short = short_names(
         {name for frame in (scores, *(of_study[2] for of_study in beside)) for name in frame["model"].unique()}
     )
-    results = PaperResults(scores.assign(model=scores["model"].map(short)), verdicts, notes, study.sample.seed)
-    material = _material(study, results, short)
+    shortened = scores.assign(model=scores["model"].map(short))
+    results = PaperResults(shortened, verdicts, notes, records.study.sample.seed)
+    material = _material(records, results, short)
     if beside:
-        evaluation = StudyEvaluation(study, verdicts, results.scores, notes)
+        evaluation = StudyEvaluation(records.study, verdicts, results.scores, notes)
         others = [
-            StudyEvaluation(named, reached, frame.assign(model=frame["model"].map(short)), lines)
-            for named, reached, frame, lines in beside
+            StudyEvaluation(study, reached, frame.assign(model=frame["model"].map(short)), lines)
+            for study, reached, frame, lines in beside
         ]
         material = replace(
             material,
@@ -142,40 +132,35 @@ def read_material(
     return material, {name: short[name] for name in scores["model"].unique()}, every
 
 
-def _material(study: Study, results: PaperResults, short: Mapping[str, str]) -> ReportMaterial:
+def _material(records: EvaluationRecords, results: PaperResults, short: Mapping[str, str]) -> ReportMaterial:
     """What the study's own records hold."""
-    rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
-    none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
-    pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, study.command(SAMPLE))
-    campaign = CampaignRecords.open(study)
-    question, rated = next(iter(rubric.rating_names()), ""), campaign.all_ratings
+    if results.verdicts:  # else nobody rated anything yet
+        records.need(PAIRS)
+    pairs, rated, design = records.sample, records.collected.plain_ratings, records.design
+    question, per_pair = next(iter(records.rubric.rating_names()), ""), design.per_pair
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
 
-    scale = rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn on it
-    frame = tables.drift_by_quality(
-        pairs, rated, shortened(read_drift(study)), per_pair=study.raters.per_pair, question=question
-    )
-    correlations = tables.drift_correlations(frame, study.sample.seed)
-    counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
-    design = design_of(study, rubric, campaign.rules, first_rating(rated))
-    resampled = pd.DataFrame()
+    scale = records.rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn on it
+    frame = tables.drift_by_quality(pairs, rated, shortened(records.drift), per_pair=per_pair, question=question)
+    counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], per_pair)
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
-    if len(counting) and not study.acceptance.rules:
-        rests_on = basis(pairs, counting, design, dealt_with(rated, campaign.withdrawn)).ratings
+    resampled = pd.DataFrame()
+    if len(counting) and not design.rule.rules:
+        rests_on = basis(pairs, counting, design, dealt_with(rated, records.collected.withdrawn)).ratings
         resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
     return ReportMaterial(
         results,
         frame,
-        correlations,
+        tables.drift_correlations(frame, results.seed),
         question,
         (scale[0], scale[-1]),
         resampled,
-        shortened(read_accepted_scores(study)),
-        shortened(read_text_drift(study)),
-        shortened(read_abstention(study)),
+        shortened(records.accepted_scores),
+        shortened(records.text_drift),
+        shortened(records.abstention),
     )
 
 

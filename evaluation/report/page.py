@@ -15,12 +15,11 @@ import pandas as pd
 
 from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
-from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import count, display
 from evaluation import tables
 from evaluation.display import points
-from evaluation.measures.rows import COMMAND
+from evaluation.records import COMMAND, EvaluationRecords
 from evaluation.report.contents import Choices, all_exhibits, all_figures, sections
 from evaluation.report.material import failed_models, missing_scores, read_material, warnings
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
@@ -141,7 +140,8 @@ def write_report(
     StudyError for a choice that the study does not have. What nobody rated yet needs no verdicts where its scores were
     included all the same: no table takes them for accepted.
     """
-    material, models, verdicts = read_material(study, compared, prompts)
+    records, beside = EvaluationRecords.open(study), EvaluationRecords.open(compared) if compared else None
+    material, models, verdicts = read_material(records, beside, [*map(EvaluationRecords.open, prompts)])
     results = material.results
     exhibits = all_exhibits(material, study.acceptance, _known(choices, results.scores, models))
     figures = all_figures(material, study.acceptance.threshold, exhibits)
@@ -151,7 +151,7 @@ def write_report(
     by_name = results.scores.assign(model=results.scores["model"].map({short: name for name, short in models.items()}))
     wanted = [label(study, spec) for spec in study.evaluation.models]
     missing = [*missing_scores(by_name, wanted, study.command(COMMAND)), *failed_models(results.scores)]
-    status = read_status(Evidence.open(study), datetime.now(UTC))
+    status = read_status(records, datetime.now(UTC))
     content = [*_opening(status, results, missing), *sections(about(study), exhibits, figures)]
     write_page(folder / "index.html", title, " ".join(warnings(verdicts)), content)
     return folder / "index.html"

@@ -23,7 +23,7 @@ _NORMAL = 1.959964  # the normal distribution's 97.5% quantile
 def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
     """A row for each model x transformation, originals among them: how well confidence tells which queries to answer.
 
-    `rows` are those of `evaluation.measures.abstention.AbstentionRow`. Columns: model, axis, transformation,
+    `rows` are those of `evaluation.records.AbstentionRow`. Columns: model, axis, transformation,
     n_datasets, n_queries (summed over data sets and seeds), for each confidence nauc_<name> and nauc_original_<name>
     (of the original texts of the same queries), nauc_low_<name> and nauc_high_<name> (95% interval over queries),
     reason. Seeds are averaged first, then data sets. Data sets that are no searches are not in it (`not_searches`).

@@ -161,7 +161,7 @@ _KEYS = ["model", "axis", "transformation"]
 def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """A row for each model x transformation: its scores on the items of accepted pairs alone, before and after.
 
-    `rows` are those of `evaluation.measures.accepted_pairs.AcceptedScore`, `scores` the study's. Columns: model, axis,
+    `rows` are those of `evaluation.records.AcceptedScore`, `scores` the study's. Columns: model, axis,
     transformation, n_datasets, n_items (summed over data sets and seeds), original, score, difference (points; seeds
     averaged first, then data sets), difference_all (of all items of the same data sets and seeds), reason (why there is
     none, or how many data sets and seeds it lacks), included_rejected.
@@ -334,7 +334,7 @@ def accepted_drift_table(frame: pd.DataFrame) -> pd.DataFrame:
 def text_drift_table(rows: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """How far each transformation moves all texts, a row for each transformation x model.
 
-    `rows` are those of `measures.text_drift.TextDrift`. Columns: transformation, axis, model, mean and the quantiles
+    `rows` are those of `evaluation.records.TextDrift`. Columns: transformation, axis, model, mean and the quantiles
     low (5%), lower_quartile, median, upper_quartile, high (95%) of the drift (1 - cos) over a data set's texts, each
     averaged over seeds and then over data sets; n (texts, summed over data sets; of one seed), n_datasets,
     included_rejected.

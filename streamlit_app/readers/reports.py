@@ -18,7 +18,7 @@ from evaluation.instructions import charts as wording_charts
 from evaluation.instructions import page as wording_page
 from evaluation.instructions.analysis import Settings, analyse
 from evaluation.instructions.scores import ITEMS, study_scores
-from evaluation.measures.abstention import read_abstention
+from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables
 from plumbline.errors import DataError
 from plumbline.exhibits.charts import Chart, figure
@@ -116,7 +116,7 @@ class ReportReader(ScoreReader):
     @cached(watches=(_ABSTENTION, *SCORED))
     def abstaining(self) -> tuple[list[Exhibit], pd.DataFrame]:
         """Its tables, and the rows of its curves; nothing where it was not measured."""
-        rows = self.with_short_names(read_abstention(self.study))
+        rows = self.with_short_names(EvaluationRecords.open(self.study).abstention)
         curves = tables.abstention_curves(rows)
         if curves.empty:
             return [], curves

@@ -9,12 +9,10 @@ from typing import Any
 import pandas as pd
 
 from evaluation.display import short_names
-from evaluation.measures.accepted_pairs import DRIFT_FILE as TEXT_DRIFT
-from evaluation.measures.accepted_pairs import read_text_drift
+from evaluation.records import TEXT_DRIFT, EvaluationRecords
 from evaluation.report import paper_tables, sensitivity_tables
 from evaluation.report.material import notes_of, refuse_outrun
 from evaluation.report.paper_tables import PaperResults
-from evaluation.results import read_drift, read_scores
 from evaluation.tables import drift_by_quality, drift_correlations, ranking_table, sensitivity
 from evaluation.tables.datasets import ENGLISH, OTHERS
 from evaluation.units import label
@@ -50,7 +48,7 @@ class ScoreReader(OverviewReader):
     @shared("scores.parquet")
     def stored(self) -> pd.DataFrame:
         """The scores as they stand in their file."""
-        return words_as_objects(read_scores(self.study))
+        return words_as_objects(EvaluationRecords.open(self.study).scores)
 
     @shared("scores.parquet")
     def scores(self) -> pd.DataFrame:
@@ -117,7 +115,7 @@ class ScoreReader(OverviewReader):
     @shared("drift.parquet")
     def measured(self) -> pd.DataFrame:
         """The drift of rated pairs, with models by their short names."""
-        return self.with_short_names(words_as_objects(read_drift(self.study)))
+        return self.with_short_names(words_as_objects(EvaluationRecords.open(self.study).drift))
 
     @cached(*_MEASURED)
     def drift_choices(self) -> DriftChoices:
@@ -145,12 +143,12 @@ class ScoreReader(OverviewReader):
         of_model = whole[whole["model"] == model].reset_index(drop=True)
         return of_model, drift_correlations(of_model, self.study.sample.seed)
 
-    @shared(watches=(TEXT_DRIFT,))
+    @shared(watches=(TEXT_DRIFT.name,))
     def of_texts(self) -> pd.DataFrame:
-        """The drift of all texts (`evaluation.measures.accepted_pairs.TextDrift`), with models by their short names."""
-        return self.with_short_names(read_text_drift(self.study))
+        """The drift of all texts (`evaluation.records.TextDrift`), with models by their short names."""
+        return self.with_short_names(EvaluationRecords.open(self.study).text_drift)
 
-    @cached(*SCORED, watches=(TEXT_DRIFT,))
+    @cached(*SCORED, watches=(TEXT_DRIFT.name,))
     def table_of_texts(self, model: str) -> Exhibit:
         """The drift of all texts, rated or not, in one model's space; empty where it was not measured."""
         rows = self.of_texts()

@@ -80,7 +80,7 @@ def score(model: str, revision: str, dataset: str = "STS") -> Score:
 @pytest.mark.parametrize("name", EVIL)
 def test_results_of_models_and_rows_of_tasks_stay_in_their_folder(name: str, variant: Make) -> None:
     study = variant(name="models")
-    path = path_of(study, score(name, name))
+    path = path_of(study.folder, score(name, name))
     assert path.resolve().is_relative_to(study.folder.resolve()) if "\0" not in name else True
     rows = Path(_rows_file(name, "duplicates"))
     assert rows.parent == Path("rows") and rows.name.isprintable() and rows.name.endswith(".duplicates.csv")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import os
 import shutil
@@ -19,11 +18,9 @@ import yaml
 
 from annotation.__main__ import main as annotation
 from annotation.campaign_records import CampaignRecords
-from evaluation.models import encoder
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, load
 from evaluation.report.__main__ import main as evaluation_report
 from evaluation.run import main as evaluation_run
-from evaluation.scoring import evaluate
 from generation.compare import main as compare
 from generation.errors import main as errors
 from generation.run import main as generation_run
@@ -111,7 +108,7 @@ def run(words: str, place: Place, environment: Mapping[str, str]) -> Done:
         for name, value in {**ours, **environment}.items():
             patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
         patch.setattr(sys, "argv", [module, *rest])
-        patch.setattr("evaluation.scoring.evaluate", functools.partial(evaluate, load=_load))
+        patch.setattr("evaluation.models.encoder.load", _load)
         with pytest.raises(SystemExit) as ended:
             cli.run(MAINS[module])
     return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
@@ -119,7 +116,7 @@ def run(words: str, place: Place, environment: Mapping[str, str]) -> Done:
 
 def _load(study: Study, spec: ModelSpec) -> Encoder:
     """The model `fake` is made up, others are what they are."""
-    return Loader()(study, spec) if spec.name == "fake" else encoder.load(study, spec)
+    return Loader()(study, spec) if spec.name == "fake" else load(study, spec)
 
 
 def left(place: Place) -> dict[str, str]:

@@ -291,9 +291,8 @@ def write_verdicts(study: Study, *rejected: str, raters: int = 3) -> None:
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verdicts that a test makes up are taken as they are (in this process)."""
-    for module in ("evaluation.scoring", "evaluation.report.material"):
-        for check in ("refuse_stale", "refuse_edited"):
-            monkeypatch.setattr(f"{module}.{check}", lambda *_: None)
+    for check in ("refuse_stale", "refuse_edited"):
+        monkeypatch.setattr(f"annotation.judges.decisions.{check}", lambda *_: None)
 
 
 def make_study(folder: Path) -> None:

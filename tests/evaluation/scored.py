@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pandas as pd
 
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from plumbline.study import Study
 
 from .conftest import write_outputs
 
 
 def status(study: Study, model: str = "one") -> dict[tuple[str, str], str]:
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     mine = scores[scores["model"] == model]
     return {(d, t): s for d, t, s in zip(mine["dataset"], mine["transformation"], mine["status"], strict=True)}
 
 
 def rows(study: Study, dataset: str) -> pd.DataFrame:
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     return scores[scores["dataset"] == dataset].set_index("transformation")
 
 

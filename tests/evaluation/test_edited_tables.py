@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.measures.accepted_pairs import read_accepted_scores, read_text_drift
-from evaluation.results import read_drift, read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from plumbline.errors import DataError
 from plumbline.study import Study
@@ -20,7 +20,12 @@ from tests.evaluation.measures import test_beside
 from .conftest import Loader, json_of, without_notes, write_study
 
 rated = test_beside.rated
-READ = {"scores.parquet": read_scores, "drift.parquet": read_drift, "text_drift.parquet": read_text_drift}
+
+
+def shown(study: Study, name: str) -> pd.DataFrame:
+    """A table as reports and pages read it."""
+    frame: pd.DataFrame = getattr(EvaluationRecords.open(study), name.removesuffix(".parquet"))
+    return frame
 
 
 def edit(study: Study, name: str, column: str) -> None:
@@ -38,23 +43,23 @@ def test_an_edited_table_is_neither_kept_nor_shown_and_can_be_made_again(
     study: Study, loader: Loader, name: str, column: str
 ) -> None:
     evaluate(study, models=["one"], load=loader)
-    made = READ[name](study)
+    made = shown(study, name)
     edit(study, name, column)
     says = rf"{name} is not what was written .*; bring it back from a copy, or move it away and run `python -m eval"
     with pytest.raises(DataError, match=says):
-        READ[name](study)
+        shown(study, name)
     with pytest.raises(DataError, match=f"{says}.*nothing else is lost"):
         evaluate(study, models=["one"], load=loader)
     (study.folder / name).unlink()
     evaluate(study, models=["one"], load=loader)
-    assert READ[name](study).equals(made)
+    assert shown(study, name).equals(made)
 
 
 def test_edited_scores_of_accepted_pairs_are_refused(rated: Study) -> None:
     test_beside.run(rated, "one")
     edit(rated, "accepted_scores.parquet", "score")
     with pytest.raises(DataError, match=r"accepted_scores\.parquet is not what was written"):
-        read_accepted_scores(rated)
+        shown(rated, "accepted_scores.parquet")
     with pytest.raises(DataError, match=r"accepted_scores\.parquet is not what was written"):
         test_beside.run(rated, "one")
 
@@ -79,4 +84,4 @@ def test_tables_of_earlier_versions_are_kept_and_noted(study: Study, loader: Loa
     assert evaluate(study, models=["one"], load=Loader()).made == 0
     edit(study, "scores.parquet", "score")
     with pytest.raises(DataError, match="is not what was written"):
-        read_scores(study)
+        shown(study, "scores.parquet")

@@ -18,7 +18,7 @@ from annotation.campaign_records import CampaignRecords
 from evaluation import sources, texts
 from evaluation.outputs import Outputs
 from evaluation.planner import plan_units
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
@@ -130,12 +130,12 @@ def test_scores_are_the_same_however_few_texts_are_held(
     study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluate(study, load=loader)
-    before = read_scores(study)
+    before = EvaluationRecords.open(study).scores
     for name in ("scores.parquet", texts.PLANNED):
         (study.folder / name).unlink()
     monkeypatch.setattr(texts, "MOST", 0)
     evaluate(study, load=Loader())
-    assert read_scores(study).equals(before)
+    assert EvaluationRecords.open(study).scores.equals(before)
 
 
 def test_a_data_set_that_changes_while_it_is_evaluated_is_refused(

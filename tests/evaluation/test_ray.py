@@ -24,7 +24,7 @@ from evaluation.human.records import MADE
 from evaluation.human.records import SCORES as PEOPLE
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES
-from evaluation.results import read_drift, read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from plumbline.errors import StudyError
 from plumbline.rates import read_rates
@@ -158,13 +158,13 @@ def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Clust
     assert asked.keys() == {text for request in stub.asked for text in request["input"]}
     # Each had two shards at most, and of the 15 texts that are asked for at once a shard has two batches.
     assert asked.total() <= len(asked) + died * 2 * 2 * BATCH
-    scores, expected = read_scores(there), read_scores(plain)
+    scores, expected = EvaluationRecords.open(there).scores, EvaluationRecords.open(plain).scores
     failed = scores["model"].isin(["gone", "refused"])
     assert (scores.loc[failed, "status"] == "failed").all() and len(scores) == 24
     by_server = scores["model"] == "served"
     pd.testing.assert_frame_equal(scores[by_server], expected[expected["model"] == "served"], check_exact=True)
     pd.testing.assert_frame_equal(scores[~failed], expected, rtol=1e-5)
-    pd.testing.assert_frame_equal(read_drift(there), read_drift(plain), atol=1e-5)
+    pd.testing.assert_frame_equal(EvaluationRecords.open(there).drift, EvaluationRecords.open(plain).drift, atol=1e-5)
     files = [
         sorted(str(path.relative_to(study.folder)) for path in (study.folder / "mteb").rglob("*.json"))
         for study in (there, plain)

@@ -16,7 +16,7 @@ from annotation.campaign_records import CampaignRecords
 from evaluation import results as mteb_files
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
-from evaluation.results import read_drift, read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
@@ -86,9 +86,9 @@ def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, 
 
 def test_a_table_of_before_is_read_and_completed_without_encoding(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
-    full = read_scores(study)
+    full = EvaluationRecords.open(study).scores
     as_before(study)
-    before = read_scores(study)
+    before = EvaluationRecords.open(study).scores
     assert list(before.columns) == list(full.columns)
     assert (before[ADDED] == "").all(axis=None)
     pd.testing.assert_frame_equal(before.drop(columns=ADDED), full.drop(columns=ADDED))
@@ -97,15 +97,16 @@ def test_a_table_of_before_is_read_and_completed_without_encoding(study: Study, 
     assert evaluate(study, models=["one"], load=again).kept == 6
     assert again.loaded == []
     # What made the scores is not known, and stays so; all else follows from what they are of.
-    pd.testing.assert_frame_equal(read_scores(study), full.assign(versions=""))
+    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, full.assign(versions=""))
 
 
 def test_a_table_without_a_column_that_was_always_there_is_one_line(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     path = study.folder / "scores.parquet"
+    without_notes(study)  # else the file is not what was written
     pq.write_table(pq.read_table(path).drop_columns(["metric"]), path)
     with pytest.raises(DataError, match="scores.parquet lacks column 'metric'"):
-        read_scores(study)
+        _ = EvaluationRecords.open(study).scores
 
 
 def test_scores_of_two_protocols_never_mix(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -113,17 +114,17 @@ def test_scores_of_two_protocols_never_mix(study: Study, tmp_path: Path, loader:
     models = [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]
     other = write_study(tmp_path, evaluation={"models": models, "protocol": "mteb"})
     assert evaluate(other, models=["one"], load=loader).made == 6
-    found = read_scores(other)
+    found = EvaluationRecords.open(other).scores
     assert set(found["protocol"]) == {"mteb"} and set(found["model"]) == {"one"}
     noted = [json_of(path)["plumbline"] for path in (study.folder / "mteb").rglob("[rs]*s*.json")]
     assert len(noted) == 6
     assert {(row["protocol"], row["model"]) for row in noted} == {("mteb", "one")}
-    assert set(read_drift(other)["model"]) == {"one", "two"}  # which no protocol changes
+    assert set(EvaluationRecords.open(other).drift["model"]) == {"one", "two"}  # which no protocol changes
 
 
 def test_mteb_reads_its_results_of_the_original_and_of_each_copy(study: Study, loader: Loader) -> None:
     evaluate(study, load=loader)
-    scores = read_scores(study).set_index(["model", "dataset", "transformation"])
+    scores = EvaluationRecords.open(study).scores.set_index(["model", "dataset", "transformation"])
     for copy, name in (
         ("original", "original"),
         ("paraphrasing-1337", "paraphrasing"),
@@ -168,7 +169,7 @@ def test_no_score_stands_whose_file_of_mtebs_could_not_be_written(
         patched.setattr(mteb_files, "write", fails)
         with pytest.raises(type(error)):
             evaluate(study, models=["one"], load=Loader())
-    there = read_scores(study)
+    there = EvaluationRecords.open(study).scores
     assert len(there) and "translation" not in set(there["transformation"])
     assert evaluate(study, models=["one"], load=loader).kept == len(there)
     assert result_file(study, "translation-1337").exists()
@@ -197,12 +198,12 @@ def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp
     (tmp_path / "model" / "weights").write_text("first")
     local = write_study(tmp_path, evaluation={"models": [{"name": "a/b", "path": "model"}]})
     evaluate(local, load=loader)
-    (revision,) = set(read_scores(local)["model_revision"])
+    (revision,) = set(EvaluationRecords.open(local).scores["model_revision"])
     found = mteb.ResultCache(study.folder / "mteb" / "original").load_results()
     assert [(one.model_name, one.model_revision) for one in found.model_results] == [("a/b", revision)]
     (tmp_path / "model" / "weights").write_text("other")
     evaluate(local, load=loader)
-    assert set(read_scores(local)["model_revision"]) != {revision}
+    assert set(EvaluationRecords.open(local).scores["model_revision"]) != {revision}
     assert not list((study.folder / "mteb").rglob(f"{revision}/sts.json"))
 
 
@@ -281,7 +282,7 @@ def test_a_revision_that_only_the_loaded_model_knows_is_noted(tmp_path: Path) ->
     write_verdicts(study)
     evaluate(study, load=lambda _, spec: Encoder(FakeModel(), spec.name, "7"))
     evaluate(study, load=Loader())  # nothing is left to load
-    assert set(read_scores(study)["model_revision"]) == {"7"}
+    assert set(EvaluationRecords.open(study).scores["model_revision"]) == {"7"}
     assert {file.parent.name for file in (study.folder / "mteb").rglob("sts.json")} == {"7"}
 
 
@@ -295,12 +296,12 @@ def test_a_model_whose_folder_is_gone_keeps_its_scores(tmp_path: Path, loader: L
     write_pairs(study)
     write_verdicts(study)
     made = evaluate(study, load=loader).made
-    before = read_scores(study)
+    before = EvaluationRecords.open(study).scores
     folder.rename(tmp_path / "elsewhere")
     for models_asked in ((), ("two",)):
         with pytest.raises(StudyError, match=r"model 'one': no folder .*until then its scores stay as they are"):
             evaluate(study, models=models_asked, load=loader)
-    pd.testing.assert_frame_equal(read_scores(study), before)
+    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
     (tmp_path / "elsewhere").rename(folder)
     outcome = evaluate(study, load=loader)
     assert (outcome.made, outcome.kept) == (0, made)

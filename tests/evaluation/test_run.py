@@ -19,7 +19,8 @@ from annotation.campaign_records import CampaignRecords
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
-from evaluation.results import path_of, read_drift, read_scores
+from evaluation.records import EvaluationRecords
+from evaluation.results import path_of
 from evaluation.scoring import evaluate
 from evaluation.tasks import scoring
 from evaluation.units import UNDEFINED
@@ -51,7 +52,7 @@ from .scored import rows, status
 
 def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> None:
     outcome = evaluate(study, models=["one"], load=loader)
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     assert list(scores["dataset"] + " " + scores["transformation"]) == [
         f"{dataset} {name}" for dataset in ("sts", "requests") for name in ("original", "paraphrasing", "translation")
     ]
@@ -99,12 +100,12 @@ def test_keys_are_computed_and_files_read_once_in_a_run(
     evaluate(study, load=loader)
     assert len(loader.loaded) == 2 and set(keys.values()) == {1}
     assert {read[f"transformations/{name}/1337.parquet"] for name in study.transformations} == {1}
-    assert (read["pairs.parquet"], read["pair_means.parquet"]) == (1, 2)  # the means are verified first, then used
+    assert (read["pairs.parquet"], read["pair_means.parquet"]) == (1, 1)
 
 
 def test_drift_of_every_pair_and_model(study: Study, loader: Loader) -> None:
     evaluate(study, load=loader)
-    drift = read_drift(study)
+    drift = EvaluationRecords.open(study).drift
     assert len(drift) == 10 * 2
     pairs = pd.read_parquet(study.folder / "pairs.parquet").set_index("pair_id")
     for row in drift.to_dict(orient="records"):
@@ -115,9 +116,9 @@ def test_drift_of_every_pair_and_model(study: Study, loader: Loader) -> None:
 def test_a_model_that_was_not_asked_for_has_no_rows_until_it_ran(study: Study, loader: Loader) -> None:
     write_verdicts(study, "translation")
     evaluate(study, models=["one"], load=loader)
-    assert set(read_scores(study)["model"]) == {"one"}
+    assert set(EvaluationRecords.open(study).scores["model"]) == {"one"}
     evaluate(study, models=["two"], load=loader)
-    assert read_scores(study)["model"].value_counts().to_dict() == {"one": 6, "two": 6}
+    assert EvaluationRecords.open(study).scores["model"].value_counts().to_dict() == {"one": 6, "two": 6}
 
 
 def test_a_second_run_loads_no_model_and_changes_nothing(study: Study, loader: Loader) -> None:
@@ -134,11 +135,11 @@ def test_scores_may_come_in_any_order(study: Study, loader: Loader, monkeypatch:
     """As from a cluster: each stands beside its original's, in the table and in mteb's file."""
     monkeypatch.setattr("evaluation.scoring.pieces", lambda *todo: pieces(*todo)[::-1])
     evaluate(study, load=loader, models=["one"])
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     originals = scores[scores["transformation"] == "original"].set_index("dataset")["score"]
     assert list(scores["original_score"]) == list(originals.loc[scores["dataset"]]) and len(scores) == 6
     for row in read_records(study.folder / "scores.parquet", Score, ""):
-        assert json_of(path_of(study, row))["plumbline"]["original_score"] == row.original_score
+        assert json_of(path_of(study.folder, row))["plumbline"]["original_score"] == row.original_score
 
 
 def test_what_changed_alone_is_scored_again(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -169,7 +170,7 @@ def test_another_revision_or_protocol_keeps_no_score(
 def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader: Loader) -> None:
     write_verdicts(study, "paraphrasing")
     evaluate(study, models=["one"], load=loader)
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     left = scores[scores["transformation"] == "paraphrasing"]
     assert set(left["status"]) == {"left_out"}
     assert set(left["reason"]) == {f"rejected: {REJECTED}"}
@@ -182,7 +183,7 @@ def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader
 def test_include_rejected_marks_them_and_a_new_verdict_takes_their_scores_over(study: Study, loader: Loader) -> None:
     write_verdicts(study, "paraphrasing")
     evaluate(study, models=["one"], include_rejected=True, load=loader)
-    scores = read_scores(study).set_index(["dataset", "transformation"])
+    scores = EvaluationRecords.open(study).scores.set_index(["dataset", "transformation"])
     row = scores.loc[("sts", "paraphrasing")]
     assert (row["status"], row["reason"]) == ("included_rejected", f"rejected: {REJECTED}")
     assert not math.isnan(row["score"])
@@ -191,7 +192,7 @@ def test_include_rejected_marks_them_and_a_new_verdict_takes_their_scores_over(s
     write_verdicts(study)
     again = Loader()
     evaluate(study, models=["one"], load=again)
-    after = read_scores(study).set_index(["dataset", "transformation"]).loc[("sts", "paraphrasing")]
+    after = EvaluationRecords.open(study).scores.set_index(["dataset", "transformation"]).loc[("sts", "paraphrasing")]
     assert (after["status"], after["reason"], after["score"]) == ("evaluated", "", row["score"])
     assert again.loaded == []
 
@@ -265,7 +266,7 @@ def test_an_undefined_score_says_so_and_is_kept(study: Study, tmp_path: Path, lo
     pd.read_csv(tmp_path / "sts.csv").assign(score=1.0).to_csv(tmp_path / "sts.csv", index=False)
     for made in (6, 0):
         assert evaluate(study, models=["one"], load=loader).made == made
-        row = read_scores(study).iloc[0]
+        row = EvaluationRecords.open(study).scores.iloc[0]
         assert math.isnan(row["score"])
         assert (row["status"], row["reason"]) == ("evaluated", UNDEFINED)
 
@@ -275,7 +276,7 @@ def test_a_model_that_fails_is_reported_and_the_others_go_on(study: Study, capsy
     outcome = evaluate(study, load=loader)
     assert outcome.failures == {"one": "no such model"}
     assert "one failed: no such model" in capsys.readouterr().err
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     assert {(row.model, row.status) for row in scores.itertuples()} == {("one", "failed"), ("two", "evaluated")}
 
 
@@ -296,7 +297,7 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
     monkeypatch.setattr(encoder, "load_model", lambda *_: (FakeModel(), "1"))
     monkeypatch.setattr(encoder, "model_id", lambda *_: "m")
     first = evaluate(study, models=["one"])
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     file = study.scratch / "embeddings" / "m" / "vectors.f32"
     stored = np.fromfile(file, np.float32).reshape(first.encoded, -1)
     third = first.encoded // 3
@@ -306,7 +307,9 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
     capsys.readouterr()
     again = evaluate(study, models=["one"])
     assert again.encoded == third // 2 * 2  # a row in the middle stays where it is
-    pd.testing.assert_frame_equal(read_scores(study)[["dataset", "score"]], scores[["dataset", "score"]])
+    pd.testing.assert_frame_equal(
+        EvaluationRecords.open(study).scores[["dataset", "score"]], scores[["dataset", "score"]]
+    )
     assert "embeddings/m: checksums do not match for " in capsys.readouterr().err
 
 
@@ -326,14 +329,14 @@ def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -
 
     with pytest.raises(KeyboardInterrupt):
         evaluate(study, models=["one"], load=Loader(model=Interrupted()))
-    there = len(read_scores(study))
+    there = len(EvaluationRecords.open(study).scores)
     assert 0 < there < 6
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
-    resumed = read_scores(study)
+    resumed = EvaluationRecords.open(study).scores
     (study.folder / "scores.parquet").unlink()
     evaluate(study, models=["one"], load=Loader())
-    pd.testing.assert_frame_equal(resumed, read_scores(study))
+    pd.testing.assert_frame_equal(resumed, EvaluationRecords.open(study).scores)
 
 
 @pytest.mark.parametrize("seconds", ["0", "1000"])  # between two writings of the table; the journal has the others
@@ -361,12 +364,12 @@ def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, sec
     journal = study.folder / "scores.journal"
     noted = len(journal.read_text().splitlines()) if journal.exists() else 0
     assert (noted > 0) == (seconds == "1000")
-    there = len(read_scores(study)) + noted
+    there = len(EvaluationRecords.open(study).scores) + noted
     assert 0 < there < 6
-    assert len(read_drift(study)) == 10
+    assert len(EvaluationRecords.open(study).drift) == 10
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
-    assert len(read_scores(study)) == 6 and not journal.exists()
+    assert len(EvaluationRecords.open(study).scores) == 6 and not journal.exists()
 
 
 def test_two_models_of_one_name_are_told_apart(tmp_path: Path, loader: Loader) -> None:
@@ -376,7 +379,7 @@ def test_two_models_of_one_name_are_told_apart(tmp_path: Path, loader: Loader) -
     write_pairs(study)
     write_verdicts(study)
     evaluate(study, load=loader)
-    assert set(read_scores(study)["model"]) == {"one@1", "one@2"}
+    assert set(EvaluationRecords.open(study).scores["model"]) == {"one@1", "one@2"}
     assert evaluate(study, models=["one@2"], load=loader).made == 0
 
 

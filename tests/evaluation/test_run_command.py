@@ -11,7 +11,7 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from evaluation.forecast import forecast
 from evaluation.planner import plan_units
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.sources import Folder
 from evaluation.units import Model
@@ -66,7 +66,7 @@ def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_pa
     assert "broken failed: model 'broken' cannot be loaded" in done.stderr
     assert "no model has a drift yet" not in done.stdout and "Everything" not in done.stdout
     assert "everything: broken: model 'broken' cannot be loaded" in done.stdout
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     assert {(row.model, row.status) for row in scores.itertuples()} == {("one", "evaluated"), ("broken", "failed")}
 
 
@@ -103,7 +103,7 @@ def test_hours_are_told_of_each_revision_of_a_model(study: Study, tmp_path: Path
     study = write_study(tmp_path, evaluation={"models": both})
     first, second = (Model.of(study, spec) for spec in study.evaluation.models)
     plan = plan_units(study, CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
-    told = forecast(study, plan, study.evaluation.models)
+    told = forecast(EvaluationRecords.open(study), plan, study.evaluation.models)
     assert told.endswith("not measured yet: one@1, one@2")
     rows = [line.split() for line in told.splitlines() if line.startswith("one@")]
     (characters,) = {int(row[-1].replace(",", "")) for row in rows}
@@ -111,8 +111,8 @@ def test_hours_are_told_of_each_revision_of_a_model(study: Study, tmp_path: Path
     for model, seconds in ((first, 3600), (second, 7200)):
         made = {**speed, "identity": model.model_id, "characters": characters, "seconds": seconds}
         keep_rates(study, [Rate.model_validate({**made, "finished_at": datetime.now(UTC)})])
-    assert "about 3 hours with no GPU" in forecast(study, plan, study.evaluation.models)
-    assert "about 2 hours with no GPU" in forecast(study, plan, study.evaluation.models[1:])
+    assert "about 3 hours with no GPU" in forecast(EvaluationRecords.open(study), plan, study.evaluation.models)
+    assert "about 2 hours with no GPU" in forecast(EvaluationRecords.open(study), plan, study.evaluation.models[1:])
 
 
 def test_outputs_that_are_not_those_of_the_plan_are_refused_each_time(study: Study) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from evaluation.models.encoder import Encoder
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.tasks import scoring
 from generation.datasets.loading import load_datasets
@@ -23,7 +23,7 @@ def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader)
     first = next(load_datasets(study)[0].texts()).text
     write_outputs(study, lambda text, name: "unanswered" if (text, name) == (first, "translation") else "ok")
     evaluate(study, models=["one"], include_rejected=True, load=loader)
-    scores = read_scores(study).set_index(["dataset", "transformation"])
+    scores = EvaluationRecords.open(study).scores.set_index(["dataset", "transformation"])
     row = scores.loc[("sts", "translation")]
     assert row["status"] == "left_out"
     assert row["reason"].startswith("1 of ")
@@ -95,6 +95,6 @@ def test_a_data_set_that_failures_leave_empty_is_left_out(study: Study, loader: 
 def test_outputs_that_were_never_made_leave_their_units_out(study: Study, loader: Loader) -> None:
     study.transformation_file("translation", 1337).unlink()
     evaluate(study, models=["one"], load=loader)
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     reasons = set(scores[scores["transformation"] == "translation"]["reason"])
     assert reasons and all("texts have no output: run generation again" in reason for reason in reasons)

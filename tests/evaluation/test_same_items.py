@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 
 from evaluation import tables
 from evaluation.outputs import Outputs, same_items, transformed
+from evaluation.records import EvaluationRecords
 from evaluation.report.material import SAME_ITEMS, notes_of
-from evaluation.results import read_scores
 from evaluation.scoring import evaluate
 from evaluation.tables.scores import EARLIER, whole_data_sets
 from evaluation.tasks import scoring
@@ -106,20 +106,20 @@ def test_what_an_earlier_version_left_is_not_compared_and_is_scored_again(
 ) -> None:
     failing(study, *list(pd.read_csv(tmp_path / "sts.csv")["sentence1"])[:3])
     evaluate(study, models=["one"], load=loader)
-    full = read_scores(study)
+    full = EvaluationRecords.open(study).scores
     path = study.folder / "scores.parquet"
     before = pq.read_table(path)
     # It had no such column, and other identities.
     old = before.drop_columns(["original_score"]).to_pandas().assign(unit_id="of-before")
     write_table(path, old.assign(original_score=math.nan), Score)
     without_notes(study)
-    table = tables.transformation_table(read_scores(study)).set_index("transformation")
+    table = tables.transformation_table(EvaluationRecords.open(study).scores).set_index("transformation")
     assert math.isnan(table.loc["translation", "difference"]) and table.loc["translation", "reason"] == EARLIER
     assert not math.isnan(table.loc["paraphrasing", "difference"])
-    axes = tables.axis_table(read_scores(study)).iloc[0]
+    axes = tables.axis_table(EvaluationRecords.open(study).scores).iloc[0]
     assert math.isnan(axes["language_difference"]) and EARLIER in axes["language_reason"]
     evaluate(study, models=["one"], load=Loader())
-    pd.testing.assert_frame_equal(read_scores(study), full)
+    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, full)
 
 
 def test_an_original_that_is_undefined_on_the_same_items_says_so(
@@ -131,7 +131,7 @@ def test_an_original_that_is_undefined_on_the_same_items_says_so(
         evaluate(study, models=["one"], load=loader)
         row = rows(study, "sts").loc["translation"]
         assert math.isnan(row["original_score"]) and row["reason"] == UNDEFINED_ORIGINAL
-        table = tables.transformation_table(read_scores(study)).set_index("transformation")
+        table = tables.transformation_table(EvaluationRecords.open(study).scores).set_index("transformation")
         assert table.loc["translation", "reason"] == UNDEFINED_ORIGINAL
 
 

@@ -13,12 +13,13 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from evaluation import display, tables
 from evaluation.models.encoder import Encoder
+from evaluation.records import EvaluationRecords
 from evaluation.report.material import notes_of
 from evaluation.report.page import FOLDER, write_report
-from evaluation.results import read_drift, read_scores
 from evaluation.scoring import evaluate
 from plumbline.errors import DataError, ServiceError
 from plumbline.records import Rating
+from plumbline.store import write_table
 from plumbline.study import Study
 
 from .conftest import FakeModel, Loader, json_of, write_outputs, write_pairs, write_study, write_verdicts
@@ -42,44 +43,46 @@ def mteb_files(study: Study) -> set[str]:
 
 def test_a_model_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
     evaluate(study, load=loader)
-    before, files = read_scores(study), mteb_files(study)
+    before, files = EvaluationRecords.open(study).scores, mteb_files(study)
     for models in ((TWO,), ({"name": "broken", "revision": "1"},)):
         changed = with_models(tmp_path, *models)
         evaluate(changed, load=broken("broken"))
-        assert "one" not in set(read_scores(changed)["model"]) and not any(
+        assert "one" not in set(EvaluationRecords.open(changed).scores["model"]) and not any(
             "one" in name for name in mteb_files(changed)
         )
     again = Loader()
     outcome = evaluate(with_models(tmp_path, ONE, TWO), models=["one"], load=again)
     assert (outcome.made, outcome.kept) == (0, 12)
-    pd.testing.assert_frame_equal(read_scores(study), before)
+    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
     assert mteb_files(study) == files
 
 
 def test_a_data_set_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
     evaluate(study, load=loader)
-    before = read_scores(study)
+    before = EvaluationRecords.open(study).scores
     text = study.file.read_text(encoding="utf-8")
     kept = json.loads(json.dumps(study.model_dump(mode="json"))).get("datasets")[:1]
     less = write_study(tmp_path, datasets=[{k: kept[0][k] for k in ("name", "task", "path", "language")}])
     write_verdicts(less)
     evaluate(less, load=Loader())
-    assert set(read_scores(less)["dataset"]) == {"sts"}
+    assert set(EvaluationRecords.open(less).scores["dataset"]) == {"sts"}
     study.file.write_text(text, encoding="utf-8")
     assert evaluate(study, load=Loader()).made == 0
-    pd.testing.assert_frame_equal(read_scores(study), before)
+    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
 
 
 def test_what_comes_back_as_it_was_is_not_scored_again(study: Study, tmp_path: Path, loader: Loader) -> None:
     """Outputs that were away, a verdict that was another, gold scores that were others for a while."""
     evaluate(study, models=["one"], load=loader)
-    before = read_scores(study)
+    before = EvaluationRecords.open(study).scores
     outputs, gold = study.transformation_file("translation", 1337), tmp_path / "sts.csv"
     kept, frame = outputs.read_bytes(), pd.read_csv(gold)
 
     outputs.unlink()
     evaluate(study, models=["one"], load=Loader())
-    assert (read_scores(study).set_index("transformation").loc["translation", "status"] == "left_out").all()
+    assert (
+        EvaluationRecords.open(study).scores.set_index("transformation").loc["translation", "status"] == "left_out"
+    ).all()
     outputs.write_bytes(kept)
     write_verdicts(study, "translation")
     evaluate(study, models=["one"], load=Loader())
@@ -88,7 +91,7 @@ def test_what_comes_back_as_it_was_is_not_scored_again(study: Study, tmp_path: P
     assert evaluate(study, models=["one"], load=Loader()).made == 3
     frame.to_csv(gold, index=False)
     assert evaluate(study, models=["one"], load=Loader()).made == 0
-    pd.testing.assert_frame_equal(read_scores(study), before)
+    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
 
 
 def test_a_data_set_that_cannot_be_read_leaves_all_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -113,7 +116,7 @@ def test_a_damaged_file_that_was_set_aside_is_one_line(study: Study, tmp_path: P
 def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple[str, ...]) -> None:
     outcome = evaluate(study, models=chosen, load=broken("one"))
     assert outcome.failures == {"one": WHY}
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     mine = scores[scores["model"] == "one"]
     assert len(mine) == 6 and set(mine["status"]) == {"failed"} and set(mine["reason"]) == {WHY}
     assert mine["score"].isna().all() and (mine["unit_id"] == "").all()
@@ -129,16 +132,16 @@ def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple
 def test_the_reason_stays_until_the_model_works_and_its_scores_stay_all_the_while(study: Study, loader: Loader) -> None:
     evaluate(study, models=["two"], load=loader)
     evaluate(study, load=broken("one"))
-    failed = read_scores(study)
+    failed = EvaluationRecords.open(study).scores
     evaluate(study, models=["two"], load=Loader())
-    pd.testing.assert_frame_equal(read_scores(study), failed)
+    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, failed)
     assert evaluate(study, load=Loader()).made == 6
-    assert set(read_scores(study)["status"]) == {"evaluated"}
+    assert set(EvaluationRecords.open(study).scores["status"]) == {"evaluated"}
     write_verdicts(study, "translation")  # a model that worked and works no more keeps what it has
     write_outputs(study)
-    before = read_scores(study)
+    before = EvaluationRecords.open(study).scores
     evaluate(study, load=broken("one", "two"))
-    after = read_scores(study)
+    after = EvaluationRecords.open(study).scores
     assert set(after["status"]) == {"evaluated", "left_out"}
     kept = before[before["transformation"] != "translation"]
     assert after.dropna(subset="score")["score"].tolist() == kept["score"].tolist()
@@ -155,7 +158,7 @@ def test_memory_that_does_not_suffice_fails_the_model_and_the_others_go_on(study
 
     outcome = evaluate(study, load=load)
     assert outcome.failures["one"].startswith("memory does not suffice (") and list(outcome.failures) == ["one"]
-    assert read_scores(study).set_index("model").loc["two", "status"].tolist() == ["evaluated"] * 6
+    assert EvaluationRecords.open(study).scores.set_index("model").loc["two", "status"].tolist() == ["evaluated"] * 6
 
 
 def rated(study: Study) -> pd.DataFrame:
@@ -184,22 +187,21 @@ def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_dr
     pairs = pd.read_parquet(study.folder / "pairs.parquet")
     said = display.report(
         study,
-        read_scores(study),
+        EvaluationRecords.open(study).scores,
         CampaignRecords.open(study).verdicts,
         pairs=pairs,
         ratings=rated(study),
-        drift=read_drift(study),
+        drift=EvaluationRecords.open(study).drift,
     )
     assert "no model has a drift yet" in said and "no pair has a rating" not in said
     assert WHY in said
 
 
-def test_a_report_of_models_that_all_failed_says_why(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("by_hand")
+def test_a_report_of_models_that_all_failed_says_why(study: Study) -> None:
     evaluate(study, load=broken("one", "two"))
-    rated(study)
+    write_table(study.folder / "ratings.parquet", rated(study), Rating)
     write_outputs(study)
-    monkeypatch.setattr("evaluation.report.material.refuse_stale", lambda *_: None)
-    monkeypatch.setattr(CampaignRecords, "all_ratings", rated(study))
     page = write_report(study)
     assert page == study.folder / FOLDER / "index.html" and WHY.split(":")[1] in page.read_text(encoding="utf-8")
 

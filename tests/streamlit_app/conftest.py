@@ -16,8 +16,7 @@ from streamlit.util import calc_hash
 from annotation.records import Verdict
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from evaluation.measures.accepted_pairs import DRIFT_FILE as TEXT_DRIFT
-from evaluation.measures.accepted_pairs import TextDrift
+from evaluation.records import TEXT_DRIFT, TextDrift
 from generation.production import generate
 from plumbline.manifest import stage
 from plumbline.records import DriftRecord, Pair, Rating, Score
@@ -75,7 +74,7 @@ def make_records(folder: Path) -> None:
     with stage(study, "accept"):
         verdicts = accept(study).verdicts
     write_table(study.folder / "drift.parquet", made_drift(pairs), DriftRecord)
-    write_table(study.folder / TEXT_DRIFT, made_text_drift(), TextDrift)
+    write_table(study.folder / TEXT_DRIFT.name, made_text_drift(), TextDrift)
     write_table(study.folder / "scores.parquet", made_scores(study, verdicts), Score)
 
 

@@ -15,7 +15,7 @@ import streamlit as st
 
 from annotation.campaign_records import CampaignRecords
 from annotation.records import Verdict
-from evaluation.results import read_drift
+from evaluation.records import EvaluationRecords
 from evaluation.tables import drift_by_quality, drift_correlations
 from plumbline.errors import DataError, StudyError
 from plumbline.records import DriftRecord, Pair
@@ -90,7 +90,10 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     """The reports make all models' at once, the page one model's."""
     pairs = read_frame(study.folder / "pairs.parquet", Pair, "")
     whole = drift_by_quality(
-        pairs, CampaignRecords.open(study).all_ratings, read_drift(study), per_pair=study.raters.per_pair
+        pairs,
+        CampaignRecords.open(study).all_ratings,
+        EvaluationRecords.open(study).drift,
+        per_pair=study.raters.per_pair,
     )
     reported = drift_correlations(whole, study.sample.seed)
     for model in MODELS:

@@ -15,7 +15,7 @@ from annotation.argilla.simulate import _deserved
 from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from annotation.questions import QuestionScale
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from generation.recordings import Recording
 from plumbline.errors import DataError
 from plumbline.study import ROOT, Study, load_study
@@ -116,7 +116,7 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     run("annotation", "report")
     judged(study)
     assert "noise stands beside it" in run("evaluation.run")
-    scores = read_scores(study)
+    scores = EvaluationRecords.open(study).scores
     typos = scores[(scores["transformation"] == "typing_errors") & (scores["status"] == "evaluated")]
     assert len(typos) == 1 and typos["score"].notna().all() and set(typos["axis"]) == {"noise"}
     monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(study.folder.parent)])

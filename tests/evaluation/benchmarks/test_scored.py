@@ -15,7 +15,7 @@ from evaluation.benchmarks.contents import CheckedTask
 from evaluation.benchmarks.findings import Finding
 from evaluation.benchmarks.score_checks import ScoreChecks, difference_found, equal_scores, near_perfect
 from evaluation.models.encoder import Encoder
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from evaluation.tasks.item_scores import Items, SubsetScores, difference, items_of
 from evaluation.tasks.scoring import evaluate as score_of
 from generation.datasets.local import TableDataset
@@ -41,7 +41,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[str, Finding]:
     tasks, _ = tasks_of(study, [])
     (one,) = (own for own in tasks if own.name == task)
-    checks = ScoreChecks(study, read_scores(study) if scores is None else scores, [], 7)
+    checks = ScoreChecks(study, EvaluationRecords.open(study).scores if scores is None else scores, [], 7)
     try:
         return {finding.check: finding for finding in check([one], [], checks)[0].findings}
     finally:
@@ -51,7 +51,7 @@ def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[s
 @pytest.mark.parametrize("task", ["sts", "sts translation-1337", "requests"])
 def test_scores_are_laid_beside_chance_and_each_other_over_the_same_items(scored: Study, task: str) -> None:
     name, _, copy = task.partition(" ")
-    scores = read_scores(scored)
+    scores = EvaluationRecords.open(scored).scores
     own = scores[(scores["dataset"] == name) & (scores["transformation"] == (copy.partition("-")[0] or "original"))]
     chars, longer = (float(own.set_index("model")["score"][model]) for model in ("chars", "longer"))
     made = found(scored, task)
@@ -63,7 +63,7 @@ def test_scores_are_laid_beside_chance_and_each_other_over_the_same_items(scored
 
 
 def test_scores_that_are_not_there_or_hold_no_more_are_not_known(scored: Study) -> None:
-    for scores in (pd.DataFrame(), read_scores(scored).assign(unit_id="of other texts")):
+    for scores in (pd.DataFrame(), EvaluationRecords.open(scored).scores.assign(unit_id="of other texts")):
         made = found(scored, "sts", scores)
         for name in ("random", "near_perfect", "equal_scores", "difference"):
             assert made[name].verdict == "look" and np.isnan(made[name].value)
@@ -71,7 +71,7 @@ def test_scores_that_are_not_there_or_hold_no_more_are_not_known(scored: Study) 
 
 
 def test_why_no_model_has_a_score_is_said(scored: Study) -> None:
-    undefined = read_scores(scored).assign(score=np.nan, reason="all similarities are equal")
+    undefined = EvaluationRecords.open(scored).scores.assign(score=np.nan, reason="all similarities are equal")
     assert found(scored, "sts", undefined)["random"].reason == (
         "not known: no model's score on it is defined (all similarities are equal)"
     )
@@ -140,7 +140,7 @@ def test_verdicts_on_scores_follow_their_limits() -> None:
 
 
 def test_a_model_at_chance_is_looked_at_and_a_task_where_all_are_fails(scored: Study) -> None:
-    scores = read_scores(scored)
+    scores = EvaluationRecords.open(scored).scores
     base = float(found(scored, "requests")["random"].reason.split(" has ")[1].split(" ")[0])
     for above, verdict in (((0.01, 0.3), "look"), ((0.01, 0.015), "fail"), ((0.1, 0.3), "pass")):
         at = scores["model"].map({"chars": base + above[0], "longer": base + above[1]})

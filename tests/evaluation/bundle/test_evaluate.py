@@ -17,7 +17,7 @@ from evaluation.bundle.diff import difference
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, like_for_like, models_of, specs
 from evaluation.bundle.export import export
 from evaluation.bundle.report import write_report
-from evaluation.results import read_drift, read_scores
+from evaluation.records import EvaluationRecords
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
 from tests.commands import here
@@ -32,11 +32,11 @@ REHEARSAL = EvaluationRequest(simulated=True)
 def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: Path, tmp_path: Path) -> None:
     found = open_checked(bundle)
     made = evaluate_bundle(found, specs(found, [NGRAMS], {}), tmp_path, REHEARSAL)
-    own = read_scores(study).query("model == @NGRAMS").reset_index(drop=True)
+    own = EvaluationRecords.open(study).scores.query("model == @NGRAMS").reset_index(drop=True)
     assert len(own) == 6 and own["score"].notna().all() and own["score"].nunique() > 4
     assert_frame_equal(made.scores, own, check_exact=True)  # identities, versions, counts and all
-    drifted = read_drift(study).query("model == @NGRAMS").reset_index(drop=True)
-    assert_frame_equal(read_drift(made.study), drifted, check_exact=True)
+    drifted = EvaluationRecords.open(study).drift.query("model == @NGRAMS").reset_index(drop=True)
+    assert_frame_equal(EvaluationRecords.open(made.study).drift, drifted, check_exact=True)
     files = sorted(made.study.folder.glob("mteb/*/results/*/*/sample_*.json"))
     theirs = [study.folder / one.relative_to(made.study.folder) for one in files]
     assert len(files) == 6 and [json_of(one)["scores"] for one in files] == [json_of(one)["scores"] for one in theirs]

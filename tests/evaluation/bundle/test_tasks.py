@@ -15,7 +15,7 @@ from evaluation.bundle import tasks as of_mteb
 from evaluation.bundle.bundle import Bundle
 from evaluation.models.encoder import Encoder
 from evaluation.models.server import CharacterNgrams
-from evaluation.results import read_scores
+from evaluation.records import EvaluationRecords
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
@@ -32,7 +32,7 @@ def model() -> Encoder:
 
 
 def test_mteb_scores_the_tasks_as_the_study_does(study: Study, bundle: Path, tmp_path: Path, model: Encoder) -> None:
-    own = read_scores(study).query("model == @NGRAMS")
+    own = EvaluationRecords.open(study).scores.query("model == @NGRAMS")
     due = {(row.dataset, row.transformation): row.score for row in own.itertuples()}
     benchmark, cache = plumbline_benchmark(bundle, simulated=True), ResultCache(tmp_path)
     found = mteb.evaluate(model, benchmark, cache=cache, co2_tracker=False, show_progress_bar=False)

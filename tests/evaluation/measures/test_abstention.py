@@ -16,9 +16,10 @@ from scipy import stats
 from annotation.records import Verdict
 from evaluation import tables
 from evaluation.measures import measures as beside
-from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining, read_abstention
+from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining
 from evaluation.models.encoder import Encoder
 from evaluation.planner import plan_units
+from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables
 from evaluation.tasks import scoring
 from evaluation.tasks.queries import Queries
@@ -142,15 +143,15 @@ def study(tmp_path: Path) -> Study:
 
 
 def measured(study: Study) -> pd.DataFrame:
-    verdicts = [verdict(study, name) for name in study.transformations]
+    verdicts, records = [verdict(study, name) for name in study.transformations], EvaluationRecords.open(study)
     units = plan_units(study, [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
     (model,) = (Model.of(study, spec) for spec in study.evaluation.models)
-    made = beside.Tables(study, units, beside.measures(study, []), [model], [model])
+    made = beside.Tables(records, units, beside.measures(records), [model], [model])
     left = tuple(one for one in made.todo(model) if isinstance(one.measure, Abstaining))
     for found in (piece(Encoder(FakeModel(), model.name, model.revision)) for piece in beside.pieces(left)):
         made.save(model, found)
     made.write()
-    return read_abstention(study)
+    return EvaluationRecords.open(study).abstention
 
 
 def test_originals_of_the_same_queries_stand_beside(study: Study) -> None:
@@ -207,5 +208,5 @@ def test_tables_of_it(study: Study) -> None:
 def test_a_study_that_does_not_ask_has_none(study: Study) -> None:
     measured(study)
     silent = study.model_copy(update={"evaluation": study.evaluation.model_copy(update={"abstention": False})})
-    assert read_abstention(silent).empty
-    assert not any(isinstance(one, Abstaining) for one in beside.measures(silent, []))
+    assert EvaluationRecords.open(silent).abstention.empty
+    assert not any(isinstance(one, Abstaining) for one in beside.measures(EvaluationRecords.open(silent)))

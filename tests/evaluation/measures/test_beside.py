@@ -16,14 +16,12 @@ from annotation.campaign_records import CampaignRecords
 from annotation.records import PairMean
 from evaluation.measures import measures as beside
 from evaluation.measures.accepted_pairs import (
-    AcceptedPairs,
     accepted_alone,
     outputs_of,
-    read_accepted_scores,
-    read_text_drift,
 )
 from evaluation.models.encoder import Encoder
 from evaluation.planner import plan_units
+from evaluation.records import EvaluationRecords
 from evaluation.units import Model, ScoreUnit
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
@@ -97,9 +95,10 @@ def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[Fak
         CampaignRecords.open(study).pairs,
         include_rejected=include_rejected,
     )
+    records = EvaluationRecords.open(study)
     models = [Model.of(study, spec) for spec in study.evaluation.models]
     picked = [one for one in models if one.name in chosen]
-    tables = beside.Tables(study, units, beside.measures(study, CampaignRecords.open(study).pairs), models, picked)
+    tables = beside.Tables(records, units, beside.measures(records), models, picked)
     for one in picked:
         encoder = Encoder(model, one.name, one.revision)
         for found in (piece(encoder) for piece in beside.pieces(tables.todo(one))):
@@ -125,7 +124,9 @@ def rho(frame: pd.DataFrame, rows: list[int], change: Any) -> float:
 def test_only_items_of_accepted_pairs_are_scored_before_and_after(rated: Study) -> None:
     run(rated, "one")
     frame = pd.read_csv(rated.resolve("sts.csv"))
-    found = row_of(read_accepted_scores(rated), model="one", dataset="sts", transformation="paraphrasing")
+    found = row_of(
+        EvaluationRecords.open(rated).accepted_scores, model="one", dataset="sts", transformation="paraphrasing"
+    )
     # Row 6 has one accepted sentence of two, so it is not an item: 6 items of 13 accepted pairs.
     assert (found["n"], found["n_pairs"], found["metric"], found["reason"]) == (6, 13, "cosine_spearman", "")
     assert found["original"] == pytest.approx(rho(frame, list(ROWS), str), abs=1e-6)
@@ -136,12 +137,12 @@ def test_a_pair_that_one_question_rejects_takes_its_item_out(rated: Study) -> No
     frame = pd.read_csv(rated.resolve("sts.csv"))
     write_rated(rated, rejected=(frame["sentence2"][0],))
     run(rated, "one")
-    found = row_of(read_accepted_scores(rated), dataset="sts", transformation="paraphrasing")
+    found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert (found["n"], found["n_pairs"]) == (5, 12)
     assert found["original"] == pytest.approx(rho(frame, [1, 2, 3, 4, 5], str), abs=1e-6)
     write_rated(rated, rejected=tuple(frame["sentence2"][:2]))
     model, _ = run(rated, "one")
-    found = row_of(read_accepted_scores(rated), dataset="sts", transformation="paraphrasing")
+    found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert math.isnan(found["original"]) and math.isnan(found["score"]) and not model.calls
     assert found["reason"] == "4 items consist of accepted pairs alone, of at least 5 that are needed"
 
@@ -152,19 +153,19 @@ def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Stu
     others = [pair.model_copy(update={"transformed": "another"}) if pair.original == first else pair for pair in pairs]
     write_table(rated.folder / "pairs.parquet", others, Pair)
     run(rated, "one", include_rejected=True)  # else the gate leaves the whole transformation out
-    found = row_of(read_accepted_scores(rated), dataset="sts", transformation="paraphrasing")
+    found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert (found["n"], found["n_pairs"]) == (5, 12)
 
 
 def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
     run(rated, "one")
-    frame = read_accepted_scores(rated)
+    frame = EvaluationRecords.open(rated).accepted_scores
     assert len(frame) == 4  # two data sets, two transformations
     assert "no pair of this transformation" in row_of(frame, dataset="sts", transformation="translation")["reason"]
     assert row_of(frame, dataset="requests", transformation="paraphrasing")["reason"].startswith("0 items")
     (rated.folder / "pair_means.parquet").unlink()
     run(rated, "one")
-    assert set(read_accepted_scores(rated)["reason"]) == {
+    assert set(EvaluationRecords.open(rated).accepted_scores["reason"]) == {
         f"it is not known which pairs are accepted: run `{rated.command('annotation accept')}`"
     }
 
@@ -198,7 +199,7 @@ def test_drift_of_all_texts_is_a_distribution_over_distinct_texts(rated: Study, 
     texts = sorted({*frame["sentence1"], *frame["sentence2"]})
     first, second = vectors(texts), vectors([changed(text, "translation") for text in texts])
     cosines = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
-    found = row_of(read_text_drift(rated), model=model, dataset="sts", transformation="translation")
+    found = row_of(EvaluationRecords.open(rated).text_drift, model=model, dataset="sts", transformation="translation")
     assert found["n"] == len(texts) and found["mean"] == pytest.approx(1 - cosines.mean(), abs=1e-6)
     names = ["low", "lower_quartile", "median", "upper_quartile", "high"]
     expected = np.quantile(1 - cosines, [0.05, 0.25, 0.5, 0.75, 0.95])
@@ -207,25 +208,28 @@ def test_drift_of_all_texts_is_a_distribution_over_distinct_texts(rated: Study, 
 
 def test_words_in_another_order_do_not_drift_in_a_bag_of_words(rated: Study) -> None:
     run(rated, "one")
-    found = read_text_drift(rated)
+    found = EvaluationRecords.open(rated).text_drift
     assert found.loc[found["transformation"] == "paraphrasing", "high"].max() == pytest.approx(0, abs=1e-6)
 
 
 def test_a_second_run_makes_nothing_and_asks_no_model(rated: Study) -> None:
     _, made = run(rated, "one", "two")
     assert made == 2 * (1 + 4)  # one accepted score, four drifts, for each model
-    before = (read_accepted_scores(rated), read_text_drift(rated))
+    before = EvaluationRecords.open(rated)
+    kept = (before.accepted_scores, before.text_drift)
     model, made = run(rated, "one", "two")
     assert made == 0 and not model.calls
-    for was, now in zip(before, (read_accepted_scores(rated), read_text_drift(rated)), strict=True):
+    after = EvaluationRecords.open(rated)
+    for was, now in zip(kept, (after.accepted_scores, after.text_drift), strict=True):
         pd.testing.assert_frame_equal(was, now)
 
 
 def test_models_that_are_not_chosen_keep_their_rows_and_get_no_new_ones(rated: Study) -> None:
     run(rated, "one")
-    assert set(read_text_drift(rated)["model"]) == set(read_accepted_scores(rated)["model"]) == {"one"}
+    records = EvaluationRecords.open(rated)
+    assert set(records.text_drift["model"]) == set(records.accepted_scores["model"]) == {"one"}
     run(rated, "two")
-    assert list(read_text_drift(rated)["model"]) == ["one"] * 4 + ["two"] * 4
+    assert list(EvaluationRecords.open(rated).text_drift["model"]) == ["one"] * 4 + ["two"] * 4
 
 
 def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
@@ -242,8 +246,9 @@ def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
 
 def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
     units = plan_units(rated, CampaignRecords.open(rated).verdicts, CampaignRecords.open(rated).pairs)
+    records = EvaluationRecords.open(rated)
     models = [Model.of(rated, spec) for spec in rated.evaluation.models]
-    tables = beside.Tables(rated, units, beside.measures(rated, CampaignRecords.open(rated).pairs), models, models)
+    tables = beside.Tables(records, units, beside.measures(records), models, models)
     requests = set(pd.read_csv(rated.resolve("requests.csv"))["text"])
     spoilt = Encoder(FakeModel(spoil=requests.__contains__), "one", "1")
     found = (piece(spoilt) for piece in beside.pieces(tables.todo(models[0])[1:]))  # drift alone, first that of sts
@@ -251,7 +256,7 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
     with pytest.raises(DataError, match="not finite"):
         list(found)
     tables.write()
-    assert list(read_text_drift(rated)["dataset"]) == ["sts"]
+    assert list(EvaluationRecords.open(rated).text_drift["dataset"]) == ["sts"]
 
 
 def test_a_damaged_table_may_be_deleted(rated: Study) -> None:
@@ -261,5 +266,4 @@ def test_a_damaged_table_may_be_deleted(rated: Study) -> None:
 
 
 def test_without_files_there_are_no_rows(rated: Study) -> None:
-    assert read_accepted_scores(rated).empty and read_text_drift(rated).empty
-    assert AcceptedPairs(rated, []).file == "accepted_scores.parquet"
+    assert EvaluationRecords.open(rated).accepted_scores.empty and EvaluationRecords.open(rated).text_drift.empty

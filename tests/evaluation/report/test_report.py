@@ -16,13 +16,14 @@ import pytest
 from playwright.sync_api import Page
 
 from annotation.campaign_records import CampaignRecords
+from annotation.judges import decisions
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
-from evaluation.measures.accepted_pairs import AcceptedScore, TextDrift
-from evaluation.report import __main__, material
+from evaluation.records import AcceptedScore, TextDrift
+from evaluation.report import __main__
 from evaluation.report.contents import Choices
 from evaluation.report.material import StudyEvaluation, other_prompts
 from evaluation.report.page import FOLDER, write_report
@@ -160,7 +161,7 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
 def by_hand() -> Iterator[None]:
     """Verdicts that a test makes up are taken as they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(material, "refuse_edited", lambda *_: None)
+        patch.setattr(decisions, "refuse_edited", lambda *_: None)
         yield
 
 

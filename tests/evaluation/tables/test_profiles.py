@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.measures.accepted_pairs import AcceptedScore, TextDrift
+from evaluation.records import AcceptedScore, TextDrift
 from evaluation.tables import (
     accepted_drift_table,
     accepted_table,

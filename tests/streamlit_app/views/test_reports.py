@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from evaluation.instructions.scores import SCORES, PromptScore
-from evaluation.measures.abstention import FILE, AbstentionRow
+from evaluation.records import ABSTENTION, AbstentionRow
 from plumbline.statistics.abstention import CONFIDENCES, SHARES, abstention
 from plumbline.store import write_table
 from streamlit_app.app import PAGES
@@ -53,7 +53,7 @@ def filled(exports: Path, tmp_path: Path) -> tuple[Path, Path]:
     file = tmp_path / "asking.yaml"
     file.write_text(yaml.safe_dump(data), encoding="utf-8")
     folder = exports / "demo"
-    write_table(folder / FILE, [AbstentionRow.model_validate(row) for row in made_rows()], AbstentionRow)
+    write_table(folder / ABSTENTION.name, [AbstentionRow.model_validate(row) for row in made_rows()], AbstentionRow)
     (folder / "selection").mkdir()
     curve = [(way, n, 0.9, n / 9, n / 10, n / 8) for way in ("agreement", "random") for n in (3, 5, 8)]
     columns = ["method", "tasks", "rho", "tau", "tau_low", "tau_high"]

@@ -1,0 +1,180 @@
+"""What evaluation writes, row by row, and the records of an evaluated study, opened once."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+from pandas import CategoricalDtype
+from pydantic import Field
+
+from annotation.judges.decisions import verified_verdicts
+from annotation.records import Verdict
+from annotation.verdicts.evidence import Evidence
+from plumbline.errors import DataError
+from plumbline.manifest import write_kept_table
+from plumbline.record_files import RecordFile, StudyRecords
+from plumbline.records import DriftRecord, Number, Record, Score
+from plumbline.store import as_record
+
+COMMAND = "evaluation.run"
+Status = Literal["evaluated", "included_rejected", "left_out"]
+Curve = tuple[float, ...]
+R = TypeVar("R", bound=Record)
+
+
+class MeasureRow(Record):
+    """What rows have in common that are measured beside the scores."""
+
+    KEY = ("model", "dataset", "transformation", "seed")
+    model: str = Field(description="the embedding model")
+    dataset: str = Field(description="the data set")
+    task_type: str = Field(description="its task")
+    transformation: str = Field(description="its name")
+    axis: str = Field(description="its axis")
+    seed: int = Field(description="transformation seed")
+    status: Status = Field(description="whether the gate let it through")
+    unit_id: str = Field(description="identity of all that makes the numbers: equal ones are reused")
+
+
+class AcceptedScore(MeasureRow):
+    """One model's scores on the items of accepted pairs, before and after (`accepted_scores.parquet`)."""
+
+    metric: str = Field(description="mteb's name of the main metric")
+    original: Number = Field(description="its value on the original texts of these items; NaN if unknown")
+    score: Number = Field(description="its value on their transformed texts; NaN if unknown")
+    n: int = Field(description="items that were scored, or too few to be")
+    n_pairs: int = Field(description="accepted pairs among the data set's texts")
+    reason: str = Field(description="why there is no score; empty otherwise")
+
+
+class TextDrift(MeasureRow):
+    """The drift (1 - cos, 0 to 2) of a data set's distinct texts, a distribution in numbers (`text_drift.parquet`)."""
+
+    n: int = Field(description="distinct texts that have an output")
+    mean: float = Field(description="mean drift")
+    low: float = Field(description="5% of the texts drift less")
+    lower_quartile: float = Field(description="25% do")
+    median: float = Field(description="half do")
+    upper_quartile: float = Field(description="75% do")
+    high: float = Field(description="95% do")
+
+
+class AbstentionRow(MeasureRow):
+    """One model on one data set, original or transformed (`abstention.parquet`); see `statistics.abstention`.
+
+    Lists have ten places: all queries answered, nine in ten, and so on to one in ten. Of several subsets nAUC, curves
+    and oracle are means, as mteb has scores; thresholds are of all queries together.
+    """
+
+    metric: str = Field(description="mteb's name of the main metric")
+    n: int = Field(description="queries")
+    oracle: Curve = Field(description="mean metric of the queries with the largest")
+    oracle_original: Curve = Field(description="the same of the original texts of these queries")
+    nauc_max: Number = Field(description="nAUC by the largest similarity")
+    nauc_error_max: Number = Field(default=math.nan, description="standard error of nauc_max over queries (bootstrap)")
+    nauc_original_max: Number = Field(description="the same of the original texts of these queries")
+    curve_max: Curve = Field(description="mean metric of the queries with the largest confidence")
+    curve_original_max: Curve = Field(description="the same of the original texts")
+    threshold_max: Curve = Field(description="the least confidence among these queries' original texts")
+    answered_max: Curve = Field(description="share of queries at or above that threshold")
+    kept_max: Curve = Field(description="mean metric of these; NaN where there is none")
+    nauc_std: Number = Field(description="nAUC by the similarities' standard deviation, and so on as above")
+    nauc_error_std: Number = Field(default=math.nan, description="as above")
+    nauc_original_std: Number = Field(description="as above")
+    curve_std: Curve = Field(description="as above")
+    curve_original_std: Curve = Field(description="as above")
+    threshold_std: Curve = Field(description="as above")
+    answered_std: Curve = Field(description="as above")
+    kept_std: Curve = Field(description="as above")
+    nauc_diff1: Number = Field(description="nAUC by the largest similarity less the second, and so on as above")
+    nauc_error_diff1: Number = Field(default=math.nan, description="as above")
+    nauc_original_diff1: Number = Field(description="as above")
+    curve_diff1: Curve = Field(description="as above")
+    curve_original_diff1: Curve = Field(description="as above")
+    threshold_diff1: Curve = Field(description="as above")
+    answered_diff1: Curve = Field(description="as above")
+    kept_diff1: Curve = Field(description="as above")
+    reason: str = Field(description="why there is no nAUC; empty otherwise")
+
+
+SCORES = RecordFile("scores.parquet", Score, COMMAND, noted=True)
+DRIFT = RecordFile("drift.parquet", DriftRecord, COMMAND, noted=True)
+ACCEPTED_SCORES = RecordFile("accepted_scores.parquet", AcceptedScore, COMMAND, noted=True)
+TEXT_DRIFT = RecordFile("text_drift.parquet", TextDrift, COMMAND, noted=True)
+ABSTENTION = RecordFile("abstention.parquet", AbstentionRow, COMMAND, noted=True)
+
+
+class EvaluationRecords(Evidence):
+    """The records of a study from the sample to the scores: each is read when it is first asked for."""
+
+    @functools.cached_property
+    def verified(self) -> list[Verdict]:
+        """The verdicts reached last. Raises DataError where they do not follow from what is on disk."""
+        return verified_verdicts(self)
+
+    @functools.cached_property
+    def sample(self) -> pd.DataFrame:
+        """The sample's pairs, a row each, as they are written; none before it was drawn."""
+        pairs = self.collected.pairs
+        words = {
+            name: kind.categories.dtype for name, kind in pairs.dtypes.items() if isinstance(kind, CategoricalDtype)
+        }
+        return pairs[pairs["control"] == ""].astype(words)
+
+    @property
+    def question(self) -> str:
+        """The first question that raters answer on a scale; empty where there is none."""
+        return next(iter(self.rubric.rating_names()), "")
+
+    @functools.cached_property
+    def scores(self) -> pd.DataFrame:
+        """The scores (`plumbline.records.Score`); what earlier versions did not write is empty."""
+        return self._frame(SCORES)
+
+    @functools.cached_property
+    def drift(self) -> pd.DataFrame:
+        """The drift of the sample's pairs (`plumbline.records.DriftRecord`)."""
+        return self._frame(DRIFT)
+
+    @functools.cached_property
+    def accepted_scores(self) -> pd.DataFrame:
+        """The rows of `AcceptedScore`; none where there is no file yet."""
+        return self._frame_or_none(ACCEPTED_SCORES)
+
+    @functools.cached_property
+    def text_drift(self) -> pd.DataFrame:
+        """The rows of `TextDrift`; none where there is no file yet."""
+        return self._frame_or_none(TEXT_DRIFT)
+
+    @functools.cached_property
+    def abstention(self) -> pd.DataFrame:
+        """The rows of `AbstentionRow`; none where there is no file yet, or the study does not ask for it."""
+        if not self.study.evaluation.abstention:
+            return pd.DataFrame(columns=list(AbstentionRow.model_fields))
+        return self._frame_or_none(ABSTENTION)
+
+    def _frame(self, file: RecordFile[Any]) -> pd.DataFrame:
+        frame: pd.DataFrame = self.table(file).to_pandas()
+        return frame
+
+    def _frame_or_none(self, file: RecordFile[Any]) -> pd.DataFrame:
+        return self._frame(file) if self.has(file) else pd.DataFrame(columns=list(file.record.model_fields))
+
+
+def earlier(records: StudyRecords, file: RecordFile[R]) -> list[R]:
+    """Rows of earlier runs; none before the first. They can be made again, so the file may go where it is damaged."""
+    if not records.has(file):
+        return []
+    try:
+        return [as_record(row, file.record) for row in records.table(file).to_pylist()]
+    except DataError as error:
+        raise DataError(f"{error} (nothing else is lost when {file.name} is deleted: it is made again)") from None
+
+
+def write_rows(records: StudyRecords, file: RecordFile[R], rows: Iterable[R]) -> None:
+    """Write a table, and note in the manifest what it says."""
+    write_kept_table(records.study, file.name, rows, file.record)
