@@ -45,8 +45,8 @@ from annotation.records import Adjudication
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
-from annotation.status.status import read_status, status_now
-from annotation.status.text import headline, status_text
+from annotation.status.status import read_status
+from annotation.status.text import headline
 from annotation.training import read_items
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
@@ -241,14 +241,6 @@ def collect_answers(options: argparse.Namespace) -> int:
     if adjudicated:
         read = len({(adjudication.pair_id, adjudication.adjudicator) for adjudication in adjudicated})
         print(f"  {count(read, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")
-    return 0
-
-
-def show_status(options: argparse.Namespace) -> int:
-    """Show where the study stands."""
-    study = cli.study_of(options)
-    names = known_names(home_of(options), study.name)
-    print(as_called(status_text(status_now(study, home_of(options)), study.arguments, names)))
     return 0
 
 

@@ -325,27 +325,34 @@ def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) 
 
     Whatever keeps it from being looked at is noted in plain words and raises nothing. It is only read.
     """
-    import httpx  # noqa: PLC0415 (a tenth of a second, and most commands ask no server)
-
     url = os.environ.get("ARGILLA_API_URL", "").strip().rstrip("/")
     try:
         if url:
-            key, proxies = key_in("ARGILLA_API_KEY"), True
-        elif (connection := probe(home)) is None:
+            return _asked(url, key_in("ARGILLA_API_KEY"), study_name, datasets, proxies=True)
+        if (connection := probe(home)) is None:
             return ServerAnswers("", "it does not run")
-        else:
-            url, key, proxies = connection.url, connection.api_key, False
+        url = connection.url
+        return _asked(url, connection.api_key, study_name, datasets, proxies=False)
+    except PlumblineError as error:
+        return ServerAnswers(url, str(error))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ServerAnswers(url, "it does not answer as Argilla does")
+
+
+def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, proxies: bool) -> ServerAnswers:
+    """What the server at an address says. Raises what a server that is not Argilla's leads to."""
+    import httpx  # noqa: PLC0415 (a fifth of a second, and most commands ask no server)
+
+    try:
         with httpx.Client(
             base_url=f"{url}/api/v1", headers={HEADER: key}, timeout=_SECONDS, trust_env=proxies
         ) as client:
             return ServerAnswers(url, "", _counted(study_name, client, datasets))
-    except PlumblineError as error:
-        return ServerAnswers(url, str(error))
     except httpx.HTTPStatusError as error:
         return ServerAnswers(url, f"it refused with status {error.response.status_code}")
     except httpx.HTTPError as error:
         return ServerAnswers(url, f"it does not answer ({str(error) or type(error).__name__})")
-    except (ValueError, KeyError, TypeError, AttributeError, httpx.InvalidURL):
+    except httpx.InvalidURL:
         return ServerAnswers(url, "it does not answer as Argilla does")
 
 

@@ -70,13 +70,13 @@ def wait_for(home: Home) -> Connection | None:
 
 def probe(home: Home) -> Connection | None:
     """The server that `home`'s state names, if it accepts the owner's key now."""
-    import httpx  # noqa: PLC0415 (a tenth of a second, and most commands ask no server)
-
     try:
         state: Any = read_json(home.state)
         url = str(state["url"])
     except (DataError, OSError, KeyError, TypeError):
         return None  # not written yet, or left behind by a server that was killed
+    import httpx  # noqa: PLC0415 (a fifth of a second, and most commands ask no server)
+
     owner = credentials(home).owner
     try:
         # trust_env: a proxy of the user's environment must not see the key of a server on this machine.
