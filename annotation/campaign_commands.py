@@ -49,6 +49,7 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.training import read_items
 from annotation.verdicts.acceptance import accept, answers_lines
+from annotation.verdicts.alternatives import by_usual_rules, usual_rules_text
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
@@ -336,6 +337,10 @@ def reach_verdicts(options: argparse.Namespace) -> int:
         + "\n".join(rules)
         + f"\n\n{doubts_text([*done.doubts, *different(judges)], study.judging, judged=True)}"
     )
+    data = done.evidence.collected
+    usual = by_usual_rules(data.sample_pairs, data.sample_ratings, done.evidence.design, done.verdicts, data.withdrawn)
+    if len(usual):
+        print(f"\nThe usual rules side by side, study {study.name}\n\n{usual_rules_text(usual)}")
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
     if study.raters.suggestions == "half":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from annotation.imports.tables import AND_ALSO
 from annotation.questions import AND, Kind, labels_of, ranked, ranks_of
 from annotation.rubric import TAKEN
 from plumbline.errors import StudyError
@@ -17,6 +18,7 @@ from plumbline.words import trim
 _COUNTING = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMBER = re.compile(r"[+-]?\d{1,9}([.,]\d{1,6})?")
 _POINT = re.compile(r"(?P<number>[+-]?\d{1,3})\s*(?:[-–—:.)=/(]\s*(?P<words>\D.*)|\s(?P<more>\D.*))")
+_ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
 _EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "--", "?", "nil"}
 _YES = (
     "yes",
@@ -95,11 +97,16 @@ def read_question(
     texts = {str(text): int(number) for text, number in counts.items()}
     wrong = {text: "no answer" for text in texts if text.casefold() in _EMPTY}
     texts = {text: number for text, number in texts.items() if text not in wrong}
+    if kind is None and any(AND_ALSO in text for text in texts):
+        kind = "multi_label"
+    if kind is None and texts and sum(_ORDER.fullmatch(text) is not None for text in texts) >= 0.9 * len(texts):
+        kind = "ranking"
     if kind == "ranking":
         return _ranking(title, name, texts, wrong)
     numbers = {text: number for text in texts if (number := _as_point(text)) is not None}
     numeric = sum(texts[text] for text in numbers)
-    if kind is None and texts and (numeric >= 0.9 * sum(texts.values()) or scale):
+    is_binary = {number for number, _ in numbers.values()} == {0.0, 1.0} and len(numbers) == len(texts)
+    if kind is None and texts and (scale or (numeric >= 0.9 * sum(texts.values()) and not is_binary)):
         return _rating(title, name, texts, numbers, wrong, scale)
     return _labelled(title, name, texts, wrong, kind)
 
@@ -199,7 +206,7 @@ def _labelled(
 
 
 def _parts(text: str) -> list[str]:
-    return list(dict.fromkeys(part for part in (trim(part).casefold() for part in text.split("\x1f")) if part))
+    return list(dict.fromkeys(part for part in (trim(part).casefold() for part in text.split(AND_ALSO)) if part))
 
 
 def _label_order(text: str) -> tuple[int, str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from annotation.imports.nested import ENTRY
 from annotation.imports.options import ROLES
 from annotation.imports.tables import CellTable
 from annotation.imports.times import looks_like_times
@@ -50,6 +51,7 @@ _BY_WORD: dict[str, list[str]] = defaultdict(list)
 for _role, _words in _WORDS.items():
     for _word in _words.split():
         _BY_WORD[_word].append(_role)
+_SUMMED = {"mean", "avg", "average", "median", "std", "stdev", "count", "n"}  # in names of what sums answers up
 _MOST_ANSWERS = 101  # distinct answers to a question: 0 to 100
 _MOST_LABELS = 30
 _MOST_QUESTIONS = 60
@@ -60,6 +62,7 @@ _RATER_WORD = (
 _NUMBERED = re.compile(
     rf"(?i)^(?P<before>.*?)[ _.\-:/]*(?P<rater>{_RATER_WORD}[ _.-]*\w{{1,3}})[ _.\-:/]*(?P<after>.*)$"
 )
+_GRID = re.compile(r"\[.+\]\s*$")
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
 
 
@@ -113,6 +116,7 @@ class _Proposer:
         self._take_constant()
         self._take_times()
         self._take_raters()
+        self._take_item_columns()
         self._take_texts()
         self._take_named("system", self._may_be_system)
         self._take_named(
@@ -279,10 +283,7 @@ class _Proposer:
         """The rest: what varies within an item is an answer, what numbers the items is an id."""
         if not self._has("rater") and not self._has("answer"):
             self._take_rater_columns()
-        if self._has("rater") and not self._texts() and not self._has("item") and self._take_item_columns():
-            return
-        rest = self._rest()
-        ids = [name for name in rest if self._like_an_id(name)]
+        ids = [name for name in self._rest() if name != ENTRY and self._like_an_id(name)]
         for name in ids:
             if not self._has("item") or self._adds_to_items(name):
                 self._set(
@@ -290,13 +291,16 @@ class _Proposer:
                     "item",
                     "its name, and many different ones" if self._hinted(name, "item") else "many different ones",
                 )
+        if ENTRY in self._rest():  # the number of a nested entry is an id where the file has none
+            has_ids = bool(self._has("item"))
+            self._set(ENTRY, "unused" if has_ids else "item", "the place in the file of what several rows are about")
         keys = self._item_keys()
         for name in self._rest():
             if not self._like_answers(name):
                 continue
             if self._has("by_rater"):
                 self._reasons[name] = "not a rater's answers; name it with --column answer=NAME if it is one"
-            elif keys and self._repeated(keys) and self._fixed_by(name, keys):
+            elif keys and self._repeated(keys) and not self._hinted(name, "answer") and self._fixed_by(name, keys):
                 self._reasons[name] = "the same for all who answered about an item"
             elif self._has("question") and self._has("answer"):
                 self._reasons[name] = "another column holds the answers"
@@ -336,6 +340,8 @@ class _Proposer:
 
     def _like_answers(self, name: str) -> bool:
         values = self._values[name]
+        if _SUMMED & set(re.split(r"[^a-z]+", name.casefold())):
+            return False
         if self._numeric(name):
             return len(values) <= _MOST_ANSWERS or self._hinted(name, "answer")
         short = all(len(value) <= 120 for value in values[:_MOST_LABELS])
@@ -366,17 +372,17 @@ class _Proposer:
                 question, rater = self._raters[name]
                 self._set(name, "by_rater", f"answers of rater {rater}" + (f" to {question}" if question else ""))
 
-    def _take_item_columns(self) -> bool:
-        """A form's export: a row for each rater, a column for each item."""
-        rater = self._has("rater")[0]
-        answers = [name for name in self._rest() if self._like_answers(name)]
-        if self._cells[rater].dropna().is_unique and len(answers) >= 3 and len(answers) > len(self._has("answer")):
-            gridded = [name for name in answers if re.search(r"\[.+\]\s*$", name)]
-            if gridded or len(answers) >= 8:
-                for name in gridded or answers:
-                    self._set(name, "by_item", "a row is a rater, so a column is an item")
-                return True
-        return False
+    def _take_item_columns(self) -> None:
+        """A form's export: a row for each rater, and a column for each item, whose text or name heads it."""
+        columns = [name for name in self._rest() if self._like_answers(name)]
+        gridded = [name for name in columns if _GRID.search(name)]
+        raters = self._has("rater")
+        if raters and not self._cells[raters[0]].dropna().is_unique:
+            return
+        headed = [name for name in columns if count_words(name) > 2 * _TEXT_WORDS]
+        chosen = gridded if len(gridded) > 2 else headed if len(headed) > 2 and len(columns) == len(headed) else []
+        for name in chosen:
+            self._set(name, "by_item", "a row is a rater, so a column is an item")
 
     def _doubt_what_is_missing(self, roles: Mapping[str, str]) -> None:
         has = set(roles.values())
@@ -427,7 +433,17 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
     header = ["column", "is", "because", *(f"line {line}" for line in table.lines[:5])]
     lines = []
     for column, role in proposal.roles.items():
+        if role == "unused":
+            continue
         cells = ["" if pd.isna(cell) else str(cell) for cell in rows[column]]
         hidden = ["(an id)" if cell and role == "rater" else cell for cell in cells]
         lines.append([column[:40], role, proposal.reasons[column], *(cell[:24] for cell in hidden)])
     return header, lines
+
+
+def unused_lines(proposal: Proposal) -> list[str]:
+    """A line for each reason why columns have no use."""
+    reasons = defaultdict[str, list[str]](list)
+    for column in proposal.named("unused"):
+        reasons[proposal.reasons[column]].append(column[:40])
+    return [f"unused ({reason}): {', '.join(columns)}" for reason, columns in reasons.items()]

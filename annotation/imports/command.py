@@ -14,7 +14,7 @@ import pandas as pd
 import yaml
 
 from annotation.imports.answers import ImportedQuestion, distinct, question_name, read_question
-from annotation.imports.columns import Proposal, proposal_rows, propose
+from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
 from annotation.imports.files import read_file
 from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.options import read_scale
@@ -65,7 +65,7 @@ def import_files(options: argparse.Namespace) -> int:
             f"or correct {out.with_suffix('') / COLUMNS} and run again with --columns {out.with_suffix('') / COLUMNS}"
         )
         raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}; {hint}")
-    material = match(tables, proposals)
+    material = match(tables, proposals, raters_per_file=options.raters_per_file)
     return _import(options, out, settings, material)
 
 
@@ -123,6 +123,8 @@ def _show(table: CellTable, proposal: Proposal) -> None:
         print(f"  {line}")
     header, rows = proposal_rows(table, proposal)
     print(cli.columns(header, rows))
+    for line in unused_lines(proposal):
+        print(f"  {line}")
 
 
 def _write_columns(

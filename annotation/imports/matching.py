@@ -7,6 +7,7 @@ shows both rows: nobody can tell which was rated.
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,10 +41,14 @@ class Material:
     notes: tuple[str, ...]
     has_raters: bool  #: whether the files say who rated
     has_times: bool
+    lower: frozenset[str] = frozenset()  #: questions of which less is better
 
 
-def match(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> Material:
-    """The items and answers of tables whose columns are as proposed. Raises DataError for what is ambiguous."""
+def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_per_file: bool = False) -> Material:
+    """The items and answers of tables whose columns are as proposed. Raises DataError for what is ambiguous.
+
+    With `raters_per_file` an id that stands in two files is two people's.
+    """
     both = list(zip(tables, proposals, strict=True))
     rated = [(table, proposal) for table, proposal in both if proposal.has_answers]
     lookups = [(table, proposal) for table, proposal in both if not proposal.has_answers]
@@ -53,8 +58,10 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> Materia
         frame = _rows(table, proposal, notes)
         for lookup in lookups:
             frame = _with_lookup(frame, table, proposal, *lookup, notes)
-        parts.append(frame)
-    frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        parts.append(_with_file(frame) if raters_per_file else frame)
+    if not raters_per_file:
+        notes += _shared_raters(parts)
+    frame = _stacked(parts) if len(parts) > 1 else parts[0]
     frame = _without_empty(frame, listed)
     items, numbers = _items(frame)
     answers = frame[["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]].assign(
@@ -64,9 +71,25 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> Materia
     if not has_raters:
         notes.append("the file does not say who rated: each answer to an item counts as another rater's, and nothing is"
                      " said of raters")  # fmt: skip
-    return Material(
-        items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, bool(frame["at"].notna().any())
-    )
+    lower = frozenset(name for table in tables for name in table.lower)
+    has_times = bool(frame["at"].notna().any())
+    return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, has_times, lower)
+
+
+def _with_file(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the file's name before each rater's id."""
+    array, name = frame["rater"].array, frame["file"].iloc[0]
+    return frame.assign(rater=coded(array.codes, [f"{name} {rater}" for rater in array.categories]))
+
+
+def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
+    """A line where ids of raters stand in several files."""
+    names = [set(part["rater"].array.categories) for part in parts]
+    shared = {name for first, second in itertools.combinations(names, 2) for name in first & second}
+    if not shared:
+        return []
+    return [f"{len(shared)} raters' ids stand in several files and count as the same people (--raters-per-file if they"
+            " are others)"]  # fmt: skip
 
 
 def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFrame:
@@ -87,7 +110,7 @@ def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFram
         return _melted_raters(base, cells, proposal)
     base["unnamed"] = not single("rater")
     if not single("rater"):
-        base["rater"] = pd.Categorical([f"{table.path.name} {line}" for line in table.lines])
+        base["rater"] = pd.Categorical([f"{table.path.name} {row}" for row in range(len(table.cells))])
     if proposal.named("by_item"):
         return _melted_items(base, cells, proposal)
     if single("question"):
@@ -121,25 +144,25 @@ def _melted_items(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -
 
 
 def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Frames one below the next; columns of categories stay so."""
-    first = frames[0]
-    columns = {}
-    for name in first.columns:
-        parts = [frame[name] for frame in frames]
-        is_words = isinstance(first[name].dtype, pd.CategoricalDtype)
-        columns[name] = (
-            pd.api.types.union_categoricals(parts)
-            if is_words
-            else np.concatenate([part.to_numpy() for part in parts])
-            if name != "at"
-            else pd.concat(parts, ignore_index=True)
-        )
+    """Frames one below the next; columns of categories stay so, and one that a frame lacks is empty there."""
+    names = list(dict.fromkeys(name for frame in frames for name in frame.columns))
+    columns: dict[str, Any] = {}
+    for name in names:
+        parts = [frame[name] if name in frame else pd.Series(_nothing(len(frame))) for frame in frames]
+        if isinstance(parts[0].dtype, pd.CategoricalDtype):
+            columns[name] = pd.api.types.union_categoricals(parts)
+        else:
+            columns[name] = pd.concat(parts, ignore_index=True)
     return pd.DataFrame(columns)
+
+
+def _nothing(number: int) -> pd.Categorical[Any]:
+    return coded(np.full(number, -1, np.int8), [])
 
 
 def _plain(cells: pd.DataFrame, column: str) -> pd.Categorical[Any]:
     if not column:
-        return coded(np.full(len(cells), -1, np.int8), [])
+        return _nothing(len(cells))
     column_cells: pd.Categorical[Any] = cells[column].array
     return column_cells
 
@@ -191,7 +214,9 @@ def _statuses(cells: pd.DataFrame, column: str, notes: list[str]) -> pd.Categori
     array = cells[column].array
     words = [text.casefold().replace("_", " ") for text in array.categories]
     codes = np.array([2 if word in _DISCARDED else 1 if word in _DRAFT else 0 for word in words] + [0], np.int8)
-    counts = {text: names[code] for text, code in zip(array.categories, codes, strict=False) if code}
+    counts = {
+        text: names[code] for text, code in zip(array.categories, codes, strict=False) if code and text != names[code]
+    }
     if counts:
         notes.append(f"{column}: {', '.join(f'{text} counts as {name}' for text, name in counts.items())}")
     return coded(codes[array.codes], names)
@@ -310,13 +335,10 @@ def _listed(rows: pd.DataFrame, reason: str) -> Iterator[UnplacedRow]:
 
 def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     """(the items, the number of each row's): by texts where there are some, else by ids."""
-    for name in frame.columns:
-        if frame[name].dtype == object and name not in ("at",):
-            frame[name] = pd.Categorical(frame[name])
     texts = [name for name in TEXTS if frame[name].notna().any()]
     beside = [name for name in frame.columns if name.startswith("beside:")]
     has_ids = frame["item"].notna().any()
-    keys = ["system", *(texts or ["item"])]
+    keys = ["system", *(["item"] if has_ids else []), *texts]
     if texts and has_ids:
         _refuse_two_texts(frame, texts)
     if texts and beside and not {"original", "output"} <= set(texts):

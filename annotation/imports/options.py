@@ -45,6 +45,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         help="a question's lowest and highest point; answers off it are listed (may be repeated)")  # fmt: skip
     add("--language", metavar="CODE", help="of the texts (default: the language that they are recognised to be in)")
     add("--sheet", metavar="NAME", default="", help="the sheet of an Excel file, where several have rows")
+    add("--raters-per-file", action="store_true", help="an id that stands in two files is two people's")
     add("--dry-run", action="store_true", help="show what the files are taken for, and write no study")
     add("--replace", action="store_true", help="write the study and its records anew")
 

@@ -28,6 +28,7 @@ from plumbline.words import trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
+AND_ALSO = "\x1f"  # between several labels in one cell
 _HEAD = 200  # rows by which the separator is told
 _PIECE = 1 << 20
 csv.field_size_limit(2**24)
@@ -54,6 +55,7 @@ class CellTable:
     listed: tuple[UnplacedRow, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)  #: of columns whose meaning the form itself says
     notes: tuple[str, ...] = ()
+    lower: frozenset[str] = frozenset()  #: questions of which less is better, such as ranks
 
     def values(self, column: str) -> list[str]:
         """The distinct texts of a column."""

@@ -26,6 +26,7 @@ from annotation.sampling.sample import sample_settings
 from annotation.subjects import read_items
 from generation.jobs import Plan
 from plumbline.errors import DataError
+from plumbline.exhibits.files import csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import stage, write_kept
 from plumbline.records import Pair, Rating, Text, text_id
@@ -37,7 +38,9 @@ from plumbline.words import readable
 RUBRIC = "questions"
 SEED = 1337
 GROUP = "imported"
+TRUTH = "truth.csv"  # right answers by pair, which no verdict rests on
 _ENOUGH = 0.5  # share of the answers that a question needs to be one that everybody was asked
+_MOST_OUTPUTS = 4  # of a system for an original, as pairs; with more, outputs are texts that stand beside it
 _LEAST_PAIRS = 20  # HTEB's study has 100; `AcceptanceSpec.min_pairs`
 _UNIT = ("original", "model", "axis", "transformation", "texts", "total", "overall", "reason", "name", "accepted")
 
@@ -63,6 +66,9 @@ def lay_out(file: Path, material: Material) -> Layout:
     """Decide what each item's unit is: its system; a second output of an original goes to a unit of its own."""
     items = material.items
     is_pairs = bool(items["original"].notna().any() and items["output"].notna().any())
+    if is_pairs:
+        outputs_each = items.groupby(["system", "original"], observed=True, dropna=False).size()
+        is_pairs = int(outputs_each.max()) <= _MOST_OUTPUTS
     systems = items["system"].astype(object).where(items["system"].notna(), "outputs" if is_pairs else "items")
     names = list(dict.fromkeys(systems))
     slugs = distinct([_unit_name(str(name)) for name in names])
@@ -102,7 +108,7 @@ def write_study_files(
             outputs = {"text": of_unit["original"].astype(str), "output": of_unit["output"].astype(str)}
             _write_parquet(layout.folder / "outputs" / f"{unit}.parquet", pd.DataFrame(outputs))
     else:
-        _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language))
+        _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language, list(beside_names(material))))
     head = (f"Made of {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
             "# What its rules say was fixed after the ratings, and its verdicts say so.")  # fmt: skip
     _write_yaml(layout.file, _study(layout, material, questions, language), head)
@@ -122,20 +128,22 @@ def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
 
 def beside_names(material: Material) -> dict[str, str]:
     """The names of the fields that stand beside a text, by the column of the items."""
-    columns = [name for name in material.items.columns if name.startswith("beside:")]
-    columns += ["original"] if material.items["original"].notna().any() else []
+    items = material.items
+    columns = [name for name in items.columns if name.startswith("beside:")]
+    columns += ["original"] if items["original"].notna().any() else []
+    texts = [name for name in ("text", "output") if items[name].notna().any()]
+    if texts and items.duplicated([*columns, *texts[:1], "system"]).any():
+        columns.append("item")  # what has the same texts twice, under two ids, is two items
     names = distinct([slug(name.removeprefix("beside:"), "beside", letter=True) for name in columns])
     return {column: f"{name}-beside" if name == "text" else name for column, name in zip(columns, names, strict=True)}
 
 
-def _text_rows(items: pd.DataFrame, language: str) -> pd.DataFrame:
+def _text_rows(items: pd.DataFrame, language: str, beside: Sequence[str]) -> pd.DataFrame:
     """The items as rows of a file of texts; where there is no text its id stands for it."""
-    text = next((items[name] for name in ("text", "output", "original") if items[name].notna().any()), items["item"])
+    text = next((items[name] for name in ("text", "output") if items[name].notna().any()), items["item"])
     columns = {"text": text.astype(str), "group": items["unit"].astype(str)}
     columns["language"] = items["language"].astype(object).fillna(language)
-    for column in items.columns:
-        if column.startswith("beside:"):
-            columns[column] = items[column].astype(object).fillna("-")
+    columns |= {column: items[column].astype(object).fillna("-") for column in beside}
     return pd.DataFrame(columns)
 
 
@@ -208,9 +216,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
         content["transformations"] = [_transformation(layout, unit, folder) for unit in layout.titles]
         content["seeds"] = [SEED]
     else:
-        context = {
-            name: column if column != "original" else "original" for column, name in beside_names(material).items()
-        }
+        context = {name: column for column, name in beside_names(material).items()}
         content["subject"] = {
             "kind": "texts", "path": f"{folder}/texts.parquet", "language": language, "text": "text", "group": "group",
             "groups": list(layout.titles), **({"context": context} if context else {}),
@@ -253,13 +259,12 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
     shared = _shared_scale(questions)
     if (
         shared
+        and not material.lower
         and len(ratings) == sum(question.kind == "rating" for question in questions)
         and not any(map(says_yes, labels))
     ):
         return {"threshold": _middle(shared)}
-    rules: list[dict[str, Any]] = [
-        {"question": question.name, "at_least": _middle(question.points)} for question in ratings
-    ]
+    rules = [_middling(question, material) for question in ratings]
     chosen = [question for question in labels if says_yes(question)] or ([] if ratings else labels[:1])
     rules += [
         {"question": question.name, "statistic": "share", "label": affirmative(question), "at_least": 0.5}
@@ -271,6 +276,12 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
             " columns with --column answer=NAME"
         )
     return {"rules": rules}
+
+
+def _middling(question: ImportedQuestion, material: Material) -> dict[str, Any]:
+    """The rule that a question's mean is in the better half of its scale."""
+    end = "at_most" if question.title in material.lower else "at_least"
+    return {"question": question.name, end: _middle(question.points)}
 
 
 def _middle(points: Sequence[int]) -> float:
@@ -308,6 +319,12 @@ def write_records(
         ):
             ratings = _ratings(pairs, material, questions, pseudonyms)
             write_ratings(CampaignRecords.open(study), ratings)
+            if material.items["truth"].notna().any():
+                truth = pd.DataFrame(
+                    {"pair_id": pairs["pair_id"].to_numpy(), "truth": material.items["truth"].astype(object)}
+                )
+                with atomic(study.folder / TRUTH) as file:
+                    file.write(csv_bytes(truth.dropna()))
     return len(ratings)
 
 

@@ -16,7 +16,9 @@ from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.statistics.agreement import at_least
 from annotation.training import by_trained
+from annotation.verdicts.alternatives import by_usual_rules, printed_rules
 from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
+from annotation.verdicts.evidence import design_of
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_own_words, in_words
 from annotation.verdicts.tables import (
@@ -357,6 +359,14 @@ def _worded(name: str, value: Any) -> str:
         return "none" if value is None else str(value)
     rules = [RuleSpec.model_validate(rule) for rule in value]
     return "; ".join(f"{in_words(rule)} (by {rule.by})" for rule in rules)
+
+
+def usual_rules_exhibit(material: CampaignMaterial) -> Exhibit:
+    """A row a verdict, with what each of the usual rules decides; none where nothing was imported."""
+    design = design_of(material.study, material.rubric, material.rules, material.first)
+    out = {pair.pair_id for pair in material.pairs} - {pair.pair_id for pair in material.staying}
+    frame = by_usual_rules(material.pairs, material.ratings, design, material.verdicts, out)
+    return Exhibit("usual_rules", "The usual rules on the same ratings", frame, printed_rules(frame))
 
 
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:

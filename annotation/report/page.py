@@ -24,6 +24,7 @@ from annotation.report.methods import INTERVALS, methods
 from annotation.report.wording import listed, many
 from annotation.status.status import read_status
 from annotation.status.text import headline
+from annotation.verdicts.alternatives import ABOUT as USUAL_RULES
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import deciders
@@ -169,6 +170,7 @@ _MAKERS = (
     exhibits.decisions_exhibit,
     exhibits.exclusions_exhibit,
     exhibits.rules_exhibit,
+    exhibits.usual_rules_exhibit,
     exhibits.wording_exhibit,
     exhibits.amendments_exhibit,
     exhibits.stages_exhibit,
@@ -204,7 +206,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
     tables = {table.name: table for table in (make(material) for make in makers)}
     # Where every question has a scale there are no labels; where none has one, nothing of those that have.
-    out = {name for name in ("labels", "examples") if not len(tables[name].frame)}
+    out = {name for name in ("labels", "examples", "usual_rules") if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
     tables |= {table.name: table for table in (*judge_exhibits(material), *anchoring_exhibits(material))}
     return {name: table for name, table in tables.items() if name not in out}
@@ -284,7 +286,9 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Secti
         f"{P_IS} {_P_BY} Failed is the share of {material.study.judging.failed} and were not rated."
         f" {material.study.called.item.capitalize()}s are those with enough raters. Intervals are 95%."
     )
-    return Section("What was decided", [*parts, tables["verdicts"].table()])
+    about = [USUAL_RULES] if "usual_rules" in tables else []
+    usual = [tables["usual_rules"].table()] if about else []
+    return Section("What was decided", [*parts, tables["verdicts"].table(), *about, *usual])
 
 
 def _no_chances(material: CampaignMaterial) -> list[str]:

@@ -20,7 +20,7 @@ from annotation.argilla.accounts import ServerAnswers, answered_now
 from annotation.campaign_records import VERDICTS, CampaignData
 from annotation.human.tasks import reworded_lines
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
-from annotation.records import Decision, Member, Sign, Verdict
+from annotation.records import Decision, Fixed, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import frames_by_queue
 from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
@@ -67,6 +67,7 @@ class Status:
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
+    rules_fixed: Fixed = ""  #: whether the rules of the verdicts that hold were fixed after the first rating
     languages: tuple[str, ...] = ()  #: of what raters read
     server: ServerAnswers | None = (
         None  #: what the running server has, where it was looked at (`annotation.status.status`)
@@ -129,6 +130,7 @@ def read_status(
         trained=by_trained(read_trained(study)),
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
+        rules_fixed=evidence.rules_fixed[0],
         rules_changed=bool(broken),
         to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.to_look_at)),
         judged=bool(reached_now),

@@ -19,6 +19,7 @@ from annotation.status.status import Status, server_line
 from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
+from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.tables import SIMULATED, count, display
 from plumbline.cli import columns
 from plumbline.records import ARGILLA
@@ -34,7 +35,7 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
     """
     study = status.study
     parts = [
-        f"Study {study.name} on {status.now:%Y-%m-%d at %H:%M} UTC" + (f"\n{SIMULATED}" if status.simulated else ""),
+        "\n".join([f"Study {study.name} on {status.now:%Y-%m-%d at %H:%M} UTC", *_warnings(status)]),
         _flow_text(status, arguments),
         "\n".join([*status.rules, *status.notes, *(f"WARNING: {line}" for line in status.warnings)]),
     ]
@@ -45,6 +46,11 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
     if status.sources:
         parts.append(doubts_text(status.doubts, status.study.judging, judged=status.judged))
     return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
+
+
+def _warnings(status: Status) -> list[str]:
+    """What stands above everything: made-up ratings, and verdicts by rules that are later than the ratings."""
+    return [*([SIMULATED] if status.simulated else []), *([LATE[status.rules_fixed]] if status.rules_fixed else [])]
 
 
 def next_step(status: Status, arguments: str) -> str:
@@ -333,6 +339,13 @@ _SAID: tuple[tuple[Outcome, str], ...] = (
 )
 
 
+_LATE = {
+    "": "",
+    "late": "By rules that were fixed after the ratings: ",
+    "unknown": "By rules that were perhaps fixed after the ratings: ",
+}
+
+
 def headline(status: Status, verdicts: Sequence[Verdict], *, reported: bool = False) -> tuple[str, ...]:
     """Three sentences about verdicts that hold.
 
@@ -364,6 +377,7 @@ def decided(verdicts: Sequence[Verdict]) -> str:
     for verdict in verdicts:
         of[verdict.transformation][verdict.decision].append(f"{verdict.language} {verdict.task_type}".strip())
     parts = []
+    late = _LATE[str(marks_of(verdicts)["rules_fixed"])]
     for outcome, word in _SAID:
         names = []
         for name, by_outcome in of.items():
@@ -372,4 +386,4 @@ def decided(verdicts: Sequence[Verdict]) -> str:
                 names.append(f"{display(name, pooled=False)}{where}")
         if names or outcome == "accepted":
             parts.append(f"{word}: {', '.join(names) or 'nothing'}")
-    return f"{'; '.join(parts)}."
+    return f"{late}{'; '.join(parts)}."

@@ -31,6 +31,9 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert sorted(of_question["value"]) == sorted(answer(5, "neural", rater, "fluency") for rater in RATERS)
     assert set(ratings["transformation"]) == {"rules-v2", "neural"}
     assert place.run("annotation", "accept", *STUDY).status == 0
+    accepted = place.run("annotation", "accept", *STUDY).out
+    assert accepted.startswith("By rules that were fixed after the ratings: Accepted:")
+    assert "Mean (HTEB)" in accepted and "Over pairs and raters" in accepted
     assert "AFTER the first rating" in place.run("annotation", "status", *STUDY).out
     assert {verdict.rules_fixed for verdict in CampaignRecords.open(place.study).verdicts} == {"late"}
     assert place.run("annotation", "report", *STUDY).status == 0

@@ -1,0 +1,453 @@
+"""What annotation tools export as JSON, as rows: a row for each answer, or for each rater and item.
+
+Which tool it was shows in the keys. What is nobody's answer to a question (spans, boxes, relations) is listed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from annotation.imports.tables import AND_ALSO, CellTable, TableBuilder, UnplacedRow, text_of
+from plumbline.errors import DataError
+from plumbline.reading import MalformedError, decoded, parse_json, read_bytes
+
+Entry = tuple[int, Any]  # the line, or the number, of a record, and what it says
+_ANSWERS = {"rater": "rater", "question": "question", "answer": "answer", "time": "time", "seconds": "seconds",
+            "status": "status", "item": "item"}  # fmt: skip
+_CANDIDATE = ("body", "text", "html", "title")
+_DEEPEST = 6
+ENTRY = "entry"  # the place in the file of what several rows are about
+_SPLITS = ("__", "||", "|", "::", "@@")
+
+
+def read_json(path: Path) -> list[CellTable]:
+    """The tables of a JSON or JSON lines file."""
+    entries, whole = _entries(path)
+    if isinstance(whole, dict):
+        return [_of_mapping(path, whole)]
+    first = next((entry for _, entry in entries if isinstance(entry, dict)), None)
+    if first is None:
+        raise DataError(f"{path}: holds no JSON objects, which would be records; export it again")
+    for form, keys, rows in _FORMS:
+        if any(all(key in first for key in names) for names in keys):
+            return [_long(path, form, rows(entries, path))]
+    return [_generic(path, entries)]
+
+
+def _entries(path: Path) -> tuple[list[Entry], Any]:
+    """The records of a file, and the whole where it is one object."""
+    try:
+        content = decoded(read_bytes(path))
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
+    except MalformedError as error:
+        raise DataError(f"{path}: {error}") from None
+    start = content.lstrip()[:1]
+    if start == "[" or (start == "{" and path.suffix.lower() == ".json"):
+        try:
+            whole = parse_json(content)
+        except MalformedError as error:
+            if start == "[":
+                raise DataError(f"{path}: not valid JSON: {error}") from None
+        else:
+            if isinstance(whole, list):
+                return list(enumerate(whole, 1)), None
+            return [(1, whole)], whole
+    entries = []
+    for line, text in enumerate(content.splitlines(), 1):
+        if not text.strip():
+            continue
+        try:
+            entries.append((line, json.loads(text)))
+        except ValueError as error:
+            raise DataError(f"{path}, line {line}: not valid JSON ({error}); export it again") from None
+    if not entries:
+        raise DataError(f"{path} is empty; export it again")
+    return entries, None
+
+
+class _Rows:
+    """Rows and what is none, as a reader finds them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows, self.unplaced = path, list[tuple[int, dict[str, str]]](), list[UnplacedRow]()
+        self.notes, self.lower = Counter[str](), set[str]()
+
+    def add(self, line: int, **cells: Any) -> None:
+        self.rows.append((line, {name: text_of(cell) for name, cell in cells.items()}))
+
+    def list(self, line: int, reason: str, column: str = "") -> None:
+        self.unplaced.append(UnplacedRow(self.path.name, line, reason, column))
+
+
+def _long(path: Path, form: str, rows: _Rows) -> CellTable:
+    """Rows of one answer each, whose columns the form names, as a table."""
+    names = {name for _, cells in rows.rows for name in cells}
+    roles = {name: role for name, role in _ANSWERS.items() if name in names}
+    notes = tuple(f"{number} {note}" for note, number in rows.notes.items())
+    return _table(path, form, rows.rows, roles, tuple(rows.unplaced), notes, frozenset(rows.lower))
+
+
+def _table(  # noqa: PLR0913 (what a form says of a file)
+    path: Path,
+    form: str,
+    rows: Iterable[tuple[int, Mapping[str, str]]],
+    roles: Mapping[str, str],
+    unplaced: tuple[UnplacedRow, ...] = (),
+    notes: tuple[str, ...] = (),
+    lower: frozenset[str] = frozenset(),
+) -> CellTable:
+    builder = TableBuilder()
+    for line, row in rows:
+        builder.add(row, line)
+    cells, lines = builder.frame()
+    if not len(lines):
+        raise DataError(f"{path}: no answers in it ({form}{', ' + unplaced[0].reason if unplaced else ''})")
+    return CellTable(path, form, cells, lines, unplaced, roles, notes, lower)
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, str]:
+    """The scalars of nested objects by their path; lists of texts as one text."""
+    cells: dict[str, str] = {}
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        name = f"{prefix}{key}"
+        if isinstance(inner, dict):
+            cells |= _flat(inner, f"{name}.")
+        elif isinstance(inner, list):
+            if inner and all(isinstance(entry, str) for entry in inner):
+                cells[name] = AND_ALSO.join(inner)
+        else:
+            cells[name] = text_of(inner)
+    return cells
+
+
+def _label_studio(entries: Sequence[Entry], path: Path) -> _Rows:
+    """Label Studio's JSON: tasks with annotations; cancelled ones and drafts are not submitted."""
+    rows = _Rows(path)
+    for number, task in entries:
+        if not isinstance(task, dict):
+            rows.list(number, "is no task")
+            continue
+        data = {f"data.{name}": cell for name, cell in _flat(task.get("data", {})).items()}
+        base = {**data, "item": task.get("id", number)}
+        if task.get("predictions"):
+            rows.notes["tasks have predictions of models, which are no ratings"] += 1
+        annotations = task.get("annotations") or task.get("completions") or []
+        for annotation in annotations:
+            status = "cancelled" if annotation.get("was_cancelled") else "submitted"
+            _one_annotation(rows, number, task, base, annotation, status)
+        drafts = [draft for draft in task.get("drafts", ()) if isinstance(draft, dict)]
+        for draft in drafts:
+            _one_annotation(rows, number, task, base, draft, "draft")
+        if not annotations and not drafts:
+            rows.list(number, "nobody annotated the task")
+    return rows
+
+
+def _one_annotation(
+    rows: _Rows, number: int, task: Any, base: Mapping[str, Any], annotation: Mapping[str, Any], status: str
+) -> None:
+    by = annotation.get("completed_by", annotation.get("user", ""))
+    rater = by.get("email") or by.get("id", "") if isinstance(by, dict) else by
+    about = {**base, "rater": rater, "status": status, "time": annotation.get("created_at", ""),
+             "seconds": annotation.get("lead_time", "")}  # fmt: skip
+    results = annotation.get("result", [])
+    if annotation.get("ground_truth"):
+        rows.list(number, "an annotation is marked as the right answer, which is no rating")
+        return
+    if not results:
+        rows.list(number, f"a {status} annotation answers nothing")
+    for result in results:
+        name, kind = str(result.get("from_name", result.get("type", ""))), str(result.get("type", ""))
+        value = result.get("value", {})
+        if "ranker" in value:
+            rows.lower.add(name)
+            _ranked_rows(rows, number, task, about, name, value["ranker"])
+        elif (answer := _label_studio_answer(value)) is not None:
+            rows.add(number, **about, question=name, answer=answer)
+        else:
+            rows.list(number, f"{kind or 'nothing'} is no answer to a question (a span, a box, a relation)", name)
+
+
+def _label_studio_answer(value: Mapping[str, Any]) -> str | None:
+    """A result as the text of an answer; None for what is none, such as a span."""
+    if not isinstance(value, dict) or {"start", "x", "ranges"} & set(value):
+        return None
+    if "choices" in value:
+        return AND_ALSO.join(map(str, value["choices"]))
+    if "taxonomy" in value:
+        return AND_ALSO.join(" / ".join(map(str, path)) for path in value["taxonomy"])
+    for name in ("rating", "number", "selected", "datetime"):
+        if name in value:
+            return text_of(value[name])
+    if "text" in value:
+        text = value["text"]
+        return "\n".join(map(str, text)) if isinstance(text, list) else str(text)
+    return None
+
+
+def _ranked_rows(rows: _Rows, number: int, task: Any, about: Mapping[str, Any], name: str, ranker: Any) -> None:
+    """An order of candidates: each is an item, and its rank the answer."""
+    candidates = {
+        str(entry["id"]): next(
+            (entry[key] for key in ("body", "text", "html", "title") if entry.get(key)), str(entry["id"])
+        )
+        for listed in task.get("data", {}).values()
+        if isinstance(listed, list)
+        for entry in listed
+        if isinstance(entry, dict) and "id" in entry
+    }
+    buckets = ranker if isinstance(ranker, dict) else {"_order": ranker}
+    if len([key for key in buckets if key != "_"]) == 1:
+        order = next(ids for key, ids in buckets.items() if key != "_")
+        buckets = {str(rank): [candidate] for rank, candidate in enumerate(order, 1)}
+    for bucket, ids in buckets.items():
+        for candidate in ids:
+            text = candidates.get(str(candidate), str(candidate))
+            if not str(bucket).isdecimal():
+                rows.list(number, "a candidate is not ranked", name)
+                continue
+            whole = {**about, "candidate": candidate, "candidate text": text, "item": f"{about['item']} | {candidate}"}
+            rows.add(number, **whole, question=name, answer=bucket)
+
+
+def _argilla(entries: Sequence[Entry], path: Path) -> _Rows:
+    """Argilla's records, of version 1 and 2."""
+    rows = _Rows(path)
+    for number, record in entries:
+        fields = _flat(record.get("fields", {}))
+        base = {**fields, "item": record.get("external_id") or record.get("id") or number}
+        if record.get("suggestions"):
+            rows.notes["records have suggestions, which are no ratings"] += 1
+        responses = record.get("responses") or []
+        if not responses:
+            rows.list(number, "nobody answered the record")
+        if isinstance(responses, dict):  # version 2: by question
+            for question, answers in responses.items():
+                for answer in answers:
+                    _argilla_answer(rows, number, base, answer, question, answer.get("value"))
+            continue
+        for response in responses:
+            values = response.get("values") or {}
+            if not values:
+                rows.list(number, f"a {response.get('status', 'submitted')} response answers nothing")
+            for question, value in values.items():
+                plain = value.get("value") if isinstance(value, dict) else value
+                _argilla_answer(rows, number, base, response, question, plain)
+    return rows
+
+
+def _argilla_answer(
+    rows: _Rows, number: int, base: Mapping[str, Any], response: Mapping[str, Any], question: str, value: Any
+) -> None:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        if "rank" not in value[0]:
+            rows.list(number, "spans are no answer to a question", question)
+            return
+        places = defaultdict[int, list[str]](list)
+        for entry in value:
+            places[int(entry.get("rank") or 0)].append(str(entry["value"]))
+        value = " > ".join(" = ".join(sorted(places[rank])) for rank in sorted(places))
+    answer = AND_ALSO.join(map(str, value)) if isinstance(value, list) else value
+    about = {"rater": response.get("user_id", ""), "status": response.get("status") or "submitted",
+             "time": response.get("updated_at") or response.get("inserted_at") or ""}  # fmt: skip
+    rows.add(number, **base, **about, question=question, answer=answer)
+
+
+def _doccano(entries: Sequence[Entry], path: Path) -> _Rows:
+    """Doccano's JSON lines: labels of a text; a file is one annotator's, unless its annotations name users."""
+    rows = _Rows(path)
+    for number, record in entries:
+        text = record.get("text", record.get("data", ""))
+        base = {"text": text, "item": record.get("id", number)}
+        annotations = record.get("annotations")
+        if annotations is not None:
+            by_user = defaultdict[str, list[str]](list)
+            for annotation in annotations:
+                if "start_offset" in annotation:
+                    rows.list(number, "a span is no answer to a question", "label")
+                else:
+                    by_user[text_of(annotation.get("user", ""))].append(text_of(annotation.get("label")))
+            for user, labels in by_user.items():
+                rows.add(number, **base, rater=user, question="label", answer=AND_ALSO.join(labels))
+            continue
+        for name in ("label", "labels", "cats"):
+            labels = record.get(name) or []
+            labels = list(labels) if isinstance(labels, (list, dict)) else [labels]
+            if any(isinstance(label, (list, dict)) for label in labels):
+                rows.list(number, f"{len(labels)} spans are no answer to a question", name)
+            elif labels:
+                rows.add(number, **base, rater=path.stem, question="label", answer=AND_ALSO.join(map(text_of, labels)))
+        if not any(record.get(name) for name in ("label", "labels", "cats")):
+            rows.list(number, "the text has no label")
+    return rows
+
+
+def _potato(entries: Sequence[Entry], path: Path) -> _Rows:
+    """Potato's annotated instances, a file for each user, whose name is the folder's where the record has none."""
+    rows = _Rows(path)
+    for number, record in entries:
+        user = record.get("user_id") or record.get("user") or path.parent.name
+        base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", number)}
+        if record.get("span_annotations"):
+            rows.list(number, "spans are no answer to a question")
+        answers = record.get("label_annotations") or record.get("annotations") or {}
+        if not answers:
+            rows.list(number, "nothing is answered")
+        for question, value in answers.items():
+            labels = [str(name) for name, on in value.items() if on] if isinstance(value, dict) else [text_of(value)]
+            if isinstance(value, dict) and len(labels) == 1 and labels[0] in ("text_box", "bad_text"):
+                labels = [text_of(value[labels[0]])]
+            rows.add(number, **base, rater=user, question=question, answer=AND_ALSO.join(labels))
+    return rows
+
+
+_FORMS = (
+    ("Label Studio", (("annotations", "data"), ("completions", "data")), _label_studio),
+    ("Argilla records", (("fields", "responses"),), _argilla),
+    ("Potato", (("label_annotations",),), _potato),
+    ("doccano", (("text", "label"), ("text", "labels"), ("text", "cats"), ("text", "annotations")), _doccano),
+)
+
+
+def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
+    """One JSON object: answers by rater and item, columns of a frame, or lists of records with what is said of all."""
+    inner = [value for value in whole.values() if isinstance(value, dict)]
+    if inner and len(inner) == len(whole) and all(_scalar(cell) for value in inner for cell in value.values()):
+        keys = list(inner[0])
+        if keys == [str(number) for number in range(len(keys))]:
+            rows = [
+                (n + 1, {name: text_of(column.get(key)) for name, column in whole.items()})
+                for n, key in enumerate(keys)
+            ]
+            return _table(path, "JSON (columns of a frame)", rows, {})
+        return _by_rater(path, whole)
+    if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
+        names = list(map(str, whole["columns"]))
+        rows = [(n, dict(zip(names, map(text_of, row), strict=False))) for n, row in enumerate(whole["data"], 1)]
+        return _table(path, "JSON (a frame, split)", rows, {})
+    lists = {
+        name: value for name, value in whole.items() if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    if not lists:
+        return _generic(path, [(1, whole)])
+    name = max(lists, key=lambda key: len(json.dumps(lists[key])))
+    passed_over = [key for key in whole if key != name]
+    note = (f"read from {name!r}; not read: {', '.join(passed_over)}",) if passed_over else ()
+    return _generic(path, list(enumerate(lists[name], 1)), note)
+
+
+def _scalar(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _by_rater(path: Path, whole: Mapping[str, Mapping[str, Any]]) -> CellTable:
+    """Answers by rater, then by an id that may name item, system and question."""
+    keys = list(next(iter(whole.values())))
+    mark = next((mark for mark in _SPLITS if keys and all(mark in key for key in keys)), "")
+    parts = {key: key.split(mark) for key in {key for value in whole.values() for key in value}} if mark else {}
+    sizes = {len(split) for split in parts.values()}
+    whole_ids = len(sizes) != 1
+
+    def rows() -> Iterator[tuple[int, dict[str, str]]]:
+        number = 0
+        for rater, answers in whole.items():
+            for key, cell in answers.items():
+                number += 1
+                cells = {"id": key} if whole_ids else _id_parts(parts[key])
+                yield number, {"rater": rater, **cells, "answer": text_of(cell)}
+
+    roles = {
+        "rater": "rater",
+        "answer": "answer",
+        "id": "item",
+        "question": "question",
+        "system": "system",
+        "item": "item",
+    }
+    return _table(path, "JSON (answers by rater and id)", rows(), roles)
+
+
+def _id_parts(parts: Sequence[str]) -> dict[str, str]:
+    """The parts of an id: the last is the question, the one before it the system."""
+    if len(parts) == 2:
+        return {"item": parts[0], "question": parts[1]}
+    return {"item": "__".join(parts[:-2]), "system": parts[-2], "question": parts[-1]}
+
+
+def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) -> CellTable:
+    """Any records: nested objects give columns, lists of objects and of numbers give rows."""
+    rows = [(line, row) for line, entry in entries for row in _expanded(entry, f"{path.stem} {line}")]
+    counts = Counter(name for _, row in rows for name in row)
+    listed = {path for _, entry in entries if isinstance(entry, dict) for path in _listed_numbers(entry)}
+    names = _short_names(set(counts), listed)
+    flat = len(rows) == len(entries)
+    form = ("JSON lines" if path.suffix.lower() != ".json" else "JSON") + ("" if flat else " (nested)")
+    unused = {ENTRY} if flat else set()
+    short = ((line, {names[key]: cell for key, cell in row.items() if key not in unused}) for line, row in rows)
+    return _table(path, form, short, {}, (), notes)
+
+
+def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list[dict[str, str]]:
+    """A record as rows: what it says of all its rows stands in each, and the number of what they are entries of."""
+    if not isinstance(entry, dict) or depth > _DEEPEST:
+        return []
+    base, objects, numbers = _flat(entry, prefix), list[tuple[str, list[Any]]](), dict[str, list[Any]]()
+    for path, value in _lists(entry, prefix):
+        if any(isinstance(element, dict) for element in value):
+            objects.append((path, value))
+        elif all(isinstance(element, (int, float)) or element is None for element in value):
+            numbers[path] = value
+    rows = [
+        row if ENTRY in row else {ENTRY: number, **row}
+        for path, value in objects
+        for position, element in enumerate(value, 1)
+        for row in _expanded(element, f"{number}.{position}", f"{path}.", depth + 1)
+    ]
+    if numbers:
+        longest = max(map(len, numbers.values()))
+        rows += [
+            {
+                ENTRY: number,
+                **{path: text_of(value[position]) for path, value in numbers.items() if position < len(value)},
+            }
+            for position in range(longest)
+        ]
+    return [{**base, **row} for row in rows] or [base]
+
+
+def _lists(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[Any]]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _lists(inner, f"{prefix}{key}.")
+        elif isinstance(inner, list) and inner:
+            yield f"{prefix}{key}", inner
+
+
+def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
+    """Columns by what of their paths tells them apart: the last part, else the only part in which they differ."""
+    by_last = defaultdict[str, list[str]](list)
+    for path in sorted(paths):
+        by_last[path.rpartition(".")[2]].append(path)
+    names: dict[str, str] = {}
+    for last, members in by_last.items():
+        split = [path.split(".") for path in members]
+        differing = [
+            number for number, parts in enumerate(zip(*split, strict=False)) if len(set(parts)) == len(members)
+        ]  # fmt: skip
+        for path, parts in zip(members, split, strict=True):
+            if len(members) == 1:
+                names[path] = last
+            else:
+                names[path] = parts[differing[0]] if len({len(p) for p in split}) == 1 and differing else path
+    twice = {name for name, number in Counter(names.values()).items() if number > 1}
+    return {path: path if name in twice and path not in preferred else name for path, name in names.items()}
+
+
+def _listed_numbers(entry: Mapping[str, Any]) -> Iterator[str]:
+    """The paths of lists of numbers, which are answers more likely than what is said of them."""
+    yield from (path for path, value in _lists(entry, "") if not isinstance(value[0], (dict, str)))

@@ -1,0 +1,82 @@
+"""What imported ratings decide by each of the usual rules, for their study's were fixed when the ratings were there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from annotation.records import Verdict
+from annotation.statistics.summaries import Design
+from annotation.verdicts.judged import unit_of
+from annotation.verdicts.preregistration import imported
+from annotation.verdicts.tables import chance, scoped
+from annotation.verdicts.verdicts import conclude
+from plumbline.cli import columns
+from plumbline.records import Pair
+from plumbline.study.campaign import AcceptanceSpec
+
+USUAL = {"mean": "Mean (HTEB)", "lower_bound": "Interval over pairs", "pairs_and_raters": "Over pairs and raters"}
+ABOUT = (
+    "These rules were fixed when the ratings were there. What the usual rules decide of the same ratings stands side by"
+    " side: HTEB's, by the mean alone; `lower_bound`, by the mean's 95% interval over pairs; and the same by its"
+    " interval over pairs and raters."
+)
+_UNIT = ["transformation", "language", "task_type", "probability"]
+
+
+def usual_rules(rule: AcceptanceSpec) -> Mapping[str, AcceptanceSpec]:
+    """The acceptance by each of the usual rules: the limits, and how many pairs and raters are needed, stay."""
+    specs = {}
+    for name in USUAL:
+        interval = "pairs_and_raters" if name == "pairs_and_raters" else "pairs"
+        by = "value" if name == "mean" else "interval"
+        shape = {"rules": tuple(spec.model_copy(update={"by": by}) for spec in rule.rules)}
+        short = {} if rule.rules else {"rule": "mean" if name == "mean" else "lower_bound"}
+        specs[name] = rule.model_copy(update={**shape, **short, "interval": interval, "stop": "fixed"})
+    return specs
+
+
+def by_usual_rules(
+    pairs: Sequence[Pair],
+    ratings: pd.DataFrame,
+    design: Design,
+    verdicts: Sequence[Verdict],
+    withdrawn: Collection[str] = (),
+) -> pd.DataFrame:
+    """A row for each verdict: transformation, language, task_type, probability, and the decision by each usual rule.
+
+    No row where nothing was imported, where the rules were fixed before the first rating, and where a median decides,
+    which has no interval over raters.
+    """
+    by_median = any(rule.statistic == "median" for rule in design.rule.rules)
+    late = any(verdict.rules_fixed for verdict in verdicts)
+    if by_median or not late or not imported(ratings).any():
+        return pd.DataFrame(columns=[*_UNIT, *USUAL])
+    decisions = []
+    for rule in usual_rules(design.rule).values():
+        nothing = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
+        _, reached, _ = conclude(pairs, ratings, replace(design, rule=rule), nothing, None, withdrawn)
+        decisions.append({unit_of(verdict): verdict.decision for verdict in reached})
+    rows = [
+        [*unit_of(verdict), verdict.probability, *(by_unit.get(unit_of(verdict), "") for by_unit in decisions)]
+        for verdict in verdicts
+    ]
+    return pd.DataFrame(rows, columns=[*_UNIT, *USUAL])
+
+
+def printed_rules(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same as people read it."""
+    rows = [
+        [scoped(row["transformation"], row["language"], row["task_type"]), chance(row["probability"]),
+         *(row[name] for name in USUAL)]
+        for row in frame.to_dict("records")
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["", "P", *USUAL.values()])
+
+
+def usual_rules_text(frame: pd.DataFrame) -> str:
+    """The same for a terminal."""
+    printed = printed_rules(frame)
+    return f"{ABOUT}\n\n{columns(list(printed.columns), printed.to_numpy().tolist())}"
