@@ -23,7 +23,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.files import csv_bytes, json_file, write_files
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.identity import identity
-from plumbline.study import Study, load_study
+from plumbline.study import load_study
 from plumbline.study.places import output_folder
 
 NAME, SUMMARY = "board", "board.json"
@@ -81,12 +81,10 @@ def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> RankedModels:
     return RankedModels(scores, types, seed, board(frame, types, seed=seed))
 
 
-def of_study(study: Study, gaps: str, seed: int) -> RankedModels:
-    """The board of a study's original scores."""
-    original_scores = originals(EvaluationRecords.open(study).scores)
-    original_scores = original_scores.assign(
-        model=original_scores["model"].map(short_names(set(original_scores["model"])))
-    )
+def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedModels:
+    """The board of a study's original scores (`evaluation.tables.scores.originals`)."""
+    names = short_names(set(original_scores["model"]))
+    original_scores = original_scores.assign(model=original_scores["model"].map(names))
     order = list(original_scores["dataset"].drop_duplicates())
     frame = original_scores.pivot(index="model", columns="dataset", values="original")[order]
     frame = frame.rename_axis(index=None, columns=None)
@@ -130,7 +128,8 @@ def rank_models(options: argparse.Namespace) -> int:
         unfit = {"--benchmark": options.benchmark, "--languages": options.languages, "--tasks": options.tasks}
         if named := [name for name, values in unfit.items() if values]:
             raise StudyError(f"{named[0]} is not for a study, whose data sets are the tasks; leave it out")
-        ranked = of_study(load_study(options.source, options.exports), options.gaps, options.seed)
+        study = load_study(options.source, options.exports)
+        ranked = of_originals(originals(EvaluationRecords.open(study).scores), options.gaps, options.seed)
     else:
         scores, facts, _ = read(options)
         ranked = of_scores(closed(scores, options.gaps), facts, options.seed)

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
+from annotation.campaign_records import CampaignData
 from evaluation.benchmarks.contents import CheckedTask, Contents, contents_of
 from evaluation.benchmarks.data_checks import (
     Reader,
@@ -188,7 +189,8 @@ def check_tasks(options: argparse.Namespace) -> int:
     else:
         with quiet(study, study.evaluation.models):
             checked, notes = _of_study(study, options)
-    write(out, checked, _about(checked, notes, study, options.seed))
+    about = {"study": study.name if study else None, "tasks": [result.task for result in checked]}
+    write(out, checked, about | {"seed": options.seed, "notes": notes, "versions": versions()})
     print(_text(checked))
     for note in notes:
         print(f"- {note}")
@@ -211,8 +213,11 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False))
         if not study.evaluation.models:
-            people = PeopleChecks(study, options.question, options.seed) if study.subject else None
-            results = check(tasks, beside=people or nothing, progress=bar.update)
+            people: Beside = nothing
+            if study.subject:
+                collected = CampaignData.read(study)
+                people = PeopleChecks(collected, study.raters.per_pair, options.question, options.seed)
+            results = check(tasks, beside=people, progress=bar.update)
             return results, [*notes, "the study has no models whose scores could be checked"]
         compared = chosen_models(study, options.models) if options.models else []
         records = EvaluationRecords.open(study)
@@ -235,14 +240,3 @@ def _text(checked: Sequence[TaskCheck]) -> str:
         f"{len(checked)} tasks: {counts['pass']} checks passed, {counts['look']} to look at, {counts['fail']} failed."
     )
     return f"{answer}\n\n{cli.columns(['task', 'check', 'verdict', 'value', 'reason'], rows, 'every check passed')}\n"
-
-
-def _about(checked: Sequence[TaskCheck], notes: Sequence[str], study: Study | None, seed: int) -> dict[str, Any]:
-    """What the checks rest on."""
-    return {
-        "study": study.name if study else None,
-        "tasks": [result.task for result in checked],
-        "seed": seed,
-        "notes": list(notes),
-        "versions": versions(),
-    }

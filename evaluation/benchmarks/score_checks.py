@@ -175,11 +175,10 @@ Judged = tuple[ContentPart, int, Answer]  # an item by its part and place, and w
 
 
 class PeopleChecks:
-    """What people's answers to one question of the study tell of tasks; `seed` is of resampling."""
+    """What people's answers to one question tell of tasks; `per_pair` of each pair count, `seed` is of resampling."""
 
-    def __init__(self, study: Study, question: str, seed: int) -> None:
-        collected = CampaignData.read(study)
-        ratings = counting_ratings(collected.sample_ratings, study.raters.per_pair)
+    def __init__(self, collected: CampaignData, per_pair: int, question: str, seed: int) -> None:
+        ratings = counting_ratings(collected.sample_ratings, per_pair)
         questions = sorted(map(str, ratings["question"].unique()))
         if question and len(ratings) and question not in questions:
             raise StudyError(f"--question {question}: nobody was asked that; {nearest(question, questions)}")

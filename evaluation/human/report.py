@@ -6,7 +6,6 @@ import argparse
 import math
 from pathlib import Path
 
-import altair as alt
 import pandas as pd
 
 from annotation.human.records import ITEMS
@@ -17,7 +16,21 @@ from evaluation.human.models import refuse_changed_files
 from evaluation.human.records import FILES
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.exhibits.charts import NAMES, ROW, WIDTH, Kinds, figure, rows, tips
+from plumbline.exhibits.charts import (
+    NAMES,
+    Chart,
+    Kinds,
+    across_of,
+    bars,
+    dots,
+    figure,
+    layered,
+    named_points,
+    rows,
+    spans,
+    tips,
+    upright,
+)
 from plumbline.exhibits.page import Figure, PageWords, write_outlined
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.manifest import stage
@@ -34,6 +47,7 @@ _LOOK = {
     "A language model": ("square", _GREEN),
     "Without reading": ("cross", NEUTRAL),
 }
+_TIMES_100 = "Score times 100"
 _AGAINST = {"over_best": "Best model", "over_median": "Median model"}
 
 
@@ -49,11 +63,14 @@ def all_figures(material: HumanMaterial) -> dict[str, Figure]:
     agreed = alike(material)
     if len(agreed) > 1:
         caption = "Agreement of raters (the first measure of the table) beside their mean score, a point a task"
-        figures["agreement"] = figure(agreement_scores(agreed), caption)
+        axes = ("agreement", "Agreement of raters"), ("score", "Raters' mean score times 100")
+        figures["agreement"] = figure(
+            named_points(agreed, *axes, "measure", "where", (_BLUE, _ORANGE, _GREEN, NEUTRAL)), caption
+        )
     return figures
 
 
-def ranges(material: HumanMaterial) -> alt.LayerChart:
+def ranges(material: HumanMaterial) -> Chart:
     """A row a task: the models' range as a bar, and everybody's score (HUME, Figure 2)."""
     scores = material.main[material.main["scorer_kind"].isin(_KINDS) & material.main["score"].notna()]
     scores = scores[scores.index.isin(material.compared.index) | (scores["scorer_kind"] == "rater")]
@@ -63,9 +80,6 @@ def ranges(material: HumanMaterial) -> alt.LayerChart:
         order=scores["scorer_kind"].map(list(_KINDS).index),
     )
     row = rows("where", frame["where"].unique())
-    across = alt.X("score:Q", title="Score times 100").scale(zero=False)
-    bars = alt.Chart(frame[frame["kind"] == _KINDS[EMBEDS]]).mark_bar(height=10, opacity=0.25, color=_BLUE)
-    ends = bars.encode(y=row, x=alt.X("min(score):Q", title="Score times 100").scale(zero=False), x2="max(score):Q")
     looks = {name: look for name, look in _LOOK.items() if name in set(frame["kind"])}
     kinds = Kinds(
         "kind",
@@ -73,44 +87,29 @@ def ranges(material: HumanMaterial) -> alt.LayerChart:
         {name: shape for name, (shape, _) in looks.items()},
         {"orient": "top", "columns": 1, "symbolOpacity": 1, "labelLimit": NAMES},
     )
-    points = (
-        alt.Chart(frame)
-        .mark_point(filled=True, size=70, opacity=0.9)
-        .encode(
-            y=row,
-            x=across,
-            shape=kinds.shape,
-            color=kinds.colour,
-            tooltip=tips("where:N", "kind:N", "scorer:N", "score:Q:.2f"),
-        )
-    )
-    return alt.LayerChart(layer=[ends, points], width=WIDTH, height=ROW * frame["where"].nunique())
+    reach = spans(frame[frame["kind"] == _KINDS[EMBEDS]], "score", _TIMES_100, row, _BLUE)
+    hover = tips("where:N", "kind:N", "scorer:N", "score:Q:.2f")
+    points = dots(frame, across_of("score", _TIMES_100, zero=False), row, kinds, tooltip=hover, size=70)
+    return layered([reach, *points], frame["where"].nunique())
 
 
-def gap_bars(material: HumanMaterial) -> alt.LayerChart:
+def gap_bars(material: HumanMaterial) -> Chart:
     """A row a task: people less the best and less the median model (HUME, Figures 13 and 14)."""
     columns = ["task", *_AGAINST]
     long = material.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
     frame = long.assign(points=100 * long["points"], against=long["over"].map(_AGAINST))
     order = list(material.gaps.sort_values("over_best", ascending=False, kind="stable")["task"])
     kinds = Kinds("against", dict(zip(_AGAINST.values(), (_ORANGE, _BLUE), strict=True)), {}, {"orient": "top"})
-    bars = (
-        alt.Chart(frame)
-        .mark_bar()
-        .encode(
-            y=rows("task", order),
-            yOffset=alt.YOffset("against:N", sort=list(_AGAINST.values())),
-            x=alt.X("points:Q", title="Raters' mean less model, points"),
-            color=kinds.colour,
-            tooltip=tips("task:N", "against:N", "points:Q:+.2f"),
-        )
-    )
-    nought = alt.Chart(pd.DataFrame({"points": [0.0]})).mark_rule(color=NEUTRAL).encode(x="points:Q")
-    return alt.LayerChart(layer=[bars, nought], width=WIDTH, height=ROW * len(order))
+    across = across_of("points", "Raters' mean less model, points")
+    hover = tips("task:N", "against:N", "points:Q:+.2f")
+    return layered([bars(frame, across, rows("task", order), kinds, hover), upright(0.0, across)], len(order))
 
 
 def alike(material: HumanMaterial) -> pd.DataFrame:
-    """The first measure of agreement of each task beside raters' mean score: where, measure, agreement, score."""
+    """The first measure of agreement of each task beside raters' mean score: where, measure, agreement, score.
+
+    Where raters agree little, a score of theirs is no ceiling.
+    """
     records = []
     for where, rows_of_task in material.main[material.main["scorer_kind"] == PEOPLE].groupby("where", sort=False):
         first, score = first_of(material.agreement, str(where)), rows_of_task["score"].iloc[0]
@@ -119,21 +118,6 @@ def alike(material: HumanMaterial) -> pd.DataFrame:
                 {"where": where, "measure": first["measure"], "agreement": first["value"], "score": 100 * score}
             )
     return pd.DataFrame(records)
-
-
-def agreement_scores(frame: pd.DataFrame) -> alt.LayerChart:
-    """A point a task, by measure; where raters agree little, a score of theirs is no ceiling."""
-    base = alt.Chart(frame).encode(
-        x=alt.X("agreement:Q", title="Agreement of raters").scale(zero=False, nice=True),
-        y=alt.Y("score:Q", title="Raters' mean score times 100").scale(zero=False, nice=True),
-    )
-    points = base.mark_point(filled=True, size=90, opacity=1).encode(
-        shape=alt.Shape("measure:N", title=None, legend=alt.Legend(orient="top", columns=1)),
-        color=alt.Color("measure:N", title=None).scale(range=[_BLUE, _ORANGE, _GREEN, NEUTRAL]),
-        tooltip=tips("where:N", "measure:N", "agreement:Q:.2f", "score:Q:.2f"),
-    )
-    names = base.mark_text(align="left", dx=8, limit=NAMES, color=NEUTRAL).encode(text="where:N")
-    return alt.LayerChart(layer=[points, names]).properties(width=WIDTH, height=ROW * 9)
 
 
 FOLDER = "report_human"

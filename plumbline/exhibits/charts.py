@@ -145,6 +145,47 @@ def dots(
     return layers
 
 
+def spans(frame: pd.DataFrame, column: str, title: str, row: alt.Y, colour: str) -> alt.Chart:
+    """A broad faint bar in each row, from the smallest to the largest number in a column."""
+    start = alt.X(f"min({column}):Q", title=title).scale(zero=False)
+    bar: alt.Chart = alt.Chart(frame).mark_bar(height=10, opacity=0.25, color=colour)
+    return bar.encode(y=row, x=start, x2=f"max({column}):Q")
+
+
+def bars(frame: pd.DataFrame, across: alt.X, row: alt.Y, kinds: Kinds, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:
+    """Bars of a row below one another, one for each kind."""
+    offset = alt.YOffset(f"{kinds.column}:N", sort=[*kinds.colours])
+    bar: alt.Chart = alt.Chart(frame).mark_bar()
+    return bar.encode(y=row, yOffset=offset, x=across, color=kinds.colour, tooltip=list(tooltip))
+
+
+def named_points(
+    frame: pd.DataFrame, across: tuple[str, str], up: tuple[str, str], kind: str, name: str, inks: Sequence[str]
+) -> alt.LayerChart:
+    """A point with its name for each row, in an ink and a shape for each of a kind; axes are columns with titles."""
+    x = alt.X(f"{across[0]}:Q", title=across[1]).scale(zero=False, nice=True)
+    y = alt.Y(f"{up[0]}:Q", title=up[1]).scale(zero=False, nice=True)
+    base = alt.Chart(frame).encode(x=x, y=y)
+    points = base.mark_point(filled=True, size=90, opacity=1).encode(
+        shape=alt.Shape(f"{kind}:N", title=None, legend=alt.Legend(orient="top", columns=1)),
+        color=alt.Color(f"{kind}:N", title=None).scale(range=[*inks]),
+        tooltip=tips(f"{name}:N", f"{kind}:N", f"{across[0]}:Q:.2f", f"{up[0]}:Q:.2f"),
+    )
+    names = base.mark_text(align="left", dx=8, limit=NAMES, color=NEUTRAL).encode(text=f"{name}:N")
+    return alt.LayerChart(layer=[points, names], width=WIDTH, height=ROW * 9)
+
+
+def across_of(column: str, title: str, *, zero: bool = True) -> alt.X:
+    """An axis of numbers from left to right; without `zero` it begins where the numbers do."""
+    across: alt.X = alt.X(f"{column}:Q", title=title)
+    return across if zero else across.scale(zero=False)
+
+
+def layered(layers: Sequence[alt.Chart], n_rows: int) -> alt.LayerChart:
+    """Layers as one chart with so many rows."""
+    return alt.LayerChart(layer=[*layers], width=WIDTH, height=ROW * n_rows)
+
+
 def lines(
     frame: pd.DataFrame, across: alt.X, up: alt.Y, kinds: Kinds, tooltip: Sequence[alt.Tooltip], **mark: Any
 ) -> alt.Chart:

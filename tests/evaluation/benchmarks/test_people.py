@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from annotation.campaign_records import CampaignData
 from annotation.sampling.sample import draw_sample
 from evaluation.benchmarks.checks import check, tasks_of
 from evaluation.benchmarks.contents import contents_of
@@ -52,7 +53,7 @@ def answered(study: Study, answers: dict[str, list[float]], *, simulated: bool =
 
 def found(study: Study, question: str = "similarity") -> Finding:
     tasks, _ = tasks_of(study, ["sample_sts"])
-    (checked,) = check(tasks, beside=PeopleChecks(study, question, 1))
+    (checked,) = check(tasks, beside=PeopleChecks(CampaignData.read(study), study.raters.per_pair, question, 1))
     return next(one for one in checked.findings if one.check.startswith("people"))
 
 
@@ -77,7 +78,7 @@ def test_a_question_must_be_named_and_have_been_asked(study: tuple[Study, dict[s
     answered(made, {pair: [value] for pair, value in gold.items()})
     assert found(made, "").reason == "not known: name the question that asks for the gold: --question (similarity)"
     with pytest.raises(StudyError, match="--question simile: nobody was asked that; did you mean 'similarity'"):
-        PeopleChecks(made, "simile", 1)
+        PeopleChecks(CampaignData.read(made), made.raters.per_pair, "simile", 1)
     words = ("--study", str(made.file), "--exports", str(made.folder.parent), "--question", "similarity")
     done = here("evaluation.benchmarks", "check", *words)
     assert done.returncode == 0, done.stderr
