@@ -1,8 +1,8 @@
-"""`--ray` of evaluations: the models of a study on the nodes of a running Ray cluster.
+"""Run model jobs: here, one model after the other, or with `--ray` on the nodes of a running Ray cluster.
 
-Encoding workers on the nodes have a model each and encode its texts in shards, every text once; the command keeps what
-comes back, shard by shard. Scoring workers are on the command's machine, where the embeddings are, as many as there is
-work for. What dies is begun again by another; what cannot be done ends its model, with the reason.
+On a cluster encoding workers on the nodes have a model each and encode its texts in shards, every text once; the
+command keeps what comes back, shard by shard. Scoring workers are on the command's machine, where the embeddings are,
+as many as there is work for. What dies is begun again by another; what cannot be done ends its model, with the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from evaluation.model_runs import (
 )
 from evaluation.models.shards import TextQueue, TextShard
 from evaluation.models.workers import GivenUp, MethodCall, ModelResult, Rows, ScoringWorker
-from evaluation.work import ModelEnd, ModelJob, quiet
+from evaluation.work import Loader, ModelEnd, ModelJob, quiet, work
 from plumbline.errors import PlumblineError
 from plumbline.models.cluster import Scheduler, Slot, join, on_node, without
 from plumbline.study import Study
@@ -40,8 +40,25 @@ SCORING = 2  # scoring workers for each slot: while one waits for embeddings, an
 CLOSE_SECONDS = 5.0
 
 
+def run_jobs(
+    study: Study, jobs: Sequence[ModelJob], load: Loader, address: str = ""
+) -> Generator[tuple[ModelJob, Any]]:
+    """The results of each job, as they come; the last of a job is its `ModelEnd`. `address` is a Ray cluster's, if any.
+
+    Raises StudyError without the package ray and ServiceError without that cluster; what a model does wrong is in its
+    end.
+    """
+    if address:
+        with contextlib.closing(spread(address, study, jobs)) as stream:
+            yield from stream
+    else:
+        for job in jobs:
+            for result in work(study, job, load):
+                yield job, result
+
+
 def spread(address: str, study: Study, jobs: Sequence[ModelJob]) -> Generator[tuple[ModelJob, Any]]:
-    """What the Ray cluster at an address (`auto`: this machine's) makes of jobs, as it comes; the last is its `Ended`.
+    """What the Ray cluster at an address (`auto`: this machine's) makes of jobs, as `run_jobs` says.
 
     Never starts a cluster. A model that cannot be had, that fails, or that processes die over, ends with the reason;
     the others go on. Raises StudyError without the package ray, ServiceError where there is no cluster, or no room.

@@ -20,8 +20,8 @@ from annotation.campaign_records import RATINGS, VERDICTS
 from annotation.records import Verdict
 from annotation.verdicts.tables import count
 from evaluation import display
+from evaluation.cluster import run_jobs
 from evaluation.forecast import forecast
-from evaluation.jobs import done
 from evaluation.measures.measures import measures
 from evaluation.measures.rows import RowMeasure
 from evaluation.models import encoder
@@ -133,7 +133,7 @@ def _score(study: Study, results: Results, outcome: RunOutcome, load: Loader, cl
     outcome.kept = results.kept
     jobs = {ModelJob(todo.model, pieces(study.evaluation, todo)): todo for todo in results.todo()}
     if jobs:
-        with contextlib.closing(done(study, list(jobs), load, cluster)) as stream:
+        with contextlib.closing(run_jobs(study, list(jobs), load, cluster)) as stream:
             results_of_jobs = ((jobs[job], result) for job, result in stream)
             _take(results, results_of_jobs, outcome, sum(len(todo.units) for todo in jobs.values()))
     return outcome

@@ -85,7 +85,7 @@ class ModelJob:
 
 
 def work(study: Study, job: ModelJob, load: Loader) -> Iterator[Any]:
-    """Load one model and make everything that is to be made with it, one after the other; the last is its `Ended`."""
+    """Load one model and make everything that its job asks for, in order; the last is its `ModelEnd`."""
     model: Encoder | None = None
     failure = ""
     try:

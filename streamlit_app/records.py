@@ -103,7 +103,7 @@ def _remembering(keep: Callable[[], _Keep], needs: Sequence[str], watches: Seque
             bound = signature.bind(reader, *args, **kwargs)
             bound.apply_defaults()
             options = {
-                option: value.__qualname__ if callable(value) else value
+                option: f"{value.__module__}.{value.__qualname__}" if callable(value) else value
                 for option, value in list(bound.arguments.items())[1:]
             }
             stamps = _stamps(reader.study, (*needs, *watches))

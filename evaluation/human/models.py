@@ -25,9 +25,9 @@ from tqdm import tqdm
 from annotation.human.records import HumanTask
 from annotation.human.simulated import read_items
 from annotation.human.tasks import METRICS, read_tasks
+from evaluation.cluster import run_jobs
 from evaluation.human.records import MADE, ModelMade
 from evaluation.human.sampled import SampledDataset, sampled
-from evaluation.jobs import done
 from evaluation.models.encoder import Encoder
 from evaluation.models.in_process import first_line
 from evaluation.tasks.item_scores import LABELS, Items, SubsetScores, measured
@@ -265,7 +265,7 @@ def score_models(
 ) -> ModelsOutcome:
     """Score models on sampled tasks, but where a file has it already; on the Ray cluster at an address, if any.
 
-    Raises as `evaluation.jobs.done`.
+    Raises as `evaluation.cluster.run_jobs`.
     """
     scores, outcome = ModelScores.of(study), ModelsOutcome()
     scorable = [sample for sample in samples if not why_unusable(sample, scores.protocol)]
@@ -279,7 +279,7 @@ def score_models(
     ]
     with (
         tqdm(total=n_due, unit="score", desc="evaluating", disable=not n_due) as bar,
-        contextlib.closing(done(study, jobs, load, cluster if jobs else "")) as stream,
+        contextlib.closing(run_jobs(study, jobs, load, cluster if jobs else "")) as stream,
     ):
         for job, result in stream:
             if isinstance(result, ModelEnd):

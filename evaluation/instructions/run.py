@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from annotation.verdicts.tables import count
+from evaluation.cluster import run_jobs
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
-from evaluation.jobs import done
 from evaluation.models import encoder
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder
@@ -150,7 +150,7 @@ def evaluate_instructions(
         try:
             with (
                 tqdm(total=sum(map(len, todo.values())), unit="score", desc="evaluating") as bar,
-                contextlib.closing(done(study, jobs, load, cluster if jobs else "")) as stream,
+                contextlib.closing(run_jobs(study, jobs, load, cluster if jobs else "")) as stream,
             ):
                 _take(results, stream, outcome, bar)
         finally:

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from annotation.campaign_records import PAIRS, RATINGS, VERDICTS
 from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import count, display
 from evaluation import tables
 from evaluation.display import points
-from evaluation.records import COMMAND, EvaluationRecords
+from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCORES, TEXT_DRIFT, EvaluationRecords
 from evaluation.report.contents import Choices, all_exhibits, all_figures, sections
 from evaluation.report.material import failed_models, missing_scores, read_material, warnings
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
@@ -33,6 +34,9 @@ from plumbline.study import Study, load_study
 from plumbline.study.judged import VerdictUnit
 from plumbline.transformations import AXES, in_order, total_axes
 
+FOLDER = "report_evaluation"
+_INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, TEXT_DRIFT, ABSTENTION, VERDICTS, PAIRS, RATINGS)
+_DEFAULT = Choices()
 _RANKED = 3  # models, from which the order that they keep is told
 _NOTHING = "Nothing that people accepted has a score: there is no change to speak of"
 
@@ -125,10 +129,6 @@ def _of(change: pd.Series[float], position: int) -> str:
     return f"{points(float(change.iloc[position]))} ({change.index[position]})"
 
 
-FOLDER = "report_evaluation"
-_DEFAULT = Choices()
-
-
 def write_report(
     study: Study, choices: Choices = _DEFAULT, compared: Study | None = None, prompts: Sequence[Study] = ()
 ) -> Path:
@@ -206,18 +206,6 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
     return Choices(baseline, choices.translation, tuple(map(model, choices.multilingual)))
 
 
-_INPUTS = (
-    "scores.parquet",
-    "drift.parquet",
-    "accepted_scores.parquet",
-    "text_drift.parquet",
-    "abstention.parquet",
-    "verdicts.json",
-    "pairs.parquet",
-    "ratings.parquet",
-)
-
-
 def report_study(options: argparse.Namespace) -> int:
     """`evaluation.report`, whose options these are."""
     study = cli.study_of(options)
@@ -237,7 +225,7 @@ def report_study(options: argparse.Namespace) -> int:
         raise StudyError("--multilingual goes with --translation: name the data set and its translation, too")
     if pair and pair[0] == pair[1]:
         raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
-    inputs = [named.folder / name for named in (study, compared, *prompts) if named for name in _INPUTS]
+    inputs = [named.folder / file.name for named in (study, compared, *prompts) if named for file in _INPUTS]
     with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
         page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared, prompts)
     print(f"{study.name}: tables and figures -> {page}")

@@ -256,7 +256,15 @@ def draw_rankings(study: Study) -> None:
     if why := reader.outrun():
         complain(why, what="These scores no longer hold")
     group = filtered("Data sets", choices.groups, "group")
-    sections(*(partial(part, reader, group) for part in (_slopes, _kendall, _split_half, _borda)))
+    kendall = "Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse."
+    halves = "Whether one half of the data sets ranks models as the other half does, from 0 (not at all) to 1."
+    titles = "Kendall's tau (Table 4)", "Split-half reliability (Table 3)"
+    sections(
+        partial(_slopes, reader, group),
+        partial(_stability, reader, group, paper_tables.kendall, "tau", titles[0], kendall),
+        partial(_stability, reader, group, paper_tables.split_half, "rho", titles[1], halves),
+        partial(_borda, reader, group),
+    )
 
 
 def _slopes(reader: ScoreReader, group: str) -> None:
@@ -274,22 +282,15 @@ def _slopes(reader: ScoreReader, group: str) -> None:
     figure(f"{reader.name}-ranks", chart, caption, paper=partial(rank_slopes, scored, dark=False))
 
 
-def _kendall(reader: ScoreReader, group: str) -> None:
-    table = reader.table(paper_tables.kendall, group)
-    if table.frame["tau"].isna().all():
-        return
-    heading("Kendall's tau (Table 4)")
-    st.caption("Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse.")
-    exhibit(reader.name, table, group)
-
-
-def _split_half(reader: ScoreReader, group: str) -> None:
-    table = reader.table(paper_tables.split_half, group)
-    if table.frame["rho"].isna().all():
-        return
-    heading("Split-half reliability (Table 3)")
-    st.caption("Whether one half of the data sets ranks models as the other half does, from 0 (not at all) to 1.")
-    exhibit(reader.name, table, group)
+def _stability(
+    reader: ScoreReader, group: str, make: Callable[..., Exhibit], coefficient: str, title: str, text: str
+) -> None:
+    """A table of how far models keep their order; nothing where its `coefficient` is undefined everywhere."""
+    table = reader.table(make, group)
+    if table.frame[coefficient].notna().any():
+        heading(title)
+        st.caption(text)
+        exhibit(reader.name, table, group)
 
 
 def _borda(reader: ScoreReader, group: str) -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -125,6 +126,24 @@ def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
     assert CampaignReader(study).find("t.*n", "")[0].empty
     everything, more = CampaignReader(study).find("e", "")
     assert len(everything) == SHOWN and more
+
+
+def test_functions_of_one_name_are_told_apart_by_their_modules(study: Study) -> None:
+    """Tables of two modules may be made by functions of one name: a page never shows the one for the other."""
+
+    class Tables(PageReader):
+        @cached()
+        def table(self, make: Callable[[], str]) -> str:
+            return make()
+
+    def numbered(number: int) -> Callable[[], str]:
+        def table() -> str:
+            return f"of module {number}"
+
+        table.__module__ = f"module_{number}"
+        return table
+
+    assert [Tables(study).table(numbered(number)) for number in (1, 2)] == ["of module 1", "of module 2"]
 
 
 def test_what_was_searched_for_is_not_searched_for_again(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
