@@ -75,7 +75,7 @@ class RankedModels:
 
 
 def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> RankedModels:
-    """The board of scores that were read (`evaluation.benchmarks.options`), gaps ranked as mteb does."""
+    """The board of scores that were read (`evaluation.benchmarks.scores.read`), gaps ranked as mteb does."""
     frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
     types = {str(name): str(facts["type"][str(name)]) for name in frame}
     return RankedModels(scores, types, seed, board(frame, types, seed=seed))
