@@ -28,7 +28,7 @@ Stamp = tuple[str, int, int, int, int]
 #: Files of a study's folder that several methods rest on.
 CONTROLS = ("controls.parquet", "control_ratings.parquet")
 RATED = ("pairs.parquet", "ratings.parquet")
-COLLECTED = (*RATED, *CONTROLS)
+COLLECTED = (*RATED, *CONTROLS, "decisions.json")
 JUDGED = (*RATED, "control_ratings.parquet", "agreement.json", "verdicts.json")
 SCORED = ("scores.parquet", "verdicts.json")
 # A ledger that is being written has its last entries beside it.

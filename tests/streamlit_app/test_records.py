@@ -15,6 +15,7 @@ import pytest
 import streamlit as st
 
 from annotation.campaign_records import CampaignRecords
+from annotation.ratings.ratings import withdraw
 from annotation.records import Verdict
 from evaluation.records import EvaluationRecords
 from evaluation.tables import drift_by_quality, drift_correlations
@@ -188,3 +189,14 @@ def test_it_binds_to_this_machine_and_tells_nobody() -> None:
     assert config["server"]["fileWatcherType"] == "none"
     assert config["browser"]["gatherUsageStats"] is False
     assert config["client"]["disableDataExport"] is True
+
+
+def test_pairs_that_are_withdrawn_before_the_first_rating_leave_the_pages_at_once(study: Study) -> None:
+    for name in ("ratings.parquet", "control_ratings.parquet", "verdicts.json"):
+        (study.folder / name).unlink()
+    reader, pair = CampaignReader(study), CampaignRecords.open(study).pairs[0]
+    assert not reader.collected().withdrawn
+    shown = reader.preview()
+    withdraw(study, [pair.pair_id], take_back=False, reason="half of the text is missing")
+    assert pair.pair_id in CampaignReader(study).collected().withdrawn
+    assert CampaignReader(study).preview() != shown
