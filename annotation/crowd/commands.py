@@ -22,18 +22,17 @@ from annotation.crowd.ledger import Ledger, refuse_lost_campaign
 from annotation.crowd.platform import Platform, crowd_of
 from annotation.names import pseudonym_key
 from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, refuse_other_offering, words_changed
-from annotation.options import add_data_option, home_of
+from annotation.options import home_of
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.preregistration import asked_rubric, fix_rules
 from annotation.verdicts.tables import count
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
-from plumbline.study.crowd import PLATFORMS, CrowdSpec, PlatformName
+from plumbline.study.crowd import CrowdSpec, PlatformName
 
 
 def lacking(study: Study, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
@@ -166,78 +165,8 @@ def where_of(campaign: CrowdCampaign) -> str:
     return f"[{campaign.platform.mode} {campaign.platform.name}]"
 
 
-def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
-    """The commands of `crowd`."""
-    crowd.description, crowd.epilog = f"{crowd.description}. Nothing is spent without --live.", _example("plan")
-    subcommands = crowd.add_subparsers(title="commands, in the order of a campaign", metavar="COMMAND", required=True)
-
-    def add(
-        name: str, run: Callable[[argparse.Namespace], int], text: str, *, spends: bool = False
-    ) -> argparse.ArgumentParser:
-        added = subcommands.add_parser(name, help=text, description=text, epilog=_example(name))
-        added.set_defaults(run=run)
-        _add_shared_options(added, spends=spends)
-        return added
-
-    pilot = "a trial with N pairs per group of languages (PTEB: 20)"
-    add("plan", _plan, "show what would be offered and what it costs; nothing is created").add_argument(
-        "--pilot", type=_count, default=0, metavar="N", help=pilot
-    )
-    add("launch", _launch, "offer batches to workers, as far as money and shares allow", spends=True).add_argument(
-        "--pilot", type=_count, default=0, metavar="N", help=pilot
-    )
-    add("status", _status, "show where the campaign stands, from the ledger alone")
-    collect = add("collect", _collect, "fetch submissions and answers")
-    collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
-    collect.add_argument(
-        "--archive",
-        type=cli.local,
-        metavar="CSV",
-        help="read a result file from the MTurk site instead of asking the platform",
-    )
-    review = add("review", _review, "list the submissions that wait for a decision, with signs, times and pay")
-    review.add_argument("--answers", metavar="SUBMISSION", help="show a submission's answers, pair by pair")
-    review.add_argument(
-        "--ask", metavar="SUBMISSION", help="note that you asked its worker (write to them on the platform)"
-    )
-    review.add_argument("--reason", default="", metavar="TEXT", help="what the worker was asked")
-    approve = add("approve", _approve, "approve submissions, which pays them")
-    which = approve.add_mutually_exclusive_group(required=True)
-    which.add_argument("submissions", nargs="*", default=[], metavar="SUBMISSION", help="ids, as `review` lists them")
-    which.add_argument("--all", action="store_true", help="all submissions without signs")
-    approve.add_argument("--reason", default="", metavar="TEXT", help="why, if there were signs")
-    reject = add("reject", _reject, "reject submissions, with a reason: they are not paid, their ratings excluded")
-    reject.add_argument("submissions", nargs="+", metavar="SUBMISSION", help="ids, as `review` lists them")
-    reject.add_argument("--reason", default="", metavar="TEXT", help="why; the worker reads it")
-    add("bonus", _bonus, "pay bonuses where the work took longer than the reward pays for", spends=True)
-    add("close", _close, "let nobody begin any more, for good; those at work may finish")
-
-
-def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> None:
-    cli.add_study_options(parser)
-    add_data_option(parser)
-    parser.add_argument("--platform", choices=PLATFORMS, help="required for the first launch; later the campaign's own")
-    live = "use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)"
-    parser.add_argument("--live", action="store_true", help=live)
-    if spends:
-        parser.add_argument(
-            "--max-cost", type=cli.positive, metavar="DOLLARS", help="limit for the cost of the whole campaign"
-        )
-        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation before money is spent")
-
-
-def _example(name: str) -> str:
-    more = {
-        "plan": " --platform prolific",
-        "launch": " --platform prolific --pilot 20",
-        "approve": " --all",
-        "reject": ' SUBMISSION --reason "both controls the wrong way round"',
-        "bonus": " --live --max-cost 500",
-    }
-    return as_called(f"example: python -m annotation crowd {name} --study studies/mine.yaml{more.get(name, '')}")
-
-
-def _plan(options: argparse.Namespace) -> int:
+def show_plan(options: argparse.Namespace) -> int:
+    """Show what would be offered, and what it costs."""
     study = cli.study_of(options)
     platform, mode = platform_name(study, options), mode_of(options)
     refuse_incomplete(study, platform, mode, launching=False)
@@ -249,7 +178,8 @@ def _plan(options: argparse.Namespace) -> int:
     return 0
 
 
-def _launch(options: argparse.Namespace) -> int:
+def launch_batches(options: argparse.Namespace) -> int:
+    """Offer batches to workers."""
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(CampaignRecords.open(study), list(campaign.pairs.values()))
@@ -276,7 +206,8 @@ def _launch(options: argparse.Namespace) -> int:
     return 0
 
 
-def _status(options: argparse.Namespace) -> int:
+def show_campaign(options: argparse.Namespace) -> int:
+    """Show where the campaign stands."""
     study = cli.study_of(options)
     summaries = summary.read_summaries(study)
     if not summaries:
@@ -286,7 +217,8 @@ def _status(options: argparse.Namespace) -> int:
     return 0
 
 
-def _collect(options: argparse.Namespace) -> int:
+def collect_work(options: argparse.Namespace) -> int:
+    """Fetch submissions and answers."""
     study = cli.study_of(options)
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet")]
     inputs = [study.folder / name for name in ("pairs.parquet", "controls.parquet")]
@@ -310,7 +242,8 @@ def _collect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _review(options: argparse.Namespace) -> int:
+def review_work(options: argparse.Namespace) -> int:
+    """List the submissions that wait for a decision."""
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
         where = where_of(campaign)
@@ -328,7 +261,8 @@ def _review(options: argparse.Namespace) -> int:
     return 0
 
 
-def _approve(options: argparse.Namespace) -> int:
+def approve_work(options: argparse.Namespace) -> int:
+    """Approve submissions, which pays them."""
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
         campaign.refresh()
@@ -341,7 +275,8 @@ def _approve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _reject(options: argparse.Namespace) -> int:
+def reject_work(options: argparse.Namespace) -> int:
+    """Reject submissions, with a reason."""
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
         campaign.refresh()
@@ -351,7 +286,8 @@ def _reject(options: argparse.Namespace) -> int:
     return 0
 
 
-def _bonus(options: argparse.Namespace) -> int:
+def pay_bonuses(options: argparse.Namespace) -> int:
+    """Pay bonuses where the work took longer than the reward pays for."""
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True) as campaign:
         print(
@@ -360,7 +296,8 @@ def _bonus(options: argparse.Namespace) -> int:
     return 0
 
 
-def _close(options: argparse.Namespace) -> int:
+def close_campaign(options: argparse.Namespace) -> int:
+    """Let nobody begin any more."""
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
         closed, released = campaign.close()
@@ -370,9 +307,3 @@ def _close(options: argparse.Namespace) -> int:
             f"{where_of(campaign)} {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}"
         )
     return 0
-
-
-def _count(value: str) -> int:
-    if value.isdecimal() and 1 <= int(value) <= 10_000:
-        return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to 10000")

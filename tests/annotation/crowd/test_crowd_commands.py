@@ -12,6 +12,7 @@ import pytest
 
 from annotation.__main__ import main
 from annotation.campaign_records import RULES, CampaignRecords
+from annotation.crowd import options as of_commands
 from annotation.crowd.commands import lacking
 from annotation.offering import LEDGER
 from annotation.status.status import read_status
@@ -19,6 +20,7 @@ from annotation.status.text import status_text
 from annotation.verdicts.evidence import Evidence
 from plumbline import cli
 from plumbline.study import Study
+from plumbline.study.crowd import PLATFORMS
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
@@ -205,3 +207,7 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     assert code == 0 and all("[sandbox prolific] before launching: " in line for line in (address, token))
     assert "crowd.address is not said" in address and "PROLIFIC_TOKEN is not set" in token
     assert lacking(nearly, "mturk", "live") == []
+
+
+def test_the_platforms_that_options_name_are_those_of_a_study() -> None:
+    assert of_commands.PLATFORMS == PLATFORMS
