@@ -15,11 +15,11 @@ from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from plumbline.errors import DataError
 from plumbline.study import Study
-from tests.evaluation.measures import test_beside
+from tests.evaluation.measures import test_measures
 
 from .conftest import Loader, json_of, without_notes, write_study
 
-rated = test_beside.rated
+rated = test_measures.rated
 
 
 def shown(study: Study, name: str) -> pd.DataFrame:
@@ -56,12 +56,12 @@ def test_an_edited_table_is_neither_kept_nor_shown_and_can_be_made_again(
 
 
 def test_edited_scores_of_accepted_pairs_are_refused(rated: Study) -> None:
-    test_beside.run(rated, "one")
+    test_measures.run(rated, "one")
     edit(rated, "accepted_scores.parquet", "score")
     with pytest.raises(DataError, match=r"accepted_scores\.parquet is not what was written"):
         shown(rated, "accepted_scores.parquet")
     with pytest.raises(DataError, match=r"accepted_scores\.parquet is not what was written"):
-        test_beside.run(rated, "one")
+        test_measures.run(rated, "one")
 
 
 def test_a_score_that_was_edited_while_it_was_set_aside_is_refused(

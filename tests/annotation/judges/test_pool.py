@@ -22,7 +22,7 @@ from annotation.verdicts.verdicts import verdicts
 from plumbline.records import Pair
 from plumbline.study import Study
 from tests.annotation.judgements import HASHES, pair
-from tests.annotation.judges.test_deciding import judged_mean, unit_of
+from tests.annotation.judges.test_decisions import judged_mean, unit_of
 from tests.annotation.judges.test_powered import design
 
 STRATUM = ("en", "sts", "made", "en", "0")

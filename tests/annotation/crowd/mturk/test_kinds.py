@@ -23,7 +23,7 @@ from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import drawn, honest, step
 from tests.annotation.crowd.made_offers import make_offer
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
-from tests.annotation.crowd.mturk.test_question_browser import Worker
+from tests.annotation.crowd.mturk.test_form_browser import Worker
 from tests.annotation.crowd.test_campaign import launch
 from tests.annotation.kinds import BETTER, FAULTS, NATURAL, ORDER, RULES, ask, rubric
 from tests.axe import grave

@@ -25,7 +25,7 @@ from plumbline.exhibits.files import csv_bytes
 from plumbline.exhibits.page import svg
 from tests.evaluation.instructions import published
 from tests.evaluation.instructions.made import long
-from tests.evaluation.instructions.test_statistics import PAPERS, REPORTED
+from tests.evaluation.instructions.test_spread import PAPERS, REPORTED
 
 RNG = np.random.default_rng(7)
 SCORES = RNG.random((3, 6, 5)) / 2 + 0.3

@@ -1,4 +1,4 @@
-"""What dies when, over and over, on a Ray that is told: the real one (`test_ray`) shows one course of things a run."""
+"""What dies when, over and over, on a Ray that is told; the real one (`test_cluster_ray`) shows one course."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ from plumbline.records import Text, text_id
 from plumbline.study import ROOT, load_study
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.words import shows
-
-from .helpers import small_study
+from tests.generation.helpers import small_study
 
 
 def load(path: Path, task: TaskType, **changes: object) -> TableDataset:

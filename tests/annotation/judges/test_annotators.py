@@ -23,7 +23,7 @@ from plumbline.records import Pair
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.human import recorded_rule
 from tests.annotation.human.studies import study_of
-from tests.annotation.human.test_answers import task_of
+from tests.annotation.human.test_simulated import task_of
 from tests.stubs import Asked, ChatStub, Reply, says
 
 OF = {"transformation": "t", "pool": "t", "dataset": "d", "task_type": "x", "language": "en", "output_language": "en"}
