@@ -38,6 +38,7 @@ class Blocks:
 
     Raises ValueError where blocks do not rise or begin below 8 pairs, or the threshold is not within the scale.
 
+    >>> from annotation import Blocks
     >>> Blocks((20, 40, 60, 80, 100), 3.0, (1, 5)).levels(2).round(4).tolist()
     [0.001, 0.0033]
     """
