@@ -29,6 +29,9 @@ from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOff
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.ratings.ratings import excluded_raters, note_again
+from annotation.rubric import Rubric
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -63,16 +66,20 @@ class Launch:
     troubles: tuple[str, ...] = ()  #: why batches could not be offered, or opened again
 
 
-def next_batches(study: Study, mode: Mode, offered: Sequence[BatchOffer], pilot: int = 0) -> list[BatchOffer]:
+def next_batches(
+    records: CampaignRecords, mode: Mode, offered: Sequence[BatchOffer], pilot: int = 0
+) -> list[BatchOffer]:
     """The batches that would be offered next, with what each worker gets. Raises as `make_batches`."""
-    pairs, controls = CampaignRecords.open(study).pairs, CampaignRecords.open(study).controls
-    names = {pair.pair_id: pair.transformation for pair in (*pairs, *controls)}
+    study, withdrawn = records.study, records.withdrawn
+    names = {pair.pair_id: pair.transformation for pair in records.shown}
     batches = [offer.batch for offer in offered]
     for batch in batches:
         if not names.keys() >= set(batch.pair_ids):
             raise other_sample(study.folder, mode)
-    spec, withdrawn = crowd_of(study), CampaignRecords.open(study).withdrawn
-    pairs, controls = ([pair for pair in some if pair.pair_id not in withdrawn] for some in (pairs, controls))
+    spec = crowd_of(study)
+    pairs, controls = (
+        [pair for pair in group if pair.pair_id not in withdrawn] for group in (records.pairs, records.controls)
+    )
     return [
         BatchOffer(
             batch,
@@ -86,16 +93,29 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[BatchOffer], pilot:
 class CrowdCampaign:
     """One study's campaign on one platform in one mode."""
 
+    records: Evidence  #: the study's, as they were when they were last opened
+
     def __init__(self, study: Study, platform: Platform, ledger: Ledger, key: bytes, limit: int | None = None) -> None:
         """`key` makes workers' pseudonyms; `limit` is what may be spent in all, in cents (None: nothing more)."""
         self.study, self.platform, self.ledger = study, platform, ledger
         self.spec = crowd_of(study)
+        self.where = f"{platform.mode} {platform.name}"
         self._key, self._limit = key, limit
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Open the study's records: anew, once this command has written some of them."""
+        self.records = Evidence.open(self.study)
 
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
         """All that workers see, by id."""
-        return {pair.pair_id: pair for pair in CampaignRecords.open(self.study).shown}
+        return self.records.shown_by_id
+
+    @property
+    def rubric(self) -> Rubric:
+        """What workers are asked, as it was fixed for them."""
+        return asked_rubric(self.records)
 
     def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
         """Do something on the platform once; its outcome. LimitError where it would cost too much."""
@@ -113,17 +133,16 @@ class CrowdCampaign:
         unsettled = [operation for operation in self.ledger.operations() if operation.state == "intended"]
         if unsettled:
             tqdm.write(
-                f"[{self.platform.mode} {self.platform.name}] finishing {len(unsettled)} calls that an earlier command"
-                " left open: first it is asked whether they took effect, for a bonus up to a quarter of an hour",
+                f"[{self.where}] finishing {len(unsettled)} calls that an earlier command left open: first it is asked"
+                " whether they took effect, for a bonus up to a quarter of an hour",
                 file=sys.stderr,
             )
         for operation in unsettled:
+            intention = operation.kind, operation.subject, operation.cents
             try:
-                self.ledger.once(
-                    (operation.kind, operation.subject, operation.cents), operation.details, self._find, self._carry_out
-                )
+                self.ledger.once(intention, operation.details, self._find, self._carry_out)
             except RefusedError as error:  # the others go on
-                tqdm.write(f"[{self.platform.mode} {self.platform.name}] refused: {error}", file=sys.stderr)
+                tqdm.write(f"[{self.where}] refused: {error}", file=sys.stderr)
         return len(unsettled)
 
     def _refuse_beyond_limit(self, cents: int) -> None:
@@ -142,36 +161,31 @@ class CrowdCampaign:
         if operation.kind == "post":
             return self.platform.find_posted(operation.token)
         if operation.kind == "bonus":
-            paid = self.platform.is_bonus_paid(
-                self.platform.submission(operation.details["submission"]),
-                operation.details["cents"],
-                operation.details["reason"],
-            )
-            return "paid" if paid else None
+            details = operation.details
+            submission = self.platform.submission(details["submission"])
+            return "paid" if self.platform.is_bonus_paid(submission, details["cents"], details["reason"]) else None
         return None  # all others change nothing at a second call
 
     def _carry_out(self, operation: Operation) -> str:
-        platform = self.platform
+        platform, subject, details = self.platform, operation.subject, operation.details
         match operation.kind:
             case "post":
-                return platform.post(self.offer(operation.subject), operation.token)
+                return platform.post(self.offer(subject), operation.token)
             case "extend":
-                changed = platform.extend(
-                    operation.details["posted"], places=operation.details["places"], token=operation.token
-                )
+                changed = platform.extend(details["posted"], places=details["places"], token=operation.token)
                 return EXTENDED if changed else "nothing to do"
             case "approve":
-                platform.approve(platform.submission(operation.subject))
+                platform.approve(platform.submission(subject))
             case "reject":
-                platform.reject(platform.submission(operation.subject), operation.details["reason"])
+                platform.reject(platform.submission(subject), details["reason"])
             case "bonus":
-                submission = platform.submission(operation.details["submission"])
-                if operation.details["cents"] not in submission.bonuses:  # else a ledger that is lost paid it
-                    platform.bonus(submission, operation.details["cents"], operation.details["reason"], operation.token)
+                submission = platform.submission(details["submission"])
+                if details["cents"] not in submission.bonuses:  # else a ledger that is lost paid it
+                    platform.bonus(submission, details["cents"], details["reason"], operation.token)
             case "keep_out":
-                platform.keep_out(operation.subject)
+                platform.keep_out(subject)
             case "close":
-                platform.close(operation.details["posted"])
+                platform.close(details["posted"])
             case "release":
                 pass  # of the ledger alone: money that nobody can earn any more
         return operation.kind
@@ -180,9 +194,7 @@ class CrowdCampaign:
         """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
         offer = self.ledger.find_offered(batch_id)
         if offer is None:
-            raise DataError(
-                f"{self.ledger.path}: no batch {batch_id!r} in the {self.platform.mode} {self.platform.name} campaign"
-            )
+            raise DataError(f"{self.ledger.path}: no batch {batch_id!r} in the {self.where} campaign")
         return self.shown(offer)
 
     def shown(self, offer: BatchOffer) -> Offer:
@@ -196,11 +208,8 @@ class CrowdCampaign:
 
     def posted_ids(self) -> dict[str, str]:
         """The platform's ids of what was offered, by batch."""
-        return {
-            operation.subject: operation.outcome
-            for operation in self.ledger.operations("post")
-            if operation.state == "done"
-        }
+        posts = self.ledger.operations("post")
+        return {operation.subject: operation.outcome for operation in posts if operation.state == "done"}
 
     def closed(self) -> set[str]:
         """The batches that a person closed."""
@@ -225,11 +234,8 @@ class CrowdCampaign:
 
     def refresh(self) -> None:
         """Note in the ledger how all submissions are now."""
-        rejected = {
-            operation.subject: operation.cents
-            for operation in self.ledger.operations("reject")
-            if operation.state == "done"
-        }
+        rejections = self.ledger.operations("reject")
+        rejected = {operation.subject: operation.cents for operation in rejections if operation.state == "done"}
         for batch_id, posted_id in self.posted_ids().items():
             submissions = list(self.platform.submissions(posted_id))
             self.platform.admit(batch_id, posted_id, [self.pseudonym(submission.worker) for submission in submissions])
@@ -247,13 +253,13 @@ class CrowdCampaign:
         `begin` notes that the sample is about to be offered: it is called when the ledger has the batches, before the
         first of them is. Raises DataError as `refuse_lost_batches`, before anything is asked of the platform.
         """
-        refuse_lost_batches(self.study, self.ledger)
+        refuse_lost_batches(self.records, self.ledger)
         self.platform.prepare()
         self.settle()
-        withdrawn = CampaignRecords.open(self.study).withdrawn
+        withdrawn = self.records.withdrawn
         self.ledger.drop_waiting(lambda batch: not withdrawn.keys().isdisjoint(batch.pair_ids))
         offered = self.ledger.offered()
-        new = next_batches(self.study, self.platform.mode, self.ledger.taken(), pilot)
+        new = next_batches(self.records, self.platform.mode, self.ledger.taken(), pilot)
         posted = self.posted_ids()
         self._check([offer for offer in [*offered, *new] if offer.batch.batch_id not in posted])
         self.ledger.add_batches(new)
@@ -261,18 +267,16 @@ class CrowdCampaign:
         offered += new
         self.refresh()
         states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}
-        before, extended, stopped = len(states), list[str](), ""
-        troubles: list[str] = []
+        lost = self._lost_work()
         try:
-            self._offer(offered, states, extended, troubles)
-        except LimitError as error:
-            stopped = str(error)
+            extended, troubles, stopped = self._offer(offered, states, lost)
         finally:
-            self._note_replaced()
+            self._note_replaced(lost)
         now = self.posted_ids()
         open_now = sum(self.platform.posted(key).open for key in now.values())
-        waiting = len(offered) - len(now)
-        return Launch(len(now) - before, len(extended), open_now, waiting, stopped, tuple(troubles))
+        return Launch(
+            len(now) - len(states), len(extended), open_now, len(offered) - len(now), stopped, tuple(troubles)
+        )
 
     def _check(self, batches: Sequence[BatchOffer]) -> None:
         """Raise StudyError where any of these could not be offered: before the first one costs something."""
@@ -285,69 +289,73 @@ class CrowdCampaign:
 
     # Work of excluded workers: others do it again, paid from what is left; the answers stay
 
-    def _lost_work(self) -> Mapping[str, list[Work]]:
-        """By batch the work that was not rejected, and whose worker people excluded as a rater; [] for others."""
-        replaces = self.study.raters.replace_excluded
-        excluded = excluded_raters(CampaignRecords.open(self.study).decided) if replaces else {}
-        works = defaultdict[str, list[Work]](list)
+    def _excluded(self) -> dict[str, list[Work]]:
+        """The work of those whom people excluded as raters, by batch."""
+        excluded, works = excluded_raters(self.records.decided), defaultdict[str, list[Work]](list)
         for work in self.ledger.work():
-            if work.submission.state not in ("rejected", "returned") and work.pseudonym in excluded:
+            if work.pseudonym in excluded:
                 works[work.batch_id].append(work)
         return works
+
+    def _lost_work(self) -> dict[str, list[Work]]:
+        """Of that what was not rejected, where the study has others do it again; [] for a batch without any."""
+        excluded = self._excluded() if self.study.raters.replace_excluded else {}
+        lost = {key: [work for work in works if _valid(work)] for key, works in excluded.items()}
+        return defaultdict(list, {key: works for key, works in lost.items() if works})
 
     def _replaced(self, batch_id: str) -> int:
         """Places of a batch that money is reserved for beside the first ones, since workers were excluded."""
         extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
         return max((int(extension.details.get("lost", 0)) for extension in extensions), default=0)
 
-    def _note_replaced(self) -> None:
+    def _note_replaced(self, lost: Mapping[str, Sequence[Work]]) -> None:
         """Note whose answers are asked for again, by the ledger: whoever opened their batches may have been cut off."""
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
-        paid = {key: works for key, works in self._lost_work().items() if len(works) <= self._replaced(key)}
-        answers = [(pair, work.pseudonym) for key, works in paid.items() for work in works for pair in pairs[key]]
-        note_again(CampaignRecords.open(self.study), answers)
+        paid = [(key, works) for key, works in lost.items() if len(works) <= self._replaced(key)]
+        answers = [(pair, work.pseudonym) for key, works in paid for work in works for pair in pairs[key]]
+        note_again(self.records, answers)
+        self.reopen()
 
     def _most(self) -> int:
         """How many batches one worker may do: the share of all that there are and will be, and at least one."""
         taken = self.ledger.taken()
-        to_come = next_batches(self.study, self.platform.mode, taken)
+        to_come = next_batches(self.records, self.platform.mode, taken)
         return max(1, math.floor(self.spec.share * (len(taken) + len(to_come))))
 
     def _offer(
-        self,
-        offered: Sequence[BatchOffer],
-        states: Mapping[str, PlatformOffer],
-        extended: list[str],
-        troubles: list[str],
-    ) -> None:
+        self, offered: Sequence[BatchOffer], states: Mapping[str, PlatformOffer], lost: Mapping[str, Sequence[Work]]
+    ) -> tuple[list[str], list[str], str]:
         """Open offers again and post the next batches, so many that nobody can exceed the share.
 
-        Adds to `extended` the batches that were opened again, to `troubles` what the platform refused; others go on.
+        Returns the batches that were opened again, what the platform refused (others go on), and why it ended early.
         """
         most, open_now = self._most(), sum(state.open for state in states.values())
-        short = self._short(states)
+        short, extended, troubles = self._short(states, lost), list[str](), list[str]()
         reopened = [batch_id for batch_id in short if not states[batch_id].open]
         waiting = [offer.batch.batch_id for offer in offered if offer.batch.batch_id not in states]
         opening = [*reopened, *waiting][: max(0, most - open_now)]
         if opening:
             self._keep_out(most - open_now - len(opening))
-        self._keep_excluded_out()
-        for batch_id in short:
-            if states[batch_id].open or batch_id in opening:
+        for worker in sorted({work.submission.worker for works in self._excluded().values() for work in works}):
+            self.do("keep_out", worker)  # further work of theirs would be paid and not count
+        try:
+            for batch_id in [batch_id for batch_id in short if states[batch_id].open or batch_id in opening]:
                 try:
-                    if self._extend(states[batch_id], batch_id, short[batch_id]):
+                    if self._extend(states[batch_id], batch_id, short[batch_id], len(lost[batch_id])):
                         extended.append(batch_id)
                 except RefusedError as error:
                     troubles.append(str(error))
-        for batch_id in opening:
-            if batch_id in waiting:
-                offer = self.offer(batch_id)
+            for offer in [self.offer(batch_id) for batch_id in opening if batch_id in waiting]:
+                cents = pay.cost(self.platform.name, offer.reward, offer.places, self.spec)
                 try:
-                    self.do("post", batch_id, pay.cost(self.platform.name, offer.reward, offer.places, self.spec))
+                    self.do("post", offer.batch.batch_id, cents)
                 except NoMoneyError:  # it would be so for each of them
                     raise
                 except RefusedError as error:
                     troubles.append(str(error))
+        except LimitError as error:
+            return extended, troubles, str(error)
+        return extended, troubles, ""
 
     def _keep_out(self, most_done: int) -> None:
         """Keep out whoever has done more batches than this."""
@@ -356,57 +364,35 @@ class CrowdCampaign:
             if batches > most_done:
                 self.do("keep_out", worker)
 
-    def _keep_excluded_out(self) -> None:
-        """Keep out the workers whose ratings were excluded: further work of theirs would be paid and not count."""
-        excluded = excluded_raters(CampaignRecords.open(self.study).decided)
-        for worker in sorted({work.submission.worker for work in self.ledger.work() if work.pseudonym in excluded}):
-            self.do("keep_out", worker)
-
-    def _short(self, states: Mapping[str, PlatformOffer]) -> dict[str, int]:
+    def _short(self, states: Mapping[str, PlatformOffer], lost: Mapping[str, Sequence[Work]]) -> dict[str, int]:
         """Offers that lack workers, and to how many they should be open in all: one more for each rejected or lost one.
 
         Those that ended before enough came, and those that are open to too few. Closed ones are left alone.
         """
-        closed, work, all_lost, places_wanted = (
-            self.closed(),
-            self.work_by_batch(),
-            self._lost_work(),
-            {},
-        )
+        closed, work_on, places_wanted = self.closed(), self.work_by_batch(), dict[str, int]()
         for batch_id, posted in states.items():
-            offer, works = self.offer(batch_id), work[batch_id]
+            places, works = self.offer(batch_id).places, work_on[batch_id]
             rejected = sum(work.submission.state == "rejected" for work in works)
-            lost = len(all_lost[batch_id])
-            valid = sum(work.submission.state not in ("rejected", "returned") for work in works) - lost
-            wanted = offer.places + rejected + lost
-            if (
-                batch_id not in closed
-                and valid < offer.places
-                and not (posted.open and self._reserved(batch_id) >= wanted)
-            ):
+            wanted = places + rejected + len(lost[batch_id])
+            if batch_id in closed or sum(map(_valid, works)) - len(lost[batch_id]) >= places:
+                continue
+            if not posted.open or self._reserved(batch_id) < wanted:
                 places_wanted[batch_id] = wanted
         return places_wanted
 
     def _reserved(self, batch_id: str) -> int:
         """Places of a batch that money is reserved for, those of rejected workers among them."""
-        more = [
-            operation.details["places"]
-            for operation in self.ledger.extensions(batch_id)
-            if operation.state != "refused"
-        ]
-        return int(max([self.offer(batch_id).places, *more]))
+        extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
+        return max([self.offer(batch_id).places, *(int(extension.details["places"]) for extension in extensions)])
 
-    def _extend(self, posted: PlatformOffer, batch_id: str, places: int) -> bool:
-        """Open an offer again, to so many workers; whether that changed anything."""
-        lost = len(self._lost_work()[batch_id])
+    def _extend(self, posted: PlatformOffer, batch_id: str, places: int, lost: int) -> bool:
+        """Open an offer again, to so many workers, so many of them for lost work; whether that changed anything."""
         before = self._replaced(batch_id) if self.platform.refills else self._reserved(batch_id)
         more = max(0, (lost if self.platform.refills else places) - before)
-        cents = self.unit_cost(batch_id) * more
         # One that was done is done; an offer that is short of workers once more is opened once more.
         done = sum(operation.state == "done" for operation in self.ledger.extensions(batch_id))
-        subject = f"{batch_id}:{places}:{done}"
         details = {"batch": batch_id, "posted": posted.posted_id, "places": places} | ({"lost": lost} if lost else {})
-        return self.do("extend", subject, cents, details) == EXTENDED
+        return self.do("extend", f"{batch_id}:{places}:{done}", self.unit_cost(batch_id) * more, details) == EXTENDED
 
     def close(self) -> tuple[int, int]:
         """Let nobody begin any more, and release the money of places that stayed empty; (closed, cents released).
@@ -454,3 +440,8 @@ class CrowdCampaign:
         total = cents + pay.fee(self.platform.name, cents, places, self.spec)
         details = {"submission": work.submission.submission_id, "cents": cents, "reason": BONUS_REASON}
         self.do("bonus", work.submission.submission_id, total, details)
+
+
+def _valid(work: Work) -> bool:
+    """Whether work counts for its batch, decided or not."""
+    return work.submission.state not in ("rejected", "returned")

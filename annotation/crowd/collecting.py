@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -51,37 +51,35 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     the next collection; the work on them is still to be judged by a person. Raises StudyError for a rehearsal in a
     study that has ratings by people, DataError as `refuse_lost_batches`.
     """
-    study, mode = campaign.study, campaign.platform.mode
-    refuse_lost_batches(study, campaign.ledger)  # `replace` would drop the ratings that tell
-    refuse_other_prompts(CampaignRecords.open(study), list(campaign.pairs.values()))
-    if mode == "sandbox":
-        _refuse_real_ratings(campaign)
+    study, mode, ratings = campaign.study, campaign.platform.mode, campaign.records.all_ratings
+    refuse_lost_batches(campaign.records, campaign.ledger)  # `replace` would drop the ratings that tell
+    refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
+    if mode == "sandbox" and (~ratings["simulated"].astype(bool)).any():
+        raise StudyError(
+            f"{study.name} has ratings by people, and a rehearsal's would stand among them; rehearse under another"
+            " study name"
+        )
     finish(campaign)
     campaign.refresh()
-    new = _read(campaign)
-    rubric = asked_rubric(CampaignRecords.open(study))
+    rubric = campaign.rubric
+    new = _read(campaign, rubric)
     submissions = campaign.ledger.work()
     works = [work for work in submissions if work.answered and not work.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
         campaign.offer(batch_id)  # refuses another sample than the one that was offered
-    parts: dict[str, SourcePart] = {}
+    answers = defaultdict[str, list[Answer]](list)
     for work in works:
         if work.submission.state in COUNTED:
-            before = parts.get(work.batch_id, SourcePart("", ()))
-            answers = _answers(campaign, work, rubric)
-            parts[work.batch_id] = SourcePart("", (*before.answers, *answers))
+            rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
+            answers[work.batch_id] += _rated(work, [Answer(**row) for row in rows], rubric, campaign.pairs)
+    parts = {batch_id: SourcePart("", tuple(of_batch)) for batch_id, of_batch in answers.items()}
     source = source_of(campaign.platform.name, mode)
-    replace = replace or _only_returned(CampaignRecords.open(study).all_ratings, source, parts, submissions)
-    keep(
-        CampaignRecords.open(study),
-        source,
-        parts,
-        replace=replace,
-        instead_of=REHEARSALS if parts and mode == "live" else (),
-    )
+    replace = replace or _only_returned(ratings, source, parts, submissions)
+    keep(campaign.records, source, parts, replace=replace, instead_of=REHEARSALS if parts and mode == "live" else ())
+    campaign.reopen()
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
     troubles = {work.submission.submission_id: work.trouble for work in submissions if work.trouble}
-    return Collection(CampaignRecords.open(study).ratings, new, troubles)
+    return Collection(campaign.records.ratings, new, troubles)
 
 
 def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = False) -> Collection:
@@ -119,28 +117,14 @@ def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, Sourc
     return bool(missing) and missing <= returned
 
 
-def _refuse_real_ratings(campaign: CrowdCampaign) -> None:
-    ratings = CampaignRecords.open(campaign.study).all_ratings
-    if (~ratings["simulated"].astype(bool)).any():
-        raise StudyError(
-            f"{campaign.study.name} has ratings by people, and a rehearsal's would stand among them; rehearse under"
-            " another study name"
-        )
-
-
-def _read(campaign: CrowdCampaign) -> int:
+def _read(campaign: CrowdCampaign, rubric: Rubric) -> int:
     """Read the answers of submissions that are done and have not been read; how many are new.
 
     What could not be read is read again: a participant of Prolific may have gone on after submitting.
     """
-    ledger, rubric = campaign.ledger, asked_rubric(CampaignRecords.open(campaign.study))
+    ledger = campaign.ledger
     todo = [work for work in ledger.work() if work.submission.state in COUNTED and (not work.answered or work.trouble)]
-    for work in tqdm(
-        todo,
-        unit="submission",
-        desc=f"[{campaign.platform.mode} {campaign.platform.name}] reading answers",
-        disable=not todo,
-    ):
+    for work in tqdm(todo, unit="submission", desc=f"[{campaign.where}] reading answers", disable=not todo):
         offer = campaign.offer(work.batch_id)
         try:
             answers = campaign.platform.answers(work.submission, offer)
@@ -165,12 +149,6 @@ def _check(work: Work, answers: Sequence[Answer], pair_ids: Sequence[str]) -> No
         )
     if missing := [pair_id for pair_id in pair_ids if pair_id not in counts]:
         raise DataError(f"submission {work.submission.submission_id}: no answers to {len(missing)} of its pairs")
-
-
-def _answers(campaign: CrowdCampaign, work: Work, rubric: Rubric) -> list[Answer]:
-    """The kept answers of a submission."""
-    rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
-    return _rated(work, [Answer(**row) for row in rows], rubric, campaign.pairs)
 
 
 def _rated(work: Work, answers: Sequence[Answer], rubric: Rubric, pairs: Mapping[str, Pair]) -> list[Answer]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from annotation.argilla.client import connect
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import PAIRS, CampaignRecords
 from annotation.crowd import collecting, judging, summary
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign
@@ -26,7 +26,7 @@ from annotation.options import home_of
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
-from annotation.verdicts.preregistration import asked_rubric, fix_rules
+from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.errors import PlumblineError, StudyError
@@ -35,15 +35,15 @@ from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec, PlatformName
 
 
-def lacking(study: Study, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
+def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
     """A line for each thing that is missing, in the order of docs/howto; what only `launch` needs where `launching`.
 
     Countries are asked for the languages of the sample, as soon as there is one.
     """
-    spec, queues = study.crowd or CrowdSpec(), list[Queue]()
-    if (study.folder / "pairs.parquet").exists():
-        withdrawn = CampaignRecords.open(study).withdrawn
-        queues = list(queues_of([pair for pair in CampaignRecords.open(study).pairs if pair.pair_id not in withdrawn]))
+    study, queues = records.study, list[Queue]()
+    spec = study.crowd or CrowdSpec()
+    if records.has(PAIRS):
+        queues = list(queues_of([pair for pair in records.pairs if pair.pair_id not in records.withdrawn]))
     languages = {code for queue in queues for code in ([queue.rarer] if platform == "mturk" else queue.languages)}
     checks: list[Callable[[], object]] = [partial(crowd_of, study)]
     checks += [partial(spec.countries_of, language) for language in sorted(languages)]
@@ -63,20 +63,20 @@ def lacking(study: Study, platform: PlatformName, mode: Mode, *, launching: bool
     return lines
 
 
-def refuse_incomplete(study: Study, platform: PlatformName, mode: Mode, *, launching: bool = True) -> None:
+def refuse_incomplete(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> None:
     """Raise StudyError where something is missing; of several things each is printed first, as a line of its own.
 
     A plan that is refused names also what only `launch` needs.
     """
-    if not (complaints := lacking(study, platform, mode, launching=launching)):
+    if not (complaints := lacking(records, platform, mode, launching=launching)):
         return
-    complaints = complaints if launching else lacking(study, platform, mode)
+    complaints = complaints if launching else lacking(records, platform, mode)
     if not complaints[1:]:
         raise StudyError(complaints[0])
     print("\n".join(f"  missing: {line}" for line in complaints), file=sys.stderr)
     raise StudyError(
-        f"{study.file}: {len(complaints)} things are missing before crowd workers can be asked (they stand above);"
-        f" docs/howto/{platform}.md shows where each belongs"
+        f"{records.study.file}: {len(complaints)} things are missing before crowd workers can be asked (they stand"
+        f" above); docs/howto/{platform}.md shows where each belongs"
     )
 
 
@@ -91,13 +91,14 @@ def campaign_of(
 
     Raises StudyError where it has no batches yet, unless this command `begins` it.
     """
-    name, mode = platform_name(study, options), mode_of(options)
+    records = CampaignRecords.open(study)
+    name, mode = platform_name(records, options), mode_of(options)
     where = f"[{mode} {name}]"
     try:
         if begins:
-            refuse_incomplete(study, name, mode)
+            refuse_incomplete(records, name, mode)
         crowd_of(study)
-        refuse_lost_campaign(study, mode)
+        refuse_lost_campaign(records, mode)
         limit = _limit(options, mode, where) if spends else None
         with contextlib.ExitStack() as stack:
             stack.enter_context(alone(study))
@@ -140,14 +141,15 @@ def _limit(options: argparse.Namespace, mode: Mode, where: str) -> int | None:
     return limit
 
 
-def platform_name(study: Study, options: argparse.Namespace) -> PlatformName:
+def platform_name(records: CampaignRecords, options: argparse.Namespace) -> PlatformName:
     """The platform that is named, or that of the study's only campaign in this mode."""
     if options.platform:
         named: PlatformName = options.platform
         return named
+    study = records.study
     platforms = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
     if len(platforms) != 1:
-        refuse_lost_campaign(study, mode_of(options))
+        refuse_lost_campaign(records, mode_of(options))
         has = f"has campaigns on {' and '.join(platforms)}" if platforms else f"has no {mode_of(options)} campaign yet"
         if not platforms and not options.live and ledgers(study.scratch / LEDGER):
             raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")
@@ -160,21 +162,17 @@ def mode_of(options: argparse.Namespace) -> Mode:
     return "live" if options.live else "sandbox"
 
 
-def where_of(campaign: CrowdCampaign) -> str:
-    """What begins each line: `[live mturk]`."""
-    return f"[{campaign.platform.mode} {campaign.platform.name}]"
-
-
 def show_plan(options: argparse.Namespace) -> int:
     """Show what would be offered, and what it costs."""
     study = cli.study_of(options)
-    platform, mode = platform_name(study, options), mode_of(options)
-    refuse_incomplete(study, platform, mode, launching=False)
-    print(summary.plan_text(study, platform, mode, options.pilot))
-    groups = ahead_of_sample(study, CampaignRecords.open(study).pairs)
-    print(summary.marked(f"[{mode} {platform}]", size_line(study, groups)))
-    for line in [*never_lines(study, groups, offered=False), *lacking(study, platform, mode)]:
-        print(f"{summary.marked(f'[{mode} {platform}]', f'before launching: {line}')}")
+    records = CampaignRecords.open(study)
+    platform, mode = platform_name(records, options), mode_of(options)
+    refuse_incomplete(records, platform, mode, launching=False)
+    print(summary.planned_text(records, platform, mode, options.pilot))
+    groups, where = ahead_of_sample(study, records.pairs), f"[{mode} {platform}]"
+    print(summary.marked(where, size_line(study, groups)))
+    for line in [*never_lines(study, groups, offered=False), *lacking(records, platform, mode)]:
+        print(summary.marked(where, f"before launching: {line}"))
     return 0
 
 
@@ -182,17 +180,18 @@ def launch_batches(options: argparse.Namespace) -> int:
     """Offer batches to workers."""
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
-        refuse_other_prompts(CampaignRecords.open(study), list(campaign.pairs.values()))
-        groups = ahead_of_sample(study, CampaignRecords.open(study).pairs)
+        refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
+        groups = ahead_of_sample(study, campaign.records.pairs)
         if groups and all(group.lacks(study.acceptance) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
-        fix_rules(CampaignRecords.open(study))
-        rubric, where = asked_rubric(CampaignRecords.open(study)), where_of(campaign)
-        if words_changed(CampaignRecords.open(study), where[1:-1], rubric):
+        fix_rules(campaign.records)
+        campaign.reopen()
+        rubric, where = campaign.rubric, f"[{campaign.where}]"
+        if words_changed(campaign.records, campaign.where, rubric):
             print(f"{where} batches that were offered before show the words of their launch, not the rubric's of now")
-        refuse_other_offering(CampaignRecords.open(study), where[1:-1], rubric)
-        done = campaign.launch(options.pilot, lambda: begin_offering(CampaignRecords.open(study), where[1:-1], rubric))
+        refuse_other_offering(campaign.records, campaign.where, rubric)
+        done = campaign.launch(options.pilot, lambda: begin_offering(campaign.records, campaign.where, rubric))
         print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
               f" {done.open} {'is' if done.open == 1 else 'are'} open,"
               f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until others are done")  # fmt: skip
@@ -211,7 +210,7 @@ def show_campaign(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     summaries = summary.read_summaries(study)
     if not summaries:
-        refuse_lost_campaign(study, "live")
+        refuse_lost_campaign(CampaignRecords.open(study), "live")
         print(f"{study.name}: no crowd campaign yet; see `{study.command('annotation crowd plan')}`")
     print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
     return 0
@@ -234,7 +233,7 @@ def collect_work(options: argparse.Namespace) -> int:
         return 0
     with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
         done = collecting.collect(campaign, replace=options.replace)
-        where = where_of(campaign)
+        where = f"[{campaign.where}]"
         rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
         print(f"{where} {count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}")
         for line in done.troubles.values():
@@ -246,7 +245,7 @@ def review_work(options: argparse.Namespace) -> int:
     """List the submissions that wait for a decision."""
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
-        where = where_of(campaign)
+        where = f"[{campaign.where}]"
         if options.ask:
             judging.ask(campaign, options.ask, options.reason)
             print(f"{where} noted; write to the worker on the platform's own page")
@@ -271,7 +270,7 @@ def approve_work(options: argparse.Namespace) -> int:
         else:
             number, waiting = judging.approve(campaign, options.submissions, options.reason), []
         more = f"; {len(waiting)} wait for a person (crowd review)" if waiting else ""
-        print(f"{where_of(campaign)} {count(number, 'submission')} approved{more}")
+        print(f"[{campaign.where}] {count(number, 'submission')} approved{more}")
     return 0
 
 
@@ -281,7 +280,7 @@ def reject_work(options: argparse.Namespace) -> int:
     with campaign_of(study, options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
-        print(f"{where_of(campaign)} {count(number, 'submission')} rejected, with the ratings excluded;"
+        print(f"[{campaign.where}] {count(number, 'submission')} rejected, with the ratings excluded;"
               " `crowd launch` finds others for their places")  # fmt: skip
     return 0
 
@@ -290,9 +289,7 @@ def pay_bonuses(options: argparse.Namespace) -> int:
     """Pay bonuses where the work took longer than the reward pays for."""
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True) as campaign:
-        print(
-            f"{where_of(campaign)} {count(judging.pay_bonuses(campaign), 'bonus', 'bonuses')} paid for observed times"
-        )
+        print(f"[{campaign.where}] {count(judging.pay_bonuses(campaign), 'bonus', 'bonuses')} paid for observed times")
     return 0
 
 
@@ -303,7 +300,5 @@ def close_campaign(options: argparse.Namespace) -> int:
         closed, released = campaign.close()
         unoffered = len(campaign.ledger.offered()) - closed
         more = f"; {unoffered} were never offered, and `crowd launch` would still offer them" if unoffered else ""
-        print(
-            f"{where_of(campaign)} {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}"
-        )
+        print(f"[{campaign.where}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
     return 0

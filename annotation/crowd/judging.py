@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.ledger import SubmissionReview, Work
@@ -22,12 +21,10 @@ from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import decide
 from annotation.records import Sign
-from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import asked_rubric
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
-from plumbline.records import Pair
+from plumbline.words import printable_line
 
 A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
 FINAL = ("approved", "rejected")
@@ -51,28 +48,24 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
     waiting = [work for work in campaign.ledger.work() if work.submission.state == "submitted"]
     if not waiting:
         return []
-    signs, ratings = Evidence.open(campaign.study).signs, CampaignRecords.open(campaign.study).all_ratings
+    signs, ratings = campaign.records.signs, campaign.records.collected.plain_ratings
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
     rewards = {offer.batch.batch_id: offer.reward for offer in campaign.ledger.offered()}
-    reasons = {
-        review.submission_id: review.reason for review in campaign.ledger.judgements() if review.decision == "ask"
-    }
-    waiting_cases = []
+    asks = [review for review in campaign.ledger.judgements() if review.decision == "ask"]
+    reasons, waiting_cases = {review.submission_id: review.reason for review in asks}, []
     for work in waiting:
         worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
         collected = (work.pseudonym, work.batch_id) in rated
         advice: Literal["approve", "ask"] = "approve" if collected and not worker_signs else "ask"
         hourly = pay.hourly(rewards[work.batch_id], work.submission.seconds)
-        waiting_cases.append(
-            Case(work, worker_signs, hourly, collected, advice, reasons.get(work.submission.submission_id, ""))
-        )
+        reason = reasons.get(work.submission.submission_id, "")
+        waiting_cases.append(Case(work, worker_signs, hourly, collected, advice, reason))
     return waiting_cases
 
 
 def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str = "") -> int:
     """Approve submissions; how many are approved now that were not. StudyError for one of another campaign."""
-    works, signs = works_of(campaign, submission_ids), Evidence.open(campaign.study).signs
-    number = sum(_approve(campaign, work, reason, signs) for work in works)
+    number = sum(_approve(campaign, work, reason) for work in works_of(campaign, submission_ids))
     finish(campaign, submission_ids)
     return number
 
@@ -82,7 +75,7 @@ def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
     waiting_cases = cases(campaign)
     good = [case for case in waiting_cases if case.advice == "approve"]
     for case in good:
-        _approve(campaign, case.work, "no sign against it", case.signs)
+        _approve(campaign, case.work, "no sign against it")
     finish(campaign)
     return len(good), [case for case in waiting_cases if case.advice != "approve"]
 
@@ -100,9 +93,8 @@ def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) 
     if early := [work for work in works if work.submission.state != "submitted"]:
         raise StudyError(f"submission {early[0].submission.submission_id} is {early[0].submission.state}; only work"
                          " that was submitted can be rejected")  # fmt: skip
-    signs = Evidence.open(campaign.study).signs if works else []
     for work in works:
-        _judge(campaign, work, "reject", reason, signs)
+        _judge(campaign, work, "reject", reason)
     finish(campaign, submission_ids)
     return len(works)
 
@@ -142,10 +134,9 @@ def _note_rejections(campaign: CrowdCampaign) -> None:
     """Note as decisions what a person rejected on the platform's own page: ratings and money follow them, too."""
     last = {review.submission_id: review.decision for review in campaign.ledger.judgements()}
     rejected = [work for work in campaign.ledger.work() if work.submission.state == "rejected"]
-    new = [work for work in rejected if last.get(work.submission.submission_id) != "reject"]
-    signs = Evidence.open(campaign.study).signs if new else []
-    for work in new:
-        _judge(campaign, work, "reject", ON_PLATFORM, signs)
+    for work in rejected:
+        if last.get(work.submission.submission_id) != "reject":
+            _judge(campaign, work, "reject", ON_PLATFORM)
 
 
 def _was_refused(campaign: CrowdCampaign, judgement: SubmissionReview) -> bool:
@@ -157,13 +148,11 @@ def _was_refused(campaign: CrowdCampaign, judgement: SubmissionReview) -> bool:
 
 def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -> None:
     """Let a rejected worker's ratings stop counting, unless a person decided about the worker after that."""
-    study = campaign.study
-    later = any(
-        decision.rater_id == work.pseudonym and decision.decided_at >= judgement.decided_at
-        for decision in CampaignRecords.open(study).decided
-    )
-    if not later and work.pseudonym in set(CampaignRecords.open(study).all_ratings["rater_id"]):
-        decide(study, work.pseudonym, exclude=True, reason=judgement.reason, signs=Evidence.open(study).signs)
+    records, rater = campaign.records, work.pseudonym
+    since = [decision for decision in records.decided if decision.decided_at >= judgement.decided_at]
+    if not any(decision.rater_id == rater for decision in since) and rater in set(records.all_ratings["rater_id"]):
+        decide(campaign.study, rater, exclude=True, reason=judgement.reason, signs=records.signs)
+        campaign.reopen()
 
 
 def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
@@ -171,7 +160,7 @@ def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
     if not reason.strip():
         raise StudyError("what the worker is asked is not said; add --reason 'what'")
     (work,) = works_of(campaign, [submission_id])
-    _judge(campaign, work, "ask", reason, Evidence.open(campaign.study).signs)
+    _judge(campaign, work, "ask", reason)
     return work
 
 
@@ -226,34 +215,30 @@ def on_rules(judgement: SubmissionReview) -> bool:
     return any(sign.startswith(tuple(f"{rule}:" for rule in A_PRIORI)) for sign in judgement.signs)
 
 
-def _approve(campaign: CrowdCampaign, work: Work, reason: str, signs: Sequence[Sign]) -> bool:
+def _approve(campaign: CrowdCampaign, work: Work, reason: str) -> bool:
     """Decide to approve; whether that is new."""
-    if work.submission.state == "rejected":
-        raise StudyError(f"submission {work.submission.submission_id} was rejected; nothing was approved")
-    if work.submission.state == "approved":
+    submission = work.submission
+    if submission.state == "rejected":
+        raise StudyError(f"submission {submission.submission_id} was rejected; nothing was approved")
+    if submission.state == "approved":
         return False
-    if work.submission.state != "submitted":
-        raise StudyError(f"submission {work.submission.submission_id} is {work.submission.state}; only work that was"
+    if submission.state != "submitted":
+        raise StudyError(f"submission {submission.submission_id} is {submission.state}; only work that was"
                          " submitted can be approved")  # fmt: skip
-    _judge(campaign, work, "approve", reason, signs)
+    _judge(campaign, work, "approve", reason)
     return True
 
 
-def _judge(
-    campaign: CrowdCampaign,
-    work: Work,
-    decision: Literal["approve", "reject", "ask"],
-    reason: str,
-    signs: Sequence[Sign],
-) -> None:
+def _judge(campaign: CrowdCampaign, work: Work, decision: Literal["approve", "reject", "ask"], reason: str) -> None:
     """Note a decision, once, before it is carried out."""
     reason = " ".join(reason.split())
     before = campaign.ledger.judgements(work.submission.submission_id)
     if before and (before[-1].decision, before[-1].reason) == (decision, reason):
         return
-    worker_signs = tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == work.pseudonym)
-    judgement = SubmissionReview(work.submission.submission_id, decision, reason, worker_signs, datetime.now(UTC))
-    campaign.ledger.judge(judgement)
+    signs = [sign for sign in campaign.records.signs if sign.rater_id == work.pseudonym]
+    lines = tuple(f"{sign.rule}: {sign.evidence}" for sign in signs)
+    now = datetime.now(UTC)
+    campaign.ledger.judge(SubmissionReview(work.submission.submission_id, decision, reason, lines, now))
 
 
 def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Work]:
@@ -262,8 +247,8 @@ def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Wor
     for name in submission_ids:
         if name not in works_by_id:
             raise StudyError(
-                f"submission {name!r} is not of the {campaign.platform.mode} {campaign.platform.name} campaign of"
-                f" {campaign.study.name}, or was not collected yet; `crowd review` lists those that wait"
+                f"submission {name!r} is not of the {campaign.where} campaign of {campaign.study.name}, or was not"
+                " collected yet; `crowd review` lists those that wait"
             )
     return [works_by_id[name] for name in dict.fromkeys(submission_ids)]
 
@@ -277,16 +262,16 @@ def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
     Raises StudyError for a submission of another campaign.
     """
     (work,) = works_of(campaign, [submission_id])
-    rubric = asked_rubric(CampaignRecords.open(campaign.study))
-    answers_json = campaign.ledger.answers(submission_id)
+    rubric, answers_json = campaign.rubric, campaign.ledger.answers(submission_id)
     answers = {row["pair_id"]: Answer(**row) for row in json.loads(answers_json or "[]")}
-    questions = rubric.question_names()
-    rows, texts = [], []
+    questions, rows, texts = rubric.question_names(), list[list[str]](), list[str]()
     for number, pair in enumerate(campaign.offer(work.batch_id).pairs, 1):
         answer = answers.get(pair.pair_id)
-        expected = rubric.right_answers(pair)
-        rows.append([str(number), pair.control or pair.transformation, *_cells(answer, questions, expected)])
-        texts += _texts(number, pair, answer)
+        cells = _cells(answer, questions, rubric.right_answers(pair))
+        rows.append([str(number), pair.control or pair.transformation, *cells])
+        first, *others = (_shown(field.text) for field in fields_of(pair))
+        texts += [f"{number}  {first}", *(f"   -> {text}" for text in others)]
+        texts += [f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else []
     header = ["pair", "what", *questions, "seconds"]
     none = [] if answers else ["No answers have been read (crowd collect)." if not work.trouble else work.trouble]
     head = f"{work.pseudonym}, batch {work.batch_id}, submission {submission_id}: {work.submission.state}"
@@ -304,14 +289,7 @@ def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, V
     return [*values, "–" if answer.seconds is None or math.isnan(answer.seconds) else f"{answer.seconds:.0f}"]
 
 
-def _texts(number: int, pair: Pair, answer: Answer | None) -> list[str]:
-    first, *others = (_shown(field.text) for field in fields_of(pair))
-    lines = [f"{number}  {first}", *(f"   -> {text}" for text in others)]
-    return lines + ([f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else [])
-
-
 def _shown(text: str) -> str:
     """A text in one short line, without anything that a terminal would obey."""
-    line = "".join(letter if letter.isprintable() else " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}"
-                   for letter in text)  # fmt: skip
+    line = printable_line(text)
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

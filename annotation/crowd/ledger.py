@@ -27,7 +27,6 @@ from annotation.crowd.platform import NoMoneyError, RefusedError, Submission
 from annotation.offering import LEDGER, Mode, ledgers
 from plumbline.errors import DataError
 from plumbline.store import make_folder
-from plumbline.study import Study
 from plumbline.study.crowd import PLATFORMS, PlatformName
 
 
@@ -108,13 +107,8 @@ class WorkTables:
 
     def judge(self, judgement: SubmissionReview) -> None:
         """Note what a person decided; later decisions go before earlier ones, which stay."""
-        row = (
-            judgement.submission_id,
-            judgement.decision,
-            judgement.reason,
-            json.dumps(judgement.signs, ensure_ascii=False),
-            judgement.decided_at.isoformat(),
-        )
+        signs = json.dumps(judgement.signs, ensure_ascii=False)
+        row = (judgement.submission_id, judgement.decision, judgement.reason, signs, judgement.decided_at.isoformat())
         self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, *row))
 
     def judgements(self, submission_id: str = "") -> list[SubmissionReview]:
@@ -233,30 +227,22 @@ class Ledger(WorkTables):
 
     def offered(self) -> list[BatchOffer]:
         """The batches of the campaign, in order."""
-        rows = self._database.execute(
-            "SELECT content, places, reward FROM batches WHERE platform = ? AND mode = ? ORDER BY number", self._key
-        )
-        return [self._offered(*row) for row in rows]
+        return self._offers("platform = ? AND mode = ?", self._key)
 
     def find_offered(self, batch_id: str) -> BatchOffer | None:
         """A batch of the campaign, if it has it."""
-        row = self._database.execute(
-            "SELECT content, places, reward FROM batches WHERE platform = ? AND mode = ? AND batch_id = ?",
-            (*self._key, batch_id),
-        ).fetchone()
-        return self._offered(*row) if row else None
+        return next(iter(self._offers("platform = ? AND mode = ? AND batch_id = ?", (*self._key, batch_id))), None)
 
     def taken(self) -> list[BatchOffer]:
         """The batches of this mode on all platforms: their pairs are not offered again."""
-        rows = self._database.execute(
-            "SELECT content, places, reward FROM batches WHERE mode = ? ORDER BY platform, number", (self.mode,)
-        )
-        return [self._offered(*row) for row in rows]
+        return self._offers("mode = ?", (self.mode,))
 
-    def _offered(self, content: str, places: int, reward: int) -> BatchOffer:
-        if content not in self._parsed:
+    def _offers(self, where: str, values: tuple[str, ...]) -> list[BatchOffer]:
+        query = f"SELECT content, places, reward FROM batches WHERE {where} ORDER BY platform, number"  # noqa: S608
+        rows = self._database.execute(query, values).fetchall()
+        for content in {content for content, *_ in rows} - self._parsed.keys():
             self._parsed[content] = Batch.model_validate_json(content)
-        return BatchOffer(self._parsed[content], places, reward)
+        return [BatchOffer(self._parsed[content], places, reward) for content, places, reward in rows]
 
     def posted(self, platform: PlatformName) -> set[str]:
         """The batches that were offered in this mode on a platform, or may have been."""
@@ -284,15 +270,8 @@ class Ledger(WorkTables):
                 "SELECT COALESCE(MAX(number) + 1, 0) FROM batches WHERE platform = ? AND mode = ?", self._key
             ).fetchone()
             for number, offer in enumerate(batches, first):
-                row = (
-                    *self._key,
-                    number,
-                    offer.batch.batch_id,
-                    offer.places,
-                    offer.reward,
-                    offer.batch.model_dump_json(),
-                )
-                self._database.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                row = (offer.batch.batch_id, offer.places, offer.reward, offer.batch.model_dump_json())
+                self._database.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, number, *row))
 
     # Operations
 
@@ -344,21 +323,16 @@ class Ledger(WorkTables):
 
         What a rejection gives back counts when it is done.
         """
-        (cents,) = self._database.execute(
-            "SELECT COALESCE(SUM(cents), 0) FROM operations WHERE mode = ?"
-            " AND (state = 'done' OR (state = 'intended' AND cents > 0))",
-            (self.mode,),
-        ).fetchone()
-        return int(cents)
+        return self._spent("mode = ?", (self.mode,))
 
     def spent_here(self) -> int:
         """The same of this platform alone."""
-        (cents,) = self._database.execute(
-            "SELECT COALESCE(SUM(cents), 0) FROM operations WHERE platform = ? AND mode = ?"
-            " AND (state = 'done' OR (state = 'intended' AND cents > 0))",
-            self._key,
-        ).fetchone()
-        return int(cents)
+        return self._spent("platform = ? AND mode = ?", self._key)
+
+    def _spent(self, where: str, values: tuple[str, ...]) -> int:
+        counting = "(state = 'done' OR (state = 'intended' AND cents > 0))"
+        query = f"SELECT COALESCE(SUM(cents), 0) FROM operations WHERE {where} AND {counting}"  # noqa: S608
+        return int(self._database.execute(query, values).fetchone()[0])
 
     def _operations(self, more: str, values: tuple[str, ...]) -> Iterator[Operation]:
         columns = "kind, subject, cents, details, state, outcome, intended_at"
@@ -398,16 +372,16 @@ def source_of(platform: PlatformName, mode: Mode) -> str:
     return platform if mode == "live" else f"{platform} {mode}"
 
 
-def refuse_lost_batches(study: Study, ledger: Ledger) -> None:
+def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
     """Raise DataError where there are ratings of a live batch, on any platform, that the ledger never offered.
 
     It was lost then, or is an older copy, and would have the same work offered and paid once more. Raises as
     `refuse_lost_campaign`.
     """
-    refuse_lost_campaign(study, ledger.mode)
+    refuse_lost_campaign(records, ledger.mode)
     if ledger.mode == "sandbox":
         return  # there it costs nothing
-    ratings = CampaignRecords.open(study).all_ratings
+    ratings = records.all_ratings
     for platform in PLATFORMS:
         rated = set(ratings.loc[ratings["source"] == source_of(platform, "live"), "batch"])
         if lost := sorted(rated - ledger.posted(platform)):
@@ -418,14 +392,14 @@ def refuse_lost_batches(study: Study, ledger: Ledger) -> None:
             )
 
 
-def refuse_lost_campaign(study: Study, mode: Mode) -> None:
+def refuse_lost_campaign(records: CampaignRecords, mode: Mode) -> None:
     """Raise DataError where a live campaign is noted of which this machine's ledger has no batch.
 
     With records at an address each machine has a ledger of its own, and that of the launch alone knows what was paid.
     """
-    path = study.scratch / LEDGER
+    path = records.study.scratch / LEDGER
     live_campaigns = {f"{mode} {platform}" for platform, mode in ledgers(path)} if mode == "live" else set()
-    for offering in CampaignRecords.open(study).offerings if mode == "live" else ():
+    for offering in records.offerings if mode == "live" else ():
         if offering.to.startswith("live ") and offering.to not in live_campaigns:
             raise DataError(
                 f"{path}: this ledger knows nothing of the batches that were offered on {offering.at:%Y-%m-%d}"

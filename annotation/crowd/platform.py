@@ -15,11 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
+from functools import cached_property
 from typing import Literal
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.offering import Mode
 from annotation.ratings.answers import Answer
+from annotation.rubric import Rubric
+from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import ServiceError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -89,6 +93,15 @@ class Platform(ABC):
     longest_reason: float = math.inf  #: characters of a reason for a rejection that it sends
     patience: float = 0.0  #: seconds until a bonus that was paid shows for certain
     pause: Callable[[float], None] = staticmethod(time.sleep)
+
+    def __init__(self, study: Study, mode: Mode) -> None:
+        """Raises StudyError for a study without crowd settings."""
+        self._study, self.mode, self._crowd = study, mode, crowd_of(study)
+
+    @cached_property
+    def _rubric(self) -> Rubric:
+        """What workers are asked, as it was fixed for them."""
+        return asked_rubric(CampaignRecords.open(self._study))
 
     @abstractmethod
     def prepare(self) -> None:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
-from annotation.crowd.ledger import Ledger, SubmissionReview, refuse_lost_batches, refuse_lost_campaign
-from annotation.crowd.mturk.adapter import check_offer
+from annotation.crowd.ledger import BatchOffer, Ledger, SubmissionReview, refuse_lost_batches, refuse_lost_campaign
+from annotation.crowd.mturk.adapter import SITES, countries_of, submit_address
+from annotation.crowd.page import question_xml
 from annotation.crowd.platform import Offer, crowd_of
 from annotation.offering import LEDGER, Mode, ledgers
-from annotation.rubric import load_rubric
 from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
@@ -80,11 +80,11 @@ def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
         for operation in operations
         if operation.kind == "bonus" and operation.state == "done"
     }
-    paid = [rewards[work.batch_id]
-            + max(sum(work.submission.bonuses), bonuses.get(work.submission.submission_id, 0))
-            for work in approved]  # fmt: skip
-    timed = [(cents, w.submission.seconds) for cents, w in zip(paid, approved, strict=True)
-             if w.submission.seconds > 0]  # fmt: skip
+    timed = [
+        (rewards[work.batch_id] + max(sum(done.bonuses), bonuses.get(done.submission_id, 0)), done.seconds)
+        for work in approved
+        if (done := work.submission).seconds > 0
+    ]
     people = {work.submission.submission_id: (work.pseudonym, work.batch_id) for work in works}
     costs = [pay.cost(ledger.platform, offer.reward, offer.places, spec) for offer in offered]
     return CrowdSummary(
@@ -173,20 +173,26 @@ def cases_text(campaign: CrowdCampaign) -> str:
 
 def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
     """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
+    return planned_text(CampaignRecords.open(study), platform, mode, pilot)
+
+
+def planned_text(records: CampaignRecords, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
+    """The same of records that are open."""
+    study, taken = records.study, list[BatchOffer]()
     spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
-    taken = []
-    refuse_lost_campaign(study, mode)
+    refuse_lost_campaign(records, mode)
     if path.exists():
         with Ledger(path, study.name, platform, mode) as ledger:
-            refuse_lost_batches(study, ledger)
+            refuse_lost_batches(records, ledger)
             taken = ledger.taken()
-    new = next_batches(study, mode, taken, pilot)
+    new = next_batches(records, mode, taken, pilot)
     rows, total, hours = [], 0, 0.0
-    rubric, pairs = load_rubric(study), {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}
     for offer in new:  # what `launch` would refuse is said now, not when money is about to be spent
         if platform == "mturk":
-            texts = tuple(pairs[pair_id] for pair_id in offer.batch.pair_ids)
-            check_offer(study, rubric, Offer(offer.batch, texts, offer.places, offer.reward))
+            texts = tuple(records.shown_by_id[pair_id] for pair_id in offer.batch.pair_ids)
+            shown = Offer(offer.batch, texts, offer.places, offer.reward)
+            question_xml(study, records.rubric, shown, submit_address(SITES[mode]))
+            countries_of(spec, offer.batch.queue)
         else:
             for language in sorted(offer.batch.queue.languages):
                 spec.countries_of(language)
@@ -210,12 +216,12 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
             columns(header, rows, f"no {item}s are left to be offered"),
             f"{count(len(new), 'batch', 'batches')}, {count(places, item)} to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
-            *_notes(study, platform, new),
+            *(_notes(study, platform) if new else []),
         ]),
     )  # fmt: skip
 
 
-def _notes(study: Study, platform: PlatformName, new: Sequence[object]) -> list[str]:
+def _notes(study: Study, platform: PlatformName) -> list[str]:
     spec, called = crowd_of(study), study.called
     extra = {name: share for name, share in spec.pay.extra.items() if name in study.kinds or not study.subject}
     lines = [
@@ -228,4 +234,4 @@ def _notes(study: Study, platform: PlatformName, new: Sequence[object]) -> list[
         lines.append(f"Below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")
     if platform == "mturk":
         lines.append("MTurk's own documentation says that it closed on 30 September 2026: launching will likely fail.")
-    return lines if new else []
+    return lines

@@ -126,8 +126,7 @@ class RecordedJudgement(Record):
     fields: str = Field(default="", description="what `pairs.parquet` has in its column of this name")
     order: Order = "up"
     answers: dict[str, _Answer] = Field(
-        min_length=1,
-        description="by question: the answer as it came, or the points' probabilities to be its first one",
+        min_length=1, description="by question: the answer as it came, or the points' probabilities to be its first one"
     )
 
     @model_validator(mode="after")

@@ -33,14 +33,7 @@ from annotation.judges.replies import (
 from annotation.rubric import load_rubric
 from generation.forecast import CHARACTERS_A_TOKEN, duration
 from plumbline import cli
-from plumbline.errors import (
-    ServiceError,
-    StudyError,
-    TextFailedError,
-    TextRefusedError,
-    TextUnansweredError,
-    nearest,
-)
+from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.models.asking import AnswerTable, ask_all

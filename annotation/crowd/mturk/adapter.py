@@ -14,15 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from annotation.campaign_records import CampaignRecords
-from annotation.crowd.mturk.client import (
-    ENDPOINTS,
-    DoneBeforeError,
-    Requester,
-    cents_of,
-    connected,
-    refuse_other_mode,
-)
+from annotation.crowd.mturk.client import ENDPOINTS, DoneBeforeError, Requester, cents_of, connected, refuse_other_mode
 from annotation.crowd.mturk.form import STATES, Sheet, fields_of_xml, submission_of
 from annotation.crowd.page import question_xml
 from annotation.crowd.platform import (
@@ -34,15 +26,12 @@ from annotation.crowd.platform import (
     Submission,
     UncertainError,
     amount,
-    crowd_of,
     found_or_made,
 )
 from annotation.offering import Mode
 from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
-from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
-from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name
 from plumbline.study import Study
@@ -70,9 +59,8 @@ class MTurk(Platform):
         in the study, and for the endpoint of the other mode.
         """
         refuse_other_mode(mode, endpoint)
-        self.mode = mode
-        self._study, self._crowd = study, crowd_of(study)
-        self._submit_to = f"{(endpoint or SITES[mode]).rstrip('/')}/mturk/externalSubmit"
+        super().__init__(study, mode)
+        self._submit_to = submit_address(endpoint or SITES[mode])
         self._requester = Requester(client or connected(endpoint or ENDPOINTS[mode], retries))
 
     # Offers
@@ -87,11 +75,12 @@ class MTurk(Platform):
 
     def check(self, offer: Offer) -> None:
         """Raise StudyError for a page that is too long, a language without countries, too many countries."""
-        check_offer(self._study, asked_rubric(CampaignRecords.open(self._study)), offer, self._submit_to)
+        question_xml(self._study, self._rubric, offer, self._submit_to)
+        countries_of(self._crowd, offer.batch.queue)
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Create the batch's HIT; its id."""
-        question = question_xml(self._study, asked_rubric(CampaignRecords.open(self._study)), offer, self._submit_to)
+        question = question_xml(self._study, self._rubric, offer, self._submit_to)
         kind = self._hit_type(offer)
         try:
             answer = self._requester.call(
@@ -167,10 +156,8 @@ class MTurk(Platform):
     def _hit_type(self, offer: Offer) -> dict[str, Any]:
         """What HITs of one queue and reward share. MTurk gives equal ones the same id."""
         queue = offer.batch.queue
-        rubric = asked_rubric(CampaignRecords.open(self._study))
-        title, instruction = (
-            worded(wording, ENGLISH) for wording in (rubric.pool(queue.pool).title, rubric.pool(queue.pool).asked)
-        )
+        rubric, pool = self._rubric, self._rubric.pool(queue.pool)
+        title, instruction = worded(pool.title, ENGLISH), worded(pool.asked, ENGLISH)
         what = instruction if rubric.fields.shown else "Read pairs of short texts and rate the new one of each."
         work = title if rubric.fields.shown else f"Rate short texts: {title}"
         names = dict.fromkeys((language_name(queue.language), language_name(queue.output_language)))
@@ -187,7 +174,7 @@ class MTurk(Platform):
     def _requirements(self, queue: Queue) -> list[dict[str, Any]]:
         """Who may take a HIT. In the sandbox nobody has had a thousand tasks approved: no such thing is asked there."""
         wanted: list[tuple[str, str, dict[str, Any]]] = [
-            (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in _countries(self._crowd, queue)]}),
+            (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in countries_of(self._crowd, queue)]}),
             (self._qualification, "DoesNotExist", {}),
         ]
         if self.mode == "live":
@@ -221,7 +208,7 @@ class MTurk(Platform):
         if submission.submitted_at is None or not assignment.get("Answer"):
             raise DataError(f"{where}: has no answers")
         pools = {pair.pair_id: pair.pool for pair in offer.pairs}
-        sheet = Sheet(self._study.name, asked_rubric(CampaignRecords.open(self._study)), pools, where)
+        sheet = Sheet(self._study.name, self._rubric, pools, where)
         fields = fields_of_xml(assignment["Answer"], where)
         sheet.refuse_others(fields, offer.batch.batch_id)
         return sheet.answers(fields, offer.batch.pair_ids, submission.submitted_at.isoformat())
@@ -298,13 +285,12 @@ class MTurk(Platform):
         )
 
 
-def check_offer(study: Study, rubric: Rubric, offer: Offer, submit_to: str = SITES["live"]) -> None:
-    """Raise StudyError for what MTurk would not take; no service is asked."""
-    question_xml(study, rubric, offer, submit_to)
-    _countries(crowd_of(study), offer.batch.queue)
+def submit_address(site: str) -> str:
+    """Where a page sends its answers."""
+    return f"{site.rstrip('/')}/mturk/externalSubmit"
 
 
-def _countries(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
+def countries_of(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
     """Where workers are looked for who read both languages: where the rarer one is read.
 
     Raises StudyError for a language without a list, and for more countries than MTurk takes.

@@ -18,7 +18,6 @@ from typing import Any
 
 import langcodes
 
-from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.page import consent_of
 from annotation.crowd.platform import (
@@ -38,8 +37,6 @@ from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
-from annotation.rubric import Rubric
-from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
@@ -47,6 +44,14 @@ from plumbline.study.crowd import PlatformName
 PROJECT_VARIABLE = "PROLIFIC_PROJECT"
 CURRENCY = "USD"
 RUNNING = ("SCHEDULED", "PUBLISHING", "PROCESSING", "ACTIVE")
+COUNTRY, FLUENT = "current-country-of-residence", "fluent-languages"
+LEAVE_OUT = "participant_group_blocklist"
+#: What Prolific calls countries otherwise than CLDR does.
+OTHER_NAMES = {"TR": ("turkey", "turkiye"), "CD": ("congo democratic republic", "democratic republic of the congo"),
+               "CI": ("ivory coast",), "CZ": ("czech republic",), "HK": ("hong kong",), "MM": ("myanmar", "burma"),
+               "CV": ("cape verde",), "SZ": ("swaziland",), "MK": ("macedonia",)}  # fmt: skip
+OTHER_LANGUAGES = {"zh": ("mandarin", "chinese mandarin"), "fa": ("farsi",), "el": ("greek modern",)}
+PARAMETERS = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 
 
 class Prolific(Platform):
@@ -72,8 +77,8 @@ class Prolific(Platform):
 
         Raises ServiceError or StudyError where these, or the study's crowd settings, cannot be used.
         """
-        self.mode: Mode = mode
-        self._study, self._key, self._rooms, self.pause = study, key, rooms, pause
+        super().__init__(study, mode)
+        self._key, self._rooms, self.pause = key, rooms, pause
         self._crowd = crowd_with_address(study, mode)
         self._api = Api(token, address, pause)
 
@@ -137,15 +142,12 @@ class Prolific(Platform):
 
     def check(self, offer: Offer) -> None:
         """Raise StudyError for a language or countries that Prolific cannot look for, or that nobody named."""
-        filters(self._study, offer, self._choices, self._group)
+        self._filters(offer)
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""
-        wanted = filters(self._study, offer, self._choices, self._group)
-        room = self._rooms.open(offer)
-        answer = self._api.change(
-            "POST", "studies/", study_body(self._study, offer, room, token, wanted, self._project or None)
-        )
+        wanted = self._filters(offer)
+        answer = self._api.change("POST", "studies/", self._study_body(offer, self._rooms.open(offer), token, wanted))
         posted_id = answer.get("id")
         if not isinstance(posted_id, str):
             raise UncertainError("Prolific did not say which study it made; run again")
@@ -165,6 +167,85 @@ class Prolific(Platform):
             if isinstance(item, dict) and isinstance(item.get("choices"), dict):
                 choices[str(item.get("filter_id"))] = {str(key): str(label) for key, label in item["choices"].items()}
         return choices
+
+    def _filters(self, offer: Offer) -> list[dict[str, Any]]:
+        """Who may take part: in the languages' countries, fluent in all, approved often, not in the study's group.
+
+        Countries that Prolific does not offer are left out. Raises StudyError where it offers none of them, or not the
+        language.
+        """
+        crowd, choices, file = self._crowd, self._choices, self._study.file
+        readers = sorted(offer.batch.queue.languages)
+        countries = dict.fromkeys(code for language in readers for code in crowd.countries_of(language))
+        names = [name for code in countries for name in _country_names(code)]
+        countries_offered = _matching(choices.get(COUNTRY, {}), names)
+        if not countries_offered:
+            raise StudyError(f"{file}: Prolific has none of crowd.countries ({', '.join(countries)}); name others")
+        wanted: list[dict[str, Any]] = [{"filter_id": COUNTRY, "selected_values": countries_offered}]
+        for language in readers:
+            fluent = _matching(choices.get(FLUENT, {}), _language_names(language))
+            if not fluent:
+                raise StudyError(
+                    f"{file}: Prolific cannot look for readers of {language!r} (it has no such fluent language);"
+                    " use MTurk for it"
+                )
+            wanted.append({"filter_id": FLUENT, "selected_values": fluent})
+        wanted.append({"filter_id": "approval_rate", "selected_range": {"lower": crowd.approval + 1, "upper": 100}})
+        wanted.append({"filter_id": "approval_numbers", "selected_range": {"lower": crowd.approved}})
+        wanted.append({"filter_id": LEAVE_OUT, "selected_values": [self._group]})
+        return wanted
+
+    def _study_body(self, offer: Offer, room: Room, token: str, wanted: list[dict[str, Any]]) -> dict[str, Any]:
+        """What Prolific is sent to make a study; `token` is its internal name, `wanted` its filters."""
+        name, description = self._shown(offer)
+        hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], self._crowd.pay)
+        minutes = max(1, math.ceil(hours * 60))
+        return_reason = "You did not consent, or missed a question about the instructions twice."
+        returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
+        body = {
+            "name": name,
+            "internal_name": token,
+            "description": description,
+            "external_study_url": f"{room.address}?{PARAMETERS}",
+            "prolific_id_option": "url_parameters",
+            "completion_codes": [
+                {"code": room.code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]},
+                {"code": room.return_code, "code_type": "OTHER", "actions": [returning]},
+            ],
+            "total_available_places": offer.places,
+            "estimated_completion_time": minutes,
+            "maximum_allowed_time": max(math.ceil(self._crowd.hours * 60), 2 * minutes + 5),
+            "reward": offer.reward,
+            "device_compatibility": ["desktop", "tablet"],
+            "peripheral_requirements": [],
+            "submissions_config": {"max_submissions_per_participant": 1},
+            "filters": wanted,
+        }
+        return body | ({"project": self._project} if self._project else {})
+
+    def _shown(self, offer: Offer) -> tuple[str, str]:
+        """(what participants see in the list, the description as HTML: what comes from the study is escaped)."""
+        batch, rubric, number = offer.batch, self._rubric, len(offer.pairs)
+        codes = dict.fromkeys((batch.language, batch.output_language))
+        languages = " and ".join(langcodes.Language.get(code).display_name("en") for code in codes)
+        if rubric.fields.shown:  # of another subject than pairs of texts: what its rubric calls the work
+            pool = rubric.pool(batch.pool)
+            name = f"{worded(pool.title, ENGLISH)}: {number} items ({languages})"
+            work = f"You will work on {number} items in {languages}. {worded(pool.asked, ENGLISH)}"
+        else:
+            name = f"Compare {number} pairs of texts ({languages})"
+            work = (
+                f"You will read {number} pairs of texts in {languages}. Each pair is a text and a version of it that a"
+                " computer program has written. You rate how well the version was made."
+            )
+        consent = consent_of(self._crowd, rubric.language_for(batch.language, batch.output_language))
+        parts = [
+            work,
+            "You work on our own pages. At the end you get a completion code there.",
+            f"You will be asked to agree to this: {consent}",
+            *([f"Questions: {self._crowd.contact}"] if self._crowd.contact else []),
+        ]
+        return name, "".join(f"<p>{html.escape(part)}</p>" for part in parts)
 
     def _publish(self, posted_id: str) -> None:
         """Publish a draft, in live mode; nothing where it is published."""
@@ -290,84 +371,6 @@ class Prolific(Platform):
         self._api.change("POST", f"participant-groups/{self._group}/participants/", {"participant_ids": [worker]})
 
 
-COUNTRY, FLUENT = "current-country-of-residence", "fluent-languages"
-LEAVE_OUT = "participant_group_blocklist"
-#: What Prolific calls countries otherwise than CLDR does.
-OTHER_NAMES = {"TR": ("turkey", "turkiye"), "CD": ("congo democratic republic", "democratic republic of the congo"),
-               "CI": ("ivory coast",), "CZ": ("czech republic",), "HK": ("hong kong",), "MM": ("myanmar", "burma"),
-               "CV": ("cape verde",), "SZ": ("swaziland",), "MK": ("macedonia",)}  # fmt: skip
-OTHER_LANGUAGES = {"zh": ("mandarin", "chinese mandarin"), "fa": ("farsi",), "el": ("greek modern",)}
-PARAMETERS = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
-
-
-def study_body(
-    study: Study, offer: Offer, room: Room, token: str, wanted: list[dict[str, Any]], project: str | None
-) -> dict[str, Any]:
-    """What Prolific is sent to make a study; `token` is its internal name, `wanted` its filters."""
-    crowd, rubric = crowd_with_address(study), asked_rubric(CampaignRecords.open(study))
-    consent = consent_of(crowd, rubric.language_for(offer.batch.language, offer.batch.output_language))
-    hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], crowd.pay)
-    minutes = max(1, math.ceil(hours * 60))
-    body = {
-        "name": _name(rubric, offer),
-        "internal_name": token,
-        "description": _description(rubric, offer, consent, crowd.contact),
-        "external_study_url": f"{room.address}?{PARAMETERS}",
-        "prolific_id_option": "url_parameters",
-        "completion_codes": [
-            {"code": room.code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]},
-            {
-                "code": room.return_code,
-                "code_type": "OTHER",
-                "actions": [
-                    {
-                        "action": "REQUEST_RETURN",
-                        "return_reason": "You did not consent, or missed a question about the instructions twice.",
-                    }
-                ],
-            },
-        ],
-        "total_available_places": offer.places,
-        "estimated_completion_time": minutes,
-        "maximum_allowed_time": max(math.ceil(crowd.hours * 60), 2 * minutes + 5),
-        "reward": offer.reward,
-        "device_compatibility": ["desktop", "tablet"],
-        "peripheral_requirements": [],
-        "submissions_config": {"max_submissions_per_participant": 1},
-        "filters": wanted,
-    }
-    return body | ({"project": project} if project else {})
-
-
-def filters(study: Study, offer: Offer, choices: Mapping[str, Mapping[str, str]], group: str) -> list[dict[str, Any]]:
-    """Who may take part: in the languages' countries, fluent in all of them, approved often, not in `group`.
-
-    `choices` are Prolific's own, by filter: labels by id. Countries that it does not offer are left out. Raises
-    StudyError where it offers none of them, or not the language.
-    """
-    crowd = crowd_with_address(study)
-    readers = sorted(offer.batch.queue.languages)
-    countries = dict.fromkeys(code for language in readers for code in crowd.countries_of(language))
-    countries_offered = _matching(
-        choices.get(COUNTRY, {}), [name for code in countries for name in _country_names(code)]
-    )
-    if not countries_offered:
-        raise StudyError(f"{study.file}: Prolific has none of crowd.countries ({', '.join(countries)}); name others")
-    wanted: list[dict[str, Any]] = [{"filter_id": COUNTRY, "selected_values": countries_offered}]
-    for language in readers:
-        fluent = _matching(choices.get(FLUENT, {}), _language_names(language))
-        if not fluent:
-            raise StudyError(
-                f"{study.file}: Prolific cannot look for readers of {language!r} (it has no such fluent language);"
-                " use MTurk for it"
-            )
-        wanted.append({"filter_id": FLUENT, "selected_values": fluent})
-    wanted.append({"filter_id": "approval_rate", "selected_range": {"lower": crowd.approval + 1, "upper": 100}})
-    wanted.append({"filter_id": "approval_numbers", "selected_range": {"lower": crowd.approved}})
-    wanted.append({"filter_id": LEAVE_OUT, "selected_values": [group]})
-    return wanted
-
-
 def _matching(choices: Mapping[str, str], names: Iterable[str]) -> list[str]:
     by_label = {_folded(label): key for key, label in choices.items()}
     return list(dict.fromkeys(by_label[name] for name in names if name in by_label))
@@ -386,36 +389,3 @@ def _folded(label: str) -> str:
     """Without accents, capitals and signs: `Türkiye` is turkiye, `Chinese (Mandarin)` chinese mandarin."""
     bare = "".join(mark for mark in unicodedata.normalize("NFKD", label) if not unicodedata.combining(mark))
     return " ".join("".join(mark if mark.isalnum() else " " for mark in bare.casefold()).split())
-
-
-def _languages(offer: Offer) -> list[str]:
-    codes = dict.fromkeys((offer.batch.language, offer.batch.output_language))
-    return [langcodes.Language.get(code).display_name("en") for code in codes]
-
-
-def _name(rubric: Rubric, offer: Offer) -> str:
-    """What participants see in the list: what is compared, or, of another subject, what its rubric calls the work."""
-    languages = " and ".join(_languages(offer))
-    if not rubric.fields.shown:
-        return f"Compare {len(offer.pairs)} pairs of texts ({languages})"
-    return f"{worded(rubric.pool(offer.batch.pool).title, ENGLISH)}: {len(offer.pairs)} items ({languages})"
-
-
-def _description(rubric: Rubric, offer: Offer, consent: str, contact: str) -> str:
-    """Prolific shows it as HTML: what comes from the study's file is escaped."""
-    languages = " and ".join(_languages(offer))
-    what = (
-        f"You will work on {len(offer.pairs)} items in {languages}."
-        f" {worded(rubric.pool(offer.batch.pool).asked, ENGLISH)}"
-        if rubric.fields.shown
-        else f"You will read {len(offer.pairs)} pairs of texts in {languages}. Each pair is a text"
-        " and a version of it that a computer program has written. You rate how well the version was made."
-    )
-    parts = [
-        what,
-        "You work on our own pages. At the end you get a completion code there.",
-        f"You will be asked to agree to this: {consent}",
-    ]
-    if contact:
-        parts.append(f"Questions: {contact}")
-    return "".join(f"<p>{html.escape(part)}</p>" for part in parts)

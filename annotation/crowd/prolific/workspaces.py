@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -111,8 +112,13 @@ class ArgillaRooms:
                 f"participants of Prolific cannot enter the Argilla at {argilla.url}; start the server of this home"
                 " (python -m annotation serve) and unset ARGILLA_API_URL"
             )
-        self._study, self._mode, self._key = study, mode, key
+        self._study, self._mode, self._key, self._crowd = study, mode, key, crowd_with_address(study)
         self._argilla, self._home = argilla, argilla.connection.home
+
+    @cached_property
+    def _rubric(self) -> Rubric:
+        """What participants are asked, as it was fixed for them."""
+        return asked_rubric(CampaignRecords.open(self._study))
 
     def open(self, offer: Offer) -> Room:
         """Make the workspace and the dataset where they are missing, send missing pairs, tell the server."""
@@ -127,7 +133,7 @@ class ArgillaRooms:
             mark_dataset(self._argilla, dataset_id, drawing)
         # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
-        beside = Words.of(asked_rubric(CampaignRecords.open(self._study)), offer.batch.queue).beside
+        beside = Words.of(self._rubric, offer.batch.queue).beside
         send_pairs(self._argilla, dataset_id, name, missing, beside, None, drawing)
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
@@ -143,10 +149,7 @@ class ArgillaRooms:
         user = next((user_id for user_id, user in members.items() if user.username == pseudonym), None)
         if user is None:
             return []
-        shown, questions = (
-            {pair.pair_id for pair in offer.pairs},
-            asked_rubric(CampaignRecords.open(self._study)).asked(offer.batch.pool),
-        )
+        shown, questions = {pair.pair_id for pair in offer.pairs}, self._rubric.asked(offer.batch.pool)
         tasks = self._study.judging.does_tasks
         records = list(self._argilla.records(dataset.id))  # before the orders, which are known of whoever has answered
         answers, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
@@ -183,16 +186,14 @@ class ArgillaRooms:
             listed = None
         if listed is not None:
             return listed.id
-        rubric, queue = asked_rubric(CampaignRecords.open(self._study)), offer.batch.queue
+        rubric, queue = self._rubric, offer.batch.queue
         language = rubric.language_for(queue.language, queue.output_language)
         words = prolific_words(language, of_pairs=not rubric.fields.shown)
-        done = (
-            f"**[{words.get('done_link', DONE)}]({crowd_with_address(self._study).address}/crowd/done/{room.room_id})**"
-        )
+        done = f"**[{words.get('done_link', DONE)}]({self._crowd.address}/crowd/done/{room.room_id})**"
         return create_dataset(self._argilla, Words.of(rubric, queue, done), (name, name), ENOUGH)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
-        crowd, rubric = crowd_with_address(self._study), asked_rubric(CampaignRecords.open(self._study))
+        crowd, rubric = self._crowd, self._rubric
         entry: dict[str, Any] = {
             "study": self._study.name,
             "platform": PLATFORM,

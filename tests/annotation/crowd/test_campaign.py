@@ -390,7 +390,7 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
 def test_the_plan_accepts_what_launching_accepts(variant: Make, site: MTurkSite) -> None:
     """Into German MTurk's workers are looked for where German is read: nobody need say where English is."""
     study = drawn(variant, transformations=["translation"], crowd={"share": 1.0})
-    batches = len(next_batches(study, "live", []))
+    batches = len(next_batches(CampaignRecords.open(study), "live", []))
     assert f"{batches} batches" in plan_text(study, "mturk", "live")
     with pytest.raises(StudyError, match="crowd.countries says nothing of 'en'"):
         plan_text(study, "prolific", "live")  # Prolific looks for readers of both

@@ -206,7 +206,7 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     address, token = said.splitlines()[-2:]
     assert code == 0 and all("[sandbox prolific] before launching: " in line for line in (address, token))
     assert "crowd.address is not said" in address and "PROLIFIC_TOKEN is not set" in token
-    assert lacking(nearly, "mturk", "live") == []
+    assert lacking(CampaignRecords.open(nearly), "mturk", "live") == []
 
 
 def test_the_platforms_that_options_name_are_those_of_a_study() -> None:
