@@ -162,8 +162,7 @@ class DisputedPairs:
         Only then: who saw it before could decide about raters by it, and would have had a look that nobody noted.
         """
         refuse_stale(evidence.read_whole(), evidence.verdicts)
-        study, design = evidence.study, evidence.design
-        judging = read_judging(study, evidence.collected)
+        study, design, judging = evidence.study, evidence.design, read_judging(evidence)
         counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
         names = evidence.rubric.rating_names()
         ratings = counting[counting["question"].isin(names)]

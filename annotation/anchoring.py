@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from annotation.adjudication import suggestions_of
 from annotation.argilla.dataset import Suggested, Suggestion
-from annotation.campaign_records import CampaignData
+from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.judges.decisions import read_judging
 from annotation.offering import alone
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import ShownScore
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import refuse_other_half
 from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
@@ -56,11 +55,12 @@ def suggestions_to_show(study: Study) -> Suggested:
 
 
 def _note(study: Study) -> list[ShownScore]:
-    collected, rubric = CampaignData.read(study), load_rubric(study)
+    records = CampaignRecords.open(study)
+    collected, rubric = records.collected, records.rubric
     pairs = [*collected.sample_pairs, *collected.control_pairs]
     refuse_other_half(study, pairs)
     halves = {pair.pair_id: pair.control == SUGGESTED for pair in pairs if pair.drawn}
-    judgements, design = read_judging(study, collected).judgements, Design.of(study, rubric)
+    judgements, design = read_judging(records).judgements, Design.of(study, rubric)
     drawn = judgements[judgements["pair_id"].isin(list(halves))]
     waiting = set(halves) - set(drawn["pair_id"]) | set(drawn.loc[drawn["status"] == "unanswered", "pair_id"])
     if waiting or set(drawn["judge"]) != {judge.name for judge in study.judges}:

@@ -73,6 +73,7 @@ def _share(url: str) -> float:
 async def _measure(study: Study) -> dict[str, float]:
     """Medians of the rounds' ratios; every other round goes the other way, and each side starts with an empty cache."""
     from annotation.judges.pool import draw_judged  # noqa: PLC0415
+    from annotation.judges.replies import RecordedJudgements  # noqa: PLC0415
     from annotation.judges.run import (  # noqa: PLC0415
         JudgeChatClient,
         JudgeProgress,
@@ -85,7 +86,7 @@ async def _measure(study: Study) -> dict[str, float]:
     (asked,) = questionnaires(study)
     kept = JudgeProgress(study, asked, draw_judged(study), study.judgements)
     todo = list(kept.jobs())
-    asker = await start(study, asked, ["1", "2", "3", "4", "5"])
+    asker = await start(study, asked.spec, RecordedJudgements.read, ["1", "2", "3", "4", "5"])
     assert isinstance(asker, JudgeChatClient)
     engine: Any = asker.chat
 

@@ -24,7 +24,6 @@ from annotation.records import Sign
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
-from plumbline.words import printable_line
 
 A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
 FINAL = ("approved", "rejected")
@@ -291,5 +290,6 @@ def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, V
 
 def _shown(text: str) -> str:
     """A text in one short line, without anything that a terminal would obey."""
-    line = printable_line(text)
+    line = "".join(letter if letter.isprintable() else " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}"
+                   for letter in text)  # fmt: skip
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

@@ -21,15 +21,7 @@ from annotation.judges.annotator_messages import AnnotatorMessage, Instructions,
 from annotation.judges.pool import COMMAND
 from annotation.judges.records import ModelAnswer
 from annotation.judges.replies import refuse_no_recording
-from annotation.judges.run import (
-    JudgeChatClient,
-    JudgeForecast,
-    JudgeRun,
-    PromptedAnswers,
-    ask_model,
-    start_chat,
-    table_of,
-)
+from annotation.judges.run import JudgeChatClient, JudgeRun, PromptedAnswers, table_of
 from annotation.rubric import load_rubric
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.file_hashes import cached_file_hash
@@ -54,24 +46,24 @@ class RecordedAnswer(Record):
     answer: Any
 
 
-def load_recorded(path: Path) -> dict[ItemPlace, Any]:
-    """All answers of a file. Raises DataError with file and line."""
-    refuse_no_recording(path)
-    recorded: dict[ItemPlace, Any] = {}
-    for number, line in record_lines(path, RecordedAnswer):
-        key = line.task, line.item, line.candidate
-        if key in recorded:
-            raise DataError(f"{path}: line {number}: a second answer on the same item of {line.task}; keep one")
-        recorded[key] = line.answer
-    return recorded
-
-
 @dataclass(frozen=True)
 class RecordedAnswers:
     """Gives what was recorded, at once."""
 
     recorded: Mapping[ItemPlace, Any]
     concurrency: int = 1
+
+    @classmethod
+    def read(cls, path: Path) -> RecordedAnswers:
+        """All answers of a file. Raises DataError with file and line."""
+        refuse_no_recording(path)
+        recorded: dict[ItemPlace, Any] = {}
+        for number, line in record_lines(path, RecordedAnswer):
+            key = line.task, line.item, line.candidate
+            if key in recorded:
+                raise DataError(f"{path}: line {number}: a second answer on the same item of {line.task}; keep one")
+            recorded[key] = line.answer
+        return cls(recorded)
 
     async def answer(self, asking: AnnotatorMessage, attempt: Attempt) -> Completion:
         """What was recorded. Raises TextUnansweredError where nothing was."""
@@ -95,6 +87,8 @@ _Client = RecordedAnswers | JudgeChatClient
 
 class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
     """What one model has answered of the study's tasks, and has yet to answer. Raises StudyError or DataError."""
+
+    spec: AnnotatorSpec
 
     def __init__(self, study: Study, spec: AnnotatorSpec, items: Sequence[HumanItem], *, again: bool = False) -> None:
         every = [as_asked(task, spec) for task in read_tasks(study)]
@@ -157,8 +151,7 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
     with only_one(study.scratch / ".judging.lock", f"models are at work for {study.name!r}"):
         for model in annotators(study, names, again=again):  # each model has the machine for itself
             try:
-                begin = functools.partial(_begin, model.spec, study)
-                done.append(uvloop.run(ask_model(model, model.spec, begin, functools.partial(_ask, model), "answer")))
+                done.append(uvloop.run(model.ask(RecordedAnswers.read, functools.partial(_ask, model), "answer")))
             finally:
                 model.close()
         items = read_items(study)
@@ -166,12 +159,6 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
         rows = [row for model in started for row in model.answers(items)]
         write_kept_table(study, MODEL_ANSWERS, rows, HumanAnswer)
     return done
-
-
-async def _begin(spec: AnnotatorSpec, study: Study) -> _Client:
-    if spec.kind == "recorded":
-        return RecordedAnswers(load_recorded(study.resolve(spec.recording)))
-    return await start_chat(study, spec)
 
 
 async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> ModelAnswer:
@@ -191,23 +178,14 @@ async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> 
         status = "failed" if reason else "ok"
     return ModelAnswer.model_validate(
         {
-            "key": model.key(asking),
-            "annotator": spec.name,
-            "task": asking.task.task,
-            "asked": asking.task.asked,
+            "key": model.key(asking), "annotator": spec.name, "task": asking.task.task, "asked": asking.task.asked,
             "pair_ids": tuple(pair.pair_id for pair in asking.pairs),
             "answers": json.dumps(answers, ensure_ascii=False) if status == "ok" else "",
-            "text": text,
-            "status": status,
-            "reason": reason,
-            "attempts": outcome.attempts,
-            "model": spec.model,
-            "kind": spec.kind,
-            "annotator_hash": model.hash,
-            "prompt_hash": asking.prompt_hash,
+            "text": text, "status": status, "reason": reason, "attempts": outcome.attempts, "model": spec.model,
+            "kind": spec.kind, "annotator_hash": model.hash, "prompt_hash": asking.prompt_hash,
             "finished_at": datetime.now(UTC),
         }
-    )
+    )  # fmt: skip
 
 
 _TOKENS = 8  # of an answer to one thing that is asked: a JSON object with a label or number
@@ -219,7 +197,8 @@ def annotate_command(study: Study, options: argparse.Namespace) -> int:
         raise StudyError(f"{study.file}: with subject human there are no generator's outputs; leave out --generator")
     if options.dry_run:
         models = annotators(study, options.judge, again=options.again)
-        print(table_of([_left(model) for model in models], options.rate, "model", "answers"))
+        rows = [model.forecast(_TOKENS * sum(max(asking.form.n, 1) for asking in model.jobs())) for model in models]
+        print(table_of(rows, options.rate, "model", "answers"))
         return 0
     recorded = [study.resolve(path) for path in recordings(subject_of(study).models)]
     inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]
@@ -232,14 +211,6 @@ def annotate_command(study: Study, options: argparse.Namespace) -> int:
         for line in lines_of(model, items):
             print(f"    {line}")
     return 0
-
-
-def _left(model: Annotating) -> JudgeForecast:
-    todo = list(model.jobs())
-    characters = sum(len(asking.message) for asking in todo)
-    tokens = _TOKENS * sum(max(asking.form.n, 1) for asking in todo)
-    recorded = model.spec.kind == "recorded"
-    return JudgeForecast(model.spec.name, model.wanted - len(todo), len(todo), characters, tokens, recorded)
 
 
 def lines_of(model: Annotating, items: Sequence[HumanItem]) -> Iterator[str]:

@@ -48,8 +48,7 @@ def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> JudgeChe
     evidence = Evidence.whole(study)
     verdicts = evidence.verdicts
     refuse_stale(evidence, verdicts)
-    judging = read_judging(study, evidence.collected)
-    return checked(evidence, beside(evidence, verdicts, judging), epsilon, flag)
+    return checked(evidence, beside(evidence, verdicts, read_judging(evidence)), epsilon, flag)
 
 
 def checked(evidence: Evidence, outcome: JudgedOutcome, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:

@@ -150,7 +150,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _gold(options: argparse.Namespace) -> int:
-    from annotation.judges.gold_run import (  # noqa: PLC0415
+    from annotation.judges.gold import (  # noqa: PLC0415
         FILE,
         FOLDER,
         PAIRS,
@@ -158,7 +158,7 @@ def _gold(options: argparse.Namespace) -> int:
         gold_text,
         judge_gold,
     )
-    from annotation.judges.gold_run import agreement_with_gold as agreement  # noqa: PLC0415
+    from annotation.judges.gold import agreement_with_gold as agreement  # noqa: PLC0415
     from annotation.judges.run import forecast  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
 
@@ -216,8 +216,7 @@ def _select(options: argparse.Namespace) -> int:
     with stage(study, "judge select", inputs, [study.folder / FOLDER]):
         material = read_material(study, options.best)
         selected = choose(material, options.question)
-        record = selection_record(study, options.best, material, selected)
-        write_files(study.folder / FOLDER, select_files(study.name, selected, record))
+        write_files(study.folder / FOLDER, select_files(study.name, selected, selection_record(material, selected)))
     print(f"{select_text(study.name, selected)}\n\nall tables -> {study.folder / FOLDER}")
     return 0
 

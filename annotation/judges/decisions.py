@@ -186,7 +186,7 @@ def judged(study: Study) -> bool:
     return any((study.judgements / f"{spec.name}.parquet").exists() for spec in study.judges)
 
 
-def read_judging(study: Study, collected: CampaignData) -> Judging:
+def read_judging(records: CampaignRecords) -> Judging:
     """What judges were given and said. Raises DataError where some have said nothing yet, or a table is damaged."""
     try:
         from annotation.judges.pool import read_judged, undrawn  # noqa: PLC0415 (these take the extra `generation`)
@@ -194,17 +194,18 @@ def read_judging(study: Study, collected: CampaignData) -> Judging:
     except ModuleNotFoundError as error:
         raise DataError(f"reading judgements needs {error.name}: {installing('generation')}") from None
 
+    study, collected = records.study, records.collected
     pool = read_judged(study)
     outputs = pd.DataFrame([pair.model_dump() for pair in pool])
     judgements = read_judgements(study)
     if judgements.empty:
         raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
     shown = [spec.name for spec in study.judges if spec.engine.saw_ratings]
-    late = saw_scores(CampaignRecords.open(study).reviews, collected.sample_ratings)
+    late = saw_scores(records.reviews, collected.sample_ratings)
     half = study.raters.suggestions == "half"
     why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
     why += [f"{', '.join(late)} rated after having seen judges' scores as adjudicators"] if late else []
-    if strange := undrawn(study, pool):
+    if strange := undrawn(records, pool):
         why.append(
             f"{strange} of {len(pool)} outputs that judges were given are near-duplicates, which no sample has; run"
             f" `{study.command('annotation judge run')}`, which draws them anew and asks nothing twice"
@@ -247,7 +248,7 @@ def read_beside(evidence: Evidence, verdicts: Sequence[Verdict]) -> tuple[Judged
     if not (verdicts and judged(evidence.study)):
         return None, ""
     try:
-        return beside(evidence, verdicts, read_judging(evidence.study, evidence.collected)), ""
+        return beside(evidence, verdicts, read_judging(evidence)), ""
     except (PlumblineError, OSError, ValueError) as error:
         return None, " ".join(str(error).split())
 
@@ -283,7 +284,7 @@ def _records(verdicts: Sequence[Verdict], outcome: JudgedOutcome) -> list[Beside
 
 def judged_means(evidence: Evidence, verdicts: Sequence[Verdict]) -> Mapping[Unit, Sequence[JudgedMean]]:
     """What people and judges say together of each verdict's questions. Raises DataError where judges' records lack."""
-    outcome = beside(evidence, verdicts, read_judging(evidence.study, evidence.collected))
+    outcome = beside(evidence, verdicts, read_judging(evidence))
     return of_verdicts(outcome, verdicts)
 
 

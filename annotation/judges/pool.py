@@ -44,8 +44,9 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
     larger = _larger(study, _ALL if study.judge_pool == "all" else study.judge_pool)
     source: SampleSource = Groups(larger, rubric) if study.subject else Candidates(Plan(larger))
     # What was drawn for raters, the controls among it; nothing before that, nor of a candidate's outputs.
-    sample = CampaignRecords.open(study).known_pairs if study.outputs == study.folder / "transformations" else []
-    sample = [*sample, *(CampaignRecords.open(study).controls if sample else [])]
+    records = CampaignRecords.open(study)
+    sample = records.known_pairs if study.outputs == study.folder / "transformations" else []
+    sample = [*sample, *(records.controls if sample else [])]
     by_name: dict[str, list[JudgedPair]] = {}
     pools: dict[str, list[str]] = {}
     for name, kind in study.kinds.items():
@@ -67,19 +68,16 @@ def read_judged(study: Study) -> list[JudgedPair]:
     return read_records(judged_file(study), JudgedPair, study.command(COMMAND))
 
 
-def undrawn(study: Study, judged: Sequence[JudgedPair]) -> int:
+def undrawn(records: CampaignRecords, judged: Sequence[JudgedPair]) -> int:
     """How many judged outputs no sample could have had though their strata say nothing of it.
 
     Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
     """
-    sample, number, seen = (
-        {pair.pair_id for pair in CampaignRecords.open(study).known_pairs},
-        0,
-        dict[str, DuplicateIndex](),
-    )
-    counting = [pair for pair in judged if pair.stratum != UNDRAWN and not study.judging.takes_all]
+    judging, number, seen = records.study.judging, 0, dict[str, DuplicateIndex]()
+    sample = {pair.pair_id for pair in records.known_pairs}
+    counting = [pair for pair in judged if pair.stratum != UNDRAWN and not judging.takes_all]
     for pair in sorted(counting, key=lambda pair: pair.pair_id not in sample):
-        index, text = seen.setdefault(pair.pool, DuplicateIndex()), compared(study.judging.beside, pair)
+        index, text = seen.setdefault(pair.pool, DuplicateIndex()), compared(judging.beside, pair)
         near = pair.pair_id not in sample and index.near(*text)
         number += near
         if not near:

@@ -167,6 +167,11 @@ class RecordedJudgements:
     concurrency: int = 1
     tells_labels: bool = True
 
+    @classmethod
+    def read(cls, path: Path) -> RecordedJudgements:
+        """Those of a file. Raises as `load_recorded`."""
+        return cls(load_recorded(path))
+
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
         """What was recorded. Raises TextUnansweredError where nothing was."""
         pair = asking.pair

@@ -22,14 +22,7 @@ import pandas as pd
 from annotation.judges.pool import COMMAND, draw_judged, read_judged
 from annotation.judges.prompts import JudgeMessage, Questionnaire
 from annotation.judges.records import JudgedPair, Judgement, ModelAnswer
-from annotation.judges.replies import (
-    Read,
-    RecordedJudgements,
-    load_recorded,
-    read_expected,
-    read_text,
-    refuse_no_recording,
-)
+from annotation.judges.replies import Read, RecordedJudgements, read_expected, read_text, refuse_no_recording
 from annotation.rubric import load_rubric
 from generation.forecast import CHARACTERS_A_TOKEN, duration
 from plumbline import cli
@@ -45,17 +38,8 @@ from plumbline.study.engines import AnnotatorSpec, EngineSpec, JudgeSpec, Readin
 if TYPE_CHECKING:
     from plumbline.models.openai import ChatServer
 
-OF_PAIR = (
-    "pair_id",
-    "transformation",
-    "pool",
-    "dataset",
-    "task_type",
-    "language",
-    "output_language",
-    "seed",
-    "stratum",
-)
+OF_PAIR = ("pair_id", "transformation", "pool", "dataset", "task_type", "language", "output_language", "seed",
+           "stratum")  # fmt: skip
 _QUIET = {"enable_thinking": False}
 _WAITING = 8  # batches in flight: one whose answers are a token long ends all at once, and the next must be there
 
@@ -66,13 +50,58 @@ class _PromptHolder(Protocol):
     @property
     def prompt_hash(self) -> str: ...
 
+    @property
+    def message(self) -> str: ...
+
+
+class _Client(Protocol):
+    """Who answers."""
+
+    @property
+    def concurrency(self) -> int: ...
+
+    async def close(self) -> None: ...
+
 
 Q = TypeVar("Q", bound=_PromptHolder)
 R = TypeVar("R", Judgement, ModelAnswer)
+C = TypeVar("C", bound=_Client)
 
 
 class PromptedAnswers(AnswerTable[Q, R]):
     """What a model has answered and has yet to answer."""
+
+    spec: JudgeSpec | AnnotatorSpec
+
+    async def ask(
+        self, recorded: Callable[[Path], C], ask_one: Callable[[C | JudgeChatClient, Q], Awaitable[R]], unit: str,
+        labels: Sequence[str] = (),
+    ) -> JudgeRun:  # fmt: skip
+        """Ask the model for all that is left; what comes is in its journal at once. The rest is as for `start`."""
+        counts: Counter[str] = Counter(reused=self.wanted - self.todo)
+        sent = cached = 0
+        if self.todo:
+            client = await start(self._study, self.spec, recorded, labels)
+            try:
+                doing = f"asking ({self.spec.name})"
+                counts.update(
+                    await ask_all(
+                        [self], lambda _, question: ask_one(client, question), client.concurrency, unit, doing
+                    )
+                )
+            finally:
+                await client.close()
+            if isinstance(client, JudgeChatClient):
+                sent, cached = client.sent, client.cached
+        else:
+            self.settle()
+        share = cached / sent if sent else math.nan
+        return JudgeRun(self.spec.name, self.spec.model, self.spec.kind, counts, share)
+
+    def forecast(self, tokens: int) -> JudgeForecast:
+        """What is there and left; the answers that are left have about so many tokens."""
+        characters, recorded = sum(len(asking.message) for asking in self.jobs()), self.spec.kind == "recorded"
+        return JudgeForecast(self.spec.name, self.wanted - self.todo, self.todo, characters, tokens, recorded)
 
     def jobs(self) -> Iterator[Q]:
         """What is left to ask: prompts that begin alike one after another, so that the beginning is read once."""
@@ -82,11 +111,13 @@ class PromptedAnswers(AnswerTable[Q, R]):
 class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
     """What one judge has said and has yet to say about pairs, in a table of a folder of the study's records."""
 
+    spec: JudgeSpec
+
     def __init__(
         self, study: Study, questionnaire: Questionnaire, pairs: Iterable[JudgedPair], folder: Path, *,
         again: bool = False,
     ) -> None:  # fmt: skip
-        self.questionnaire = questionnaire
+        self.questionnaire, self.spec = questionnaire, questionnaire.spec
         self.hash = judge_hash(questionnaire.spec, questionnaire.reading, study.resolve)
         name = str((folder / f"{questionnaire.spec.name}.parquet").relative_to(study.folder))
         questions = {self.key(asking): asking for pair in pairs for asking in questionnaire.askings(pair)}
@@ -140,20 +171,16 @@ class JudgeChatClient:
 JudgeClient = RecordedJudgements | JudgeChatClient
 
 
-async def start(study: Study, questionnaire: Questionnaire, labels: Sequence[str]) -> JudgeClient:
-    """Who answers for a judge, ready. `labels` are the points whose probabilities will be asked for; none are for text.
+async def start(
+    study: Study, spec: JudgeSpec | AnnotatorSpec, recorded: Callable[[Path], C], labels: Sequence[str] = ()
+) -> C | JudgeChatClient:
+    """Who answers for a model, ready; for a recorded one what `recorded` makes of its file.
 
-    Says on the terminal what it cannot do. Raises StudyError for a label that is several tokens, ServiceError where
-    there is nobody to ask.
+    `labels` are the points whose probabilities will be asked for; none are for text. Says on the terminal what it
+    cannot do. Raises StudyError for a label that is several tokens, ServiceError where there is nobody to ask.
     """
-    spec = questionnaire.spec
     if spec.kind == "recorded":
-        return RecordedJudgements(load_recorded(study.resolve(spec.recording)))
-    return await start_chat(study, spec, labels)
-
-
-async def start_chat(study: Study, spec: JudgeSpec | AnnotatorSpec, labels: Sequence[str] = ()) -> JudgeChatClient:
-    """A model that is asked by messages, ready; says and raises as `start`."""
+        return recorded(study.resolve(spec.recording))
     if spec.kind == "openai":
         from plumbline.models.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
@@ -268,23 +295,29 @@ def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> li
     """
     of_judges = questionnaires(study, names)
     with only_one(study.scratch / ".judging.lock", f"judges are at work for {study.name!r}"):
-        return judge_pairs(study, of_judges, draw_judged(study), study.judgements, again=again)
+        return judge_pairs(progress_of(study, of_judges, draw_judged(study), study.judgements, again=again))
 
 
-def judge_pairs(
-    study: Study, asked_judges: Sequence[Questionnaire], pairs: Sequence[JudgedPair], folder: Path, *, again: bool
-) -> list[JudgeRun]:
-    """Have judges rate these pairs; their tables stand in a folder of the study's records."""
+def judge_pairs(progresses: Iterable[JudgeProgress]) -> list[JudgeRun]:
+    """Ask judges what they have yet to say, one after another: each model has the machine for itself."""
     import uvloop  # noqa: PLC0415 (extra `generation`; who only reads judgements does without)
 
     done = []
-    for questionnaire in asked_judges:  # each model has the machine for itself
-        progress = JudgeProgress(study, questionnaire, pairs, folder, again=again)
+    for progress in progresses:
         try:
-            done.append(uvloop.run(_ask_judge(progress, functools.partial(start, study, progress.questionnaire))))
+            done.append(uvloop.run(_ask_judge(progress)))
         finally:
             progress.close()
     return done
+
+
+def progress_of(
+    study: Study, asked_judges: Sequence[Questionnaire], pairs: Sequence[JudgedPair], folder: Path, *,
+    again: bool = False,
+) -> Iterator[JudgeProgress]:  # fmt: skip
+    """What each judge has said of pairs, and has yet to say; opened when its turn comes, as it may be large."""
+    for questionnaire in asked_judges:
+        yield JudgeProgress(study, questionnaire, pairs, folder, again=again)
 
 
 def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
@@ -293,56 +326,16 @@ def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
     What was said to other prompts, by other settings, or about pairs that are judged no more is not among them. Raises
     DataError where a judge's table is not there, damaged, or another than was written.
     """
-    pairs = read_judged(study)
-    frames = [
-        JudgeProgress(study, questionnaire, pairs, study.judgements).frame()
-        for questionnaire in questionnaires(study, names)
-    ]
+    progresses = progress_of(study, questionnaires(study, names), read_judged(study), study.judgements)
+    frames = [progress.frame() for progress in progresses]
     empty = joined([], Judgement)
     return pd.concat([frame for frame in frames if len(frame)], ignore_index=True) if any(map(len, frames)) else empty
 
 
-async def _ask_judge(progress: JudgeProgress, begin: Callable[[Sequence[str]], Awaitable[JudgeClient]]) -> JudgeRun:
+async def _ask_judge(progress: JudgeProgress) -> JudgeRun:
     labels = dict.fromkeys(label for asking in progress.jobs() for label in asking.scale.labels)
     wanted = list(labels) if progress.questionnaire.reading == "expected" else []
-    ask, spec = functools.partial(ask_one, progress), progress.questionnaire.spec
-    return await ask_model(progress, spec, functools.partial(begin, wanted), ask, "judgement")
-
-
-class _Client(Protocol):
-    """Who answers."""
-
-    @property
-    def concurrency(self) -> int: ...
-
-    async def close(self) -> None: ...
-
-
-C = TypeVar("C", bound=_Client)
-
-
-async def ask_model(
-    table: PromptedAnswers[Q, R],
-    spec: JudgeSpec | AnnotatorSpec,
-    begin: Callable[[], Awaitable[C]],
-    ask: Callable[[C, Q], Awaitable[R]],
-    unit: str,
-) -> JudgeRun:
-    """Ask for all that is left of one model, whom `begin` brings; what comes is in its journal at once."""
-    counts: Counter[str] = Counter(reused=table.wanted - table.todo)
-    if not table.todo:
-        table.settle()
-        return JudgeRun(spec.name, spec.model, spec.kind, counts, math.nan)
-    client = await begin()
-    try:
-        doing = f"asking ({spec.name})"
-        counts.update(
-            await ask_all([table], lambda _, question: ask(client, question), client.concurrency, unit, doing)
-        )
-    finally:
-        await client.close()
-    sent, cached = (client.sent, client.cached) if isinstance(client, JudgeChatClient) else (0, 0)
-    return JudgeRun(spec.name, spec.model, spec.kind, counts, cached / sent if sent else math.nan)
+    return await progress.ask(RecordedJudgements.read, functools.partial(ask_one, progress), "judgement", wanted)
 
 
 async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMessage) -> Judgement:
@@ -370,27 +363,14 @@ async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMes
         status = "failed" if score.reason else "ok"
     return Judgement.model_validate(
         {
-            "key": progress.key(asking),
-            "judge": spec.name,
-            "question": asking.question,
-            "order": asking.order,
-            **{name: getattr(asking.pair, name) for name in OF_PAIR},
-            "generator": asking.pair.model,
-            "score": score.score,
-            "mode": "expected" if mode else "text",
-            "label_mass": score.label_mass,
-            "entropy": score.entropy,
-            "text": text,
-            "status": status,
-            "reason": score.reason,
-            "attempts": outcome.attempts,
-            "model": spec.model,
-            "kind": spec.kind,
-            "judge_hash": progress.hash,
-            "prompt_hash": asking.prompt_hash,
-            "finished_at": datetime.now(UTC),
+            "key": progress.key(asking), "judge": spec.name, "question": asking.question, "order": asking.order,
+            **{name: getattr(asking.pair, name) for name in OF_PAIR}, "generator": asking.pair.model,
+            "score": score.score, "mode": "expected" if mode else "text", "label_mass": score.label_mass,
+            "entropy": score.entropy, "text": text, "status": status, "reason": score.reason,
+            "attempts": outcome.attempts, "model": spec.model, "kind": spec.kind, "judge_hash": progress.hash,
+            "prompt_hash": asking.prompt_hash, "finished_at": datetime.now(UTC),
         }
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -405,19 +385,16 @@ class JudgeForecast:
     recorded: bool
 
 
-def forecast(progresses: Sequence[JudgeProgress], rate: float | None) -> str:
+def forecast(progresses: Iterable[JudgeProgress], rate: float | None) -> str:
     """A row for each judge: judgements there and left, tokens in and out; with `rate` (judgements a second) the time.
 
     A token is taken for 4 characters, of which those that many prompts begin with are computed once. An answer is a
     token where probabilities are read, and three where a number is written.
     """
-    rows = []
-    for progress in progresses:
-        todo, spec = progress.todo, progress.questionnaire.spec
-        out = todo * (1 if progress.questionnaire.reading == "expected" else 3)
-        characters = sum(len(asking.message) for asking in progress.jobs())
-        recorded = spec.kind == "recorded"
-        rows.append(JudgeForecast(spec.name, progress.wanted - todo, todo, characters, out, recorded))
+    rows = [
+        progress.forecast(progress.todo * (1 if progress.questionnaire.reading == "expected" else 3))
+        for progress in progresses
+    ]
     return table_of(rows, rate, "judge", "judgements")
 
 

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -42,6 +41,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
+from plumbline.study.engines import EngineSpec, JudgeSpec
 from plumbline.words import count_words
 
 JUDGE = "annotation judge run"
@@ -73,8 +73,8 @@ class SelectionMaterial:
     same: Mapping[str, str]  #: a judge's name: the generator that is the same model
     recorded: tuple[str, ...]  #: judges and generators that are recordings
     missing: tuple[Missing, ...]
-    file: Path  #: the study's
-    seed: int  #: of all resamples
+    study: Study  #: whose candidates they are
+    best: int  #: how many were to be judged
 
 
 def read_material(study: Study, best: int) -> SelectionMaterial:
@@ -95,26 +95,12 @@ def read_material(study: Study, best: int) -> SelectionMaterial:
         pd.concat(list(frames), ignore_index=True) if frames else pd.DataFrame()
         for frames in (zip(*parts, strict=True) if parts else [(), (), ()])
     )
+    specs = [questionnaire.spec for questionnaire in of_judges]
     recorded = [name for name, by in chosen.items() if by.generator.kind == "recorded"]
-    recorded += [questionnaire.spec.name for questionnaire in of_judges if questionnaire.spec.kind == "recorded"]
-    same = {
-        questionnaire.spec.name: name
-        for questionnaire in of_judges
-        for name, by in chosen.items()
-        if _is_generator(questionnaire, by)
-    }
+    recorded += [spec.name for spec in specs if spec.kind == "recorded"]
+    same = {spec.name: name for spec in specs for name, by in chosen.items() if _is_generator(spec, by.generator)}
     return SelectionMaterial(
-        names,
-        errors,
-        judgements,
-        places,
-        outputs,
-        tuple(of_judges),
-        same,
-        tuple(recorded),
-        tuple(missing),
-        study.file,
-        study.sample.seed,
+        names, errors, judgements, places, outputs, tuple(of_judges), same, tuple(recorded), tuple(missing), study, best
     )
 
 
@@ -140,9 +126,7 @@ def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> t
     return table[columns].reset_index(drop=True), missing
 
 
-def _judgements_of(
-    name: str, by: Study
-) -> tuple[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame] | None, list[Missing]]:
+def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]:
     """Judgements, places and texts of a generator's outputs, if there are any; and what judges have yet to say."""
     command = by.command(JUDGE)
     if not judged_file(by).exists():
@@ -206,11 +190,10 @@ def _seconds(by: Study) -> float:
     return float(every.mean()) if len(every) else float("nan")
 
 
-def _is_generator(questionnaire: Questionnaire, by: Study) -> bool:
+def _is_generator(judge: JudgeSpec, generator: EngineSpec) -> bool:
     """Whether a judge is the model that generated: of the same revision, where both say theirs."""
-    spec, generator = questionnaire.spec, by.generator
-    revisions: Sequence[str] = [revision for revision in (spec.revision, generator.revision) if revision]
-    return spec.model == generator.model and len(set(revisions)) < 2
+    revisions = {revision for revision in (judge.revision, generator.revision) if revision}
+    return judge.model == generator.model and len(revisions) < 2
 
 
 FOLDER = "judge_select"  # of what `judge select` writes
@@ -238,10 +221,10 @@ class GeneratorSelection:
 
     question: str
     tables: Mapping[str, pd.DataFrame]
-    doubts: tuple[str, ...]  #: what makes the choice doubtful
-    missing: tuple[Missing, ...]
-    recorded: tuple[str, ...]  #: judges and generators that are recordings
-    why_none: str  #: why nothing is chosen; empty where something is
+    doubts: tuple[str, ...] = ()  #: what makes the choice doubtful
+    missing: tuple[Missing, ...] = ()
+    recorded: tuple[str, ...] = ()  #: judges and generators that are recordings
+    why_none: str = ""  #: why nothing is chosen; empty where something is
     compared: int = 0  #: judgements of each generator that the means are of: those that all of them have
     left_out: int = 0  #: ... and those that one of them lacks
 
@@ -258,37 +241,29 @@ def select(study: Study, best: int = FIRST, question: str = "") -> GeneratorSele
 def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelection:
     """The same of what was read (`read_material`)."""
     chosen_question = _question(material, question)
+    chosen_by = GeneratorSelection(chosen_question, {}, missing=material.missing, recorded=material.recorded)
     tables = {"error_rates": material.errors}
-    judgements = (
-        material.judgements[material.judgements["question"] == chosen_question]
-        if len(material.judgements)
-        else material.judgements
-    )
+    judgements = material.judgements
+    judgements = judgements[judgements["question"] == chosen_question] if len(judgements) else judgements
     generators = sorted(set(judgements["generator"])) if len(judgements) else []
     chosen = int(material.errors["chosen"].sum())
     if len(generators) < 2:
         of = f"of the {chosen} with the lowest error rates" if chosen > 1 else "and a choice takes two"
         why = f"judges have rated the outputs of {len(generators) or 'none'} {of}"
-        return GeneratorSelection(chosen_question, tables, (), material.missing, material.recorded, why)
+        return replace(chosen_by, tables=tables, why_none=why)
     try:
         common = crossed(_at_each_place(judgements, material.places), chosen_question)
     except ValueError as error:
         why = f"{error}; with `judge_pool: all` judges rate the same texts of each"
-        return GeneratorSelection(chosen_question, tables, (), material.missing, material.recorded, why)
-    tables |= tables_of(
-        replace(material, judgements=judgements), common, _scale(material, chosen_question), material.seed
-    )
+        return replace(chosen_by, tables=tables, why_none=why)
+    tables |= tables_of(replace(material, judgements=judgements), common, _scale(material, chosen_question))
     doubts = tuple(_doubts(material, common, tables))
-    return GeneratorSelection(
-        chosen_question, tables, doubts, material.missing, material.recorded, "", len(common.cells), common.left_out
-    )
+    return replace(chosen_by, tables=tables, doubts=doubts, compared=len(common.cells), left_out=common.left_out)
 
 
-def tables_of(
-    material: SelectionMaterial, common: CrossJudgements, scale: Sequence[float], seed: int
-) -> dict[str, pd.DataFrame]:
+def tables_of(material: SelectionMaterial, common: CrossJudgements, scale: Sequence[float]) -> dict[str, pd.DataFrame]:
     """All tables on one question, of judgements that two generators or more have in common."""
-    judgements = material.judgements
+    judgements, seed = material.judgements, material.study.sample.seed
     question = str(judgements["question"].iloc[0])
     everywhere = _at_each_place(judgements, material.places)
     differences = comparisons(common.observations, seed)
@@ -312,23 +287,19 @@ def tables_of(
 
 
 def _question(material: SelectionMaterial, wanted: str) -> str:
-    questions = list(
-        dict.fromkeys(name for questionnaire in material.questionnaires for name in questionnaire.questions)
-    )
+    names = [name for questionnaire in material.questionnaires for name in questionnaire.questions]
+    questions = list(dict.fromkeys(names))
     if wanted and wanted not in questions:
-        raise StudyError(f"{material.file}: no judge is asked {wanted!r}; {nearest(wanted, questions)}")
+        raise StudyError(f"{material.study.file}: no judge is asked {wanted!r}; {nearest(wanted, questions)}")
     return wanted or questions[0]
 
 
 def _scale(material: SelectionMaterial, question: str) -> list[int]:
-    ends = {
-        (questionnaire.scale(question).lowest, questionnaire.scale(question).highest)
-        for questionnaire in material.questionnaires
-        if question in questionnaire.questions
-    }
+    of_question = [each for each in material.questionnaires if question in each.questions]
+    ends = {(each.scale(question).lowest, each.scale(question).highest) for each in of_question}
     if len(ends) > 1:
         raise StudyError(
-            f"{material.file}: judges answer {question!r} on different scales; let one prompt ask it of all"
+            f"{material.study.file}: judges answer {question!r} on different scales; let one prompt ask it of all"
         )
     ((low, high),) = ends
     return list(range(math.ceil(low), math.floor(high) + 1))
@@ -406,14 +377,8 @@ def _relatives(material: SelectionMaterial, judges: Sequence[str], generators: S
     """Judges that are a generator themselves, or by their names of its family."""
     models = {questionnaire.spec.name: questionnaire.spec.model for questionnaire in material.questionnaires}
     selves = [name for name in judges if material.same.get(name) in generators]
-    near = {
-        judge: [
-            generator
-            for generator in generators
-            if material.same.get(judge) != generator and family(generator) == family(models[judge])
-        ]
-        for judge in judges
-    }
+    kin = {judge: [name for name in generators if family(name) == family(models[judge])] for judge in judges}
+    near = {judge: [name for name in names if material.same.get(judge) != name] for judge, names in kin.items()}
     lines = [f"judges of their own outputs: {', '.join(selves)}"] if selves else []
     related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in near.items() if names)
     return [*lines, *([f"judges of a relative by name: {related}"] if related else [])]

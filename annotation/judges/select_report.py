@@ -19,7 +19,7 @@ from plumbline.exhibits.table import Exhibit, as_markdown
 from plumbline.identity import identity
 from plumbline.manifest import study_hash, versions
 from plumbline.store import json_bytes
-from plumbline.study import Study, file_hash
+from plumbline.study import file_hash
 
 RULE = (
     "the highest mean judgement among the generators with the lowest error rates of first attempts; a unit is a source"
@@ -28,9 +28,10 @@ RULE = (
 )
 
 
-def selection_record(study: Study, best: int, material: SelectionMaterial, selection: GeneratorSelection) -> Selection:
-    """The record of what `choose` found in what `read_material` read; `best` is how many were to be compared."""
+def selection_record(material: SelectionMaterial, selection: GeneratorSelection) -> Selection:
+    """The record of what `choose` found in what `read_material` read."""
     pairs = selection.tables.get("comparisons")
+    study = material.study
     ranked = selection.tables.get("ranking")
     names = list(SelectedPair.model_fields)
     rows: list[dict[str, Any]] = [] if pairs is None else pairs[names].to_dict("records")  # type: ignore[assignment]
@@ -41,17 +42,17 @@ def selection_record(study: Study, best: int, material: SelectionMaterial, selec
         why_none=selection.why_none,
         not_told_apart=() if ranked is None else tuple(not_told_apart(ranked)),
         doubts=selection.doubts,
-        missing=tuple(f"{lack.what}; run `{lack.command}`" for lack in selection.missing),
-        recorded=selection.recorded,
+        missing=tuple(f"{lack.what}; run `{lack.command}`" for lack in material.missing),
+        recorded=material.recorded,
         rule=RULE,
-        best=best,
+        best=material.best,
         seed=study.sample.seed,
         transformation_seeds=tuple(study.seeds),
         resamples=0 if pairs is None else int(pairs["resamples"].iloc[0]),
         compared=selection.compared,
         left_out=selection.left_out,
         generators=tuple(_generators(material, ranked)),
-        judges=tuple(_judges(study, material, selection.question)),
+        judges=tuple(_judges(material, selection.question)),
         comparisons=tuple(SelectedPair.model_validate(row) for row in rows),
         study_sha256=study_hash(study),
         texts_sha256=file_hash(study.folder / "texts.parquet"),
@@ -70,51 +71,34 @@ def _generators(material: SelectionMaterial, ranked: pd.DataFrame | None) -> lis
         records.append(
             SelectedFrom.model_validate(
                 {
-                    **of_means.get(str(name), {}),
-                    "generator": str(name),
-                    "model": by.generator.model,
-                    "revision": by.generator.revision,
-                    "kind": by.generator.kind,
-                    "outputs_sha256": file_hash(by.outputs),
-                    "error_rate": float(rate),
-                    "judged": bool(judged),
+                    **of_means.get(str(name), {}), "generator": str(name), "model": by.generator.model,
+                    "revision": by.generator.revision, "kind": by.generator.kind,
+                    "outputs_sha256": file_hash(by.outputs), "error_rate": float(rate), "judged": bool(judged),
                     "judged_outputs": identity("selected-from-v1", pair_ids) if pair_ids else "",
                 }
             )
-        )
+        )  # fmt: skip
     return records
 
 
-def _judges(study: Study, material: SelectionMaterial, question: str) -> list[SelectedBy]:
-    judgements = material.judgements
-    scored = (
-        judgements[(judgements["question"] == question) & (judgements["status"] == "ok")]
-        if len(judgements)
-        else judgements
-    )
+def _judges(material: SelectionMaterial, question: str) -> list[SelectedBy]:
+    study, scored = material.study, material.judgements
+    if len(scored):
+        scored = scored[(scored["question"] == question) & (scored["status"] == "ok")]
     records = []
     for questionnaire in material.questionnaires:
-        spec, of_judge = (
-            questionnaire.spec,
-            scored[scored["judge"] == questionnaire.spec.name] if len(scored) else scored,
-        )
+        spec = questionnaire.spec
+        of_judge = scored[scored["judge"] == spec.name] if len(scored) else scored
         content = sorted(zip(of_judge["key"], of_judge["score"].map(repr), strict=True)) if len(of_judge) else []
         records.append(
             SelectedBy(
-                judge=spec.name,
-                model=spec.model,
-                revision=spec.revision,
-                kind=spec.kind,
-                seed=spec.seed,
-                orders=spec.orders,
-                reading=questionnaire.reading,
+                judge=spec.name, model=spec.model, revision=spec.revision, kind=spec.kind, seed=spec.seed,
+                orders=spec.orders, reading=questionnaire.reading,
                 judge_hash=judge_hash(spec, questionnaire.reading, study.resolve),
-                prompt=questionnaire.prompt.name,
-                prompt_sha256=file_hash(prompt_file(study, spec)),
-                n=len(content),
-                judgements=identity("selected-by-v1", content) if content else "",
+                prompt=questionnaire.prompt.name, prompt_sha256=file_hash(prompt_file(study, spec)),
+                n=len(content), judgements=identity("selected-by-v1", content) if content else "",
             )
-        )
+        )  # fmt: skip
     return records
 
 
@@ -202,11 +186,8 @@ def select_text(name: str, selection: GeneratorSelection) -> str:
 def select_files(name: str, selection: GeneratorSelection, record: Selection) -> dict[str, bytes]:
     """Every table as CSV with all its digits, all of them as printed in one page of Markdown, and the record."""
     parts = [f"# Choice of a generator, study {as_markdown(name)}\n", f"{as_markdown(headline(selection))}\n"]
-    parts += (
-        ["".join(f"- Missing: {as_markdown(lack.what)}; run `{lack.command}`\n" for lack in selection.missing)]
-        if selection.missing
-        else []
-    )
+    lines = [f"- Missing: {as_markdown(lack.what)}; run `{lack.command}`\n" for lack in selection.missing]
+    parts += ["".join(lines)] if lines else []
     parts += [exhibit.markdown() for exhibit in exhibits(selection)]
     files = {f"{table}.csv": csv_bytes(frame) for table, frame in selection.tables.items()}
     return {"selection.md": "\n".join(parts).encode(), "selection.json": json_bytes(record), **files}

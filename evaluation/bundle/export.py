@@ -193,7 +193,7 @@ class _Content:
         """What judges who decide with people said; their words as raters' comments."""
         if self.evidence.study.acceptance.judges != "decide":
             return
-        judging = read_judging(self.evidence.study, self.evidence.collected)
+        judging = read_judging(self.evidence)
         judgements = judging.judgements
         spoken = self.comments & ~judgements["dataset"].isin(self._hidden)
         judgements = judgements.assign(text=judgements["text"].where(spoken, ""))

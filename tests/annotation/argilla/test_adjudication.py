@@ -190,7 +190,7 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     assert [one.n_pairs for one in done.verdicts] == [2] and any("other half" in line for line in done.doubts)
     found = read_anchoring(study, done.evidence.collected)
     assert found[["n_shown", "n_hidden", "left_out"]].sum(axis=1).tolist() == [3] * 4  # one has no score
-    assert "(raters.suggestions)" in read_judging(study, done.evidence.collected).refused
+    assert "(raters.suggestions)" in read_judging(done.evidence).refused
     with pytest.raises(StudyError, match=r"half of its pairs show judges' scores .* no bundle"):
         export_bundle(study, tmp_path / "anchor.plumb")
     page = write_report(study).read_text(encoding="utf-8")

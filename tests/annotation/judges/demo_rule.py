@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from annotation.judges.gold_run import GoldPair
+from annotation.judges.gold import GoldPair
 from generation.recordings import load_recordings
 from plumbline.records import Pair
 

@@ -164,7 +164,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
 
 def _late_judgements_are_counted(evidence: Evidence, verdict: Verdict) -> None:
     """As if a server's judge had answered 5 times on quality a second after the first rating; a file's never count."""
-    made = beside(evidence, [verdict], read_judging(evidence.study, evidence.collected))
+    made = beside(evidence, [verdict], read_judging(evidence))
     said, first = made.judging.judgements, evidence.first
     assert first and [one.late for one in made.of(verdict)] == [0, 0]
     own = said[(said["pool"] == verdict.pool) & (said["question"] == "quality") & (said["judge"] == "shares")].index

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.judges.gold_run import RECORDED, agreement_with_gold, gold_pairs, gold_text, judge_gold
+from annotation.judges.gold import RECORDED, agreement_with_gold, gold_pairs, gold_text, judge_gold
 from annotation.judges.run import named
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, Study, load_study

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.judges.gold_run import gold_pairs
+from annotation.judges.gold import gold_pairs
 from annotation.judges.pool import draw_judged, read_judged
 from annotation.judges.prompts import JudgePrompt
 from annotation.judges.replies import load_recorded
