@@ -52,8 +52,7 @@ def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = 
 
     Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
     """
-    differences = _differences(ratings, scores)
-    return result_of(differences, epsilon)
+    return result_of(_differences(ratings, scores), epsilon)
 
 
 def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> AlternativeTest:
@@ -77,12 +76,8 @@ def by_domain(
         differences = _differences(of_domain, scores)
         if len(differences) >= 2:
             tested[str(name)] = differences
-    every = (
-        np.concatenate([_p_values(differences, epsilon)[0] for differences in tested.values()])
-        if tested
-        else np.empty(0)
-    )
-    limit = _limit(every)
+    p_values = [_p_values(differences, epsilon)[0] for differences in tested.values()]
+    limit = _limit(np.concatenate(p_values) if tested else np.empty(0))
     return {name: _result(differences, epsilon, limit) for name, differences in tested.items()}
 
 
@@ -117,10 +112,8 @@ def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Fl
         human = np.nanmean((values[usable, j][:, None] - others) ** 2, axis=1)
         machine = np.nanmean((judged[usable][:, None] - others) ** 2, axis=1)
         tie = np.isclose(human, machine, rtol=0, atol=1e-9)
-        differences[str(rater)] = (
-            ((machine < human) | tie).astype(np.float64),
-            ((human < machine) | tie).astype(np.float64),
-        )
+        closer = ((machine < human) | tie, (human < machine) | tie)
+        differences[str(rater)] = closer[0].astype(np.float64), closer[1].astype(np.float64)
     return differences
 
 
@@ -173,16 +166,8 @@ def _result(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float, li
     better = p_values <= (_limit(p_values) if limit is None else limit)
     judge = np.array([judged.mean() for judged, _ in differences.values()])
     rater = np.array([rated.mean() for _, rated in differences.values()])
-    table = pd.DataFrame(
-        {
-            "rater_id": list(differences),
-            "n": [len(judged) for judged, _ in differences.values()],
-            "judge_closer": judge,
-            "rater_closer": rater,
-            "p": p_values,
-            "test": tests,
-            "better": better,
-        }
-    )
+    numbers = [len(judged) for judged, _ in differences.values()]
+    columns = {"rater_id": list(differences), "n": numbers, "judge_closer": judge, "rater_closer": rater}
+    table = pd.DataFrame({**columns, "p": p_values, "test": tests, "better": better})
     omega = float(better.mean())
     return AlternativeTest(epsilon, omega, float(judge.mean()), omega >= PASSES, table, "")

@@ -131,91 +131,46 @@ def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataF
     return pd.DataFrame(rows, columns=["judge", "question", "slope", "low", "high", "reason"])
 
 
-# (table, its title, its columns with their headings)
 _DECISIONS = (
     "People first; beside them what the same rule says of people and judges together",
-    {
-        "transformation": "Transformation",
-        "language": "Language",
-        "decision": "People",
-        "with_judges": "People + judges",
-    },
-)
-_SHOWN: Sequence[tuple[str, str, dict[str, str]]] = (
-    ("decisions", *_DECISIONS),
-    (
-        "people",
+    {"transformation": "Transformation", "language": "Language", "decision": "People",
+     "with_judges": "People + judges"},
+)  # fmt: skip
+_WHOSE = {"judge": "Judge", "question": "Question"}
+_INTERVAL = {"low": "from", "high": "to"}
+#: table: its title, its columns with their headings
+_SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
+    "decisions": _DECISIONS,
+    "people": (
         "Judges beside the mean rating of each pair; gap: judge minus people, with its 95% interval",
-        {
-            "judge": "Judge",
-            "question": "Question",
-            "transformation": "Transformation",
-            "n": "Pairs",
-            "failed": "Failed",
-            "spearman": "Spearman",
-            "ac2": "AC2",
-            "mean_absolute_error": "Error",
-            "gap": "Gap",
-            "low": "from",
-            "high": "to",
-        },
+        {**_WHOSE, "transformation": "Transformation", "n": "Pairs", "failed": "Failed", "spearman": "Spearman",
+         "ac2": "AC2", "mean_absolute_error": "Error", "gap": "Gap", **_INTERVAL},
     ),
-    (
-        "alternative",
+    "alternative": (
         "Alternative annotator test: passing says as good as one more rater, not that the mean is right",
-        {
-            "judge": "Judge",
-            "question": "Question",
-            "epsilon": "Epsilon",
-            "omega": "Raters beaten",
-            "rho": "Closer",
-            "passes": "Passes",
-            "reason": "",
-        },
+        {**_WHOSE, "epsilon": "Epsilon", "omega": "Raters beaten", "rho": "Closer", "passes": "Passes", "reason": ""},
     ),
-    (
-        "order",
+    "order": (
         "How far scores move with the order of the scale (up minus down)",
-        {
-            "judge": "Judge",
-            "question": "Question",
-            "n": "Outputs",
-            "difference": "Difference",
-            "low": "from",
-            "high": "to",
-            "large": "By a point",
-        },
+        {**_WHOSE, "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
     ),
-    (
-        "length",
+    "length": (
         "How the gap rises with length: points for each factor of e in words",
-        {"judge": "Judge", "question": "Question", "slope": "Slope", "low": "from", "high": "to", "reason": ""},
+        {**_WHOSE, "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
-    (
-        "between",
+    "between": (
         "Judges beside each other",
-        {
-            "question": "Question",
-            "first": "Judge",
-            "second": "Judge",
-            "n": "Outputs",
-            "spearman": "Spearman",
-            "ac2": "AC2",
-            "difference": "Difference",
-        },
+        {"question": "Question", "first": "Judge", "second": "Judge", "n": "Outputs", "spearman": "Spearman",
+         "ac2": "AC2", "difference": "Difference"},
     ),
-)
+}  # fmt: skip
 
 
 def beside_text(outcome: JudgedOutcome) -> str:
     """What stands beside verdicts, for `annotation accept`: what is recorded, decisions, and what they rest on."""
     title, columns = _DECISIONS
-    lines = [
-        title,
-        who_decides(decides=outcome.decides),
-        *_recorded(outcome.recorded),
-        *([SIMULATED] if outcome.simulated else []),
-    ]
+    lines = [title, who_decides(decides=outcome.decides), *_recorded(outcome.recorded)]
+    lines += [SIMULATED] if outcome.simulated else []
     lines += ["", _table(outcome.decisions, columns), "", *basis_lines(outcome.decisions)]
     return "\n".join([*lines, *saved_lines(outcome.saved)])
 
@@ -255,16 +210,12 @@ def check_text(name: str, checked: JudgeCheck) -> str:
     if checked.simulated:
         parts.append(SIMULATED)
     parts += [f"Another decision with judges: {line}" for line in checked.warnings]
-    for table, title, columns in _SHOWN:
-        if table in checked.tables:
-            parts.append(f"\n{title}\n\n{_table(checked.tables[table], columns)}")
-        if table == "decisions" and table in checked.tables:
-            parts += [
-                "",
-                who_decides(decides=checked.decides),
-                *basis_lines(checked.tables[table]),
-                *saved_lines(checked.tables.get("saved")),
-            ]
+    for table, (title, columns) in _SHOWN.items():
+        if (frame := checked.tables.get(table)) is not None:
+            parts.append(f"\n{title}\n\n{_table(frame, columns)}")
+            if table == "decisions":
+                lines = [*basis_lines(frame), *saved_lines(checked.tables.get("saved"))]
+                parts += ["", who_decides(decides=checked.decides), *lines]
     far = len(checked.tables.get("far", ()))
     parts.append(f"\nRatings more than 2 points from the judges, to be read: {far} ({FOLDER}/far.csv)")
     return "\n".join(parts)

@@ -117,26 +117,15 @@ def _run(options: argparse.Namespace) -> int:
 
         return annotate_command(study, options)
     from annotation.judges.pool import draw_judged, judged_file  # noqa: PLC0415
-    from annotation.judges.run import (  # noqa: PLC0415
-        JudgeProgress,
-        forecast,
-        judge,
-        questionnaires,
-        read_judgements,
-    )
+    from annotation.judges.run import forecast, judge, progress_of, questionnaires, read_judgements  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
     from plumbline.study.engines import recordings  # noqa: PLC0415
 
     if options.generator:
         study = study.by(study.generator_called(options.generator))
     if options.dry_run:
-        of_judges = questionnaires(study, options.judge)
-        pairs = draw_judged(study, keep=False)
-        judges = [
-            JudgeProgress(study, questionnaire, pairs, study.judgements, again=options.again)
-            for questionnaire in of_judges
-        ]
-        print(forecast(judges, options.rate))
+        of_judges, pairs = questionnaires(study, options.judge), draw_judged(study, keep=False)
+        print(forecast(progress_of(study, of_judges, pairs, study.judgements, again=options.again), options.rate))
         return 0
     inputs = study.data_files() if not study.judging.transforms else [study.folder / "texts.parquet", study.outputs]
     recorded = [study.resolve(path) for path in recordings(study.judges)]
@@ -150,14 +139,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _gold(options: argparse.Namespace) -> int:
-    from annotation.judges.gold import (  # noqa: PLC0415
-        FILE,
-        FOLDER,
-        PAIRS,
-        gold_asked,
-        gold_text,
-        judge_gold,
-    )
+    from annotation.judges.gold import FILE, FOLDER, PAIRS, gold_asked, gold_text, judge_gold  # noqa: PLC0415
     from annotation.judges.gold import agreement_with_gold as agreement  # noqa: PLC0415
     from annotation.judges.run import forecast  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
@@ -180,11 +162,7 @@ def _gold(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from annotation.judges.check import (  # noqa: PLC0415
-        FOLDER,
-        check,
-        check_text,
-    )
+    from annotation.judges.check import FOLDER, check, check_text  # noqa: PLC0415
     from plumbline.exhibits.files import csv_bytes, write_files  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
 
@@ -198,16 +176,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _select(options: argparse.Namespace) -> int:
-    from annotation.judges.select_generator import (  # noqa: PLC0415
-        FOLDER,
-        choose,
-        read_material,
-    )
-    from annotation.judges.select_report import (  # noqa: PLC0415
-        select_files,
-        select_text,
-        selection_record,
-    )
+    from annotation.judges.select_generator import FOLDER, choose, read_material  # noqa: PLC0415
+    from annotation.judges.select_report import select_files, select_text, selection_record  # noqa: PLC0415
     from plumbline.exhibits.files import write_files  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
 

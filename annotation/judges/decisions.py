@@ -29,17 +29,8 @@ from plumbline.store import write_json
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
-COLUMNS = [
-    "transformation",
-    "language",
-    "task_type",
-    "decision",
-    "with_judges",
-    "reasons",
-    "rests_on",
-    "differ",
-    "why_not",
-]
+COLUMNS = ["transformation", "language", "task_type"]
+COLUMNS += ["decision", "with_judges", "reasons", "rests_on", "differ", "why_not"]  # of `with_judges`
 
 
 def with_judges(verdicts: Iterable[Verdict], means: pd.DataFrame, rule: AcceptanceSpec) -> pd.DataFrame:
@@ -61,9 +52,8 @@ def with_judges(verdicts: Iterable[Verdict], means: pd.DataFrame, rule: Acceptan
             rows.append((*named, "", (), "", False, why or "judges have no score of it"))
             continue
         decision, reasons = together(verdict, usable, rule)
-        rests = "; ".join(
-            f"{mean.question}: {worth_in_words(mean.n_rated, mean.n_judged, mean.worth)}" for mean in usable
-        )
+        worth = ((mean.question, worth_in_words(mean.n_rated, mean.n_judged, mean.worth)) for mean in usable)
+        rests = "; ".join(f"{question}: {words}" for question, words in worth)
         rows.append((*named, decision, reasons[: -len(usable)], rests, decision != verdict.alone, why))
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -80,9 +70,8 @@ def saved(means: pd.DataFrame, scope: Sequence[str], design: Design) -> pd.DataF
     rows = []
     for key, of_group in means.groupby(list(scope), sort=False):
         alone = [name for name in design.needed(str(key[0])) if name not in set(of_group["question"])]
-        refused = "; ".join(
-            [*_refused(of_group), *(f"{name}: no judge rates it, so people alone decide" for name in alone)]
-        )
+        unrated = [f"{name}: no judge rates it, so people alone decide" for name in alone]
+        refused = "; ".join([*_refused(of_group), *unrated])
         worth = math.nan if refused else float(of_group["worth"].min(skipna=False))
         reason = refused or ("what the judges are worth is undefined" if not math.isfinite(worth) else "")
         rated, judged = int(of_group["n_rated"].min()), int(of_group["n_judged"].min())

@@ -129,19 +129,11 @@ def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[float]) -> tuple
     gap = mean_with_interval(judge - people, "the judge has no score of any rated pair")
     raters = [_both(of_rater.set_index("pair_id")["value"], scores) for _, of_rater in part.groupby("rater_id")]
     each = [value for value in (ac2_of(x, y, scale) for x, y in raters) if not math.isnan(value)]
-    return (
-        len(people),
-        len(means) - len(people),
-        pearson(people, judge),
-        spearman(people, judge),
-        ac2_of(people, judge, scale),
-        float(np.mean(each)) if each else math.nan,
-        float(np.abs(judge - people).mean()) if len(people) else math.nan,
-        gap.value,
-        gap.low,
-        gap.high,
-        gap.reason,
-    )
+    correlations = pearson(people, judge), spearman(people, judge), ac2_of(people, judge, scale)
+    of_rater, error = float(np.mean(each)) if each else math.nan, np.abs(judge - people)
+    apart = float(error.mean()) if len(people) else math.nan
+    numbers_of = len(people), len(means) - len(people)
+    return (*numbers_of, *correlations, of_rater, apart, gap.value, gap.low, gap.high, gap.reason)
 
 
 def _both(people: pd.Series, scores: pd.Series) -> tuple[Floats, Floats]:

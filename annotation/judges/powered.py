@@ -20,7 +20,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import SCOPES, Basis, in_order
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
-from plumbline.statistics.intervals import Mean, bounded, confidence_sequence, effective_raters, holding
+from plumbline.statistics.intervals import bounded, confidence_sequence, effective_raters, holding
 from plumbline.statistics.prediction_powered import (
     FEWEST_RATED,
     Pool,
@@ -139,16 +139,9 @@ def _row(part: _Part) -> tuple[object, ...]:
     people, mean = _ends(estimate) if rule.stop == "fixed" else _anytime(part, estimate)
     reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
     with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
-    return (
-        ", ".join(part.judging.judges),
-        len(rated_ids),
-        len(beyond),
-        failed,
-        *people,
-        *_lean(estimate.people),
-        *with_judges,
-        reason,
-    )
+    numbers = len(rated_ids), len(beyond), failed
+    low, high = estimate.people.ends(LEAN)
+    return (", ".join(part.judging.judges), *numbers, *people, float(low), float(high), *with_judges, reason)
 
 
 def _bounded(
@@ -161,12 +154,6 @@ def _bounded(
         for mean in (estimate.people, estimate.mean)
     )
     return replace(estimate, people=people, mean=mean)
-
-
-def _lean(people: Mean) -> tuple[float, float]:
-    """What people's own mean is above, and what it is below, with 80% each."""
-    low, high = people.ends(LEAN)
-    return float(low), float(high)
 
 
 def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:

@@ -111,26 +111,11 @@ def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = N
     number = resamples or enough_resamples(len(pairs))
     rows = []
     for first, second in pairs:
-        test = paired_bootstrap(
-            observations[first].to_numpy(),
-            observations[second].to_numpy(),
-            n_resamples=number,
-            rng=stream(seed, "comparison", first, second),
-        )
-        difference = test.estimate
-        rows.append(
-            (
-                first,
-                second,
-                difference.value,
-                difference.low,
-                difference.high,
-                test.p,
-                difference.n,
-                number,
-                difference.reason,
-            )
-        )
+        better, worse = observations[first].to_numpy(), observations[second].to_numpy()
+        chance = stream(seed, "comparison", first, second)
+        test = paired_bootstrap(better, worse, n_resamples=number, rng=chance)
+        gap = test.estimate
+        rows.append((first, second, gap.value, gap.low, gap.high, test.p, gap.n, number, gap.reason))
     names = ["first", "second", "difference", "low", "high", "p", "n", "resamples", "reason"]
     table = pd.DataFrame(rows, columns=names)
     adjusted = holm(table["p"].to_numpy(np.float64))
@@ -182,10 +167,7 @@ def table_seven(judgements: CrossJudgements) -> pd.DataFrame:
     cells = judgements.cells.groupby("transformation").mean()
     total = judgements.cells.mean().to_frame("total").T
     table = pd.concat([cells, total])
-    table["total"] = [
-        *judgements.cells.groupby("transformation").mean().mean(axis=1),
-        judgements.cells.to_numpy().mean(),
-    ]
+    table["total"] = [*cells.mean(axis=1), judgements.cells.to_numpy().mean()]
     return table.rename_axis("transformation").reset_index()
 
 
@@ -198,13 +180,11 @@ def self_preference(judgements: CrossJudgements, seed: int, resamples: int = 10_
     """
     cells = judgements.cells.groupby(["sample", "judge"]).mean().unstack("judge").dropna()
     judges = sorted(judgements.cells.index.unique("judge"))
-    per_sample = [
-        additive_fit(
-            pd.DataFrame({name: row[name].reindex(judges) for name in judgements.cells.columns})
-        ).self_preference
+    each = [
+        pd.DataFrame({name: row[name].reindex(judges) for name in judgements.cells.columns})
         for _, row in cells.iterrows()
     ]
-    values = pd.DataFrame(per_sample)
+    values = pd.DataFrame([additive_fit(of_sample).self_preference for of_sample in each])
     rows = []
     for name in values.columns:
         sample = values[name].to_numpy(np.float64)
