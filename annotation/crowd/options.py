@@ -61,7 +61,8 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
 def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> None:
     cli.add_study_options(parser)
     add_data_option(parser)
-    parser.add_argument("--platform", choices=PLATFORMS, help="required for the first launch; later the campaign's own")
+    platform = "required for the first launch; later the campaign's own (MTurk closed on 30 September 2026)"
+    parser.add_argument("--platform", choices=PLATFORMS, help=platform)
     live = "use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)"
     parser.add_argument("--live", action="store_true", help=live)
     if spends:

@@ -233,5 +233,8 @@ def _notes(study: Study, platform: PlatformName) -> list[str]:
     if spec.pay.below_fair:
         lines.append(f"Below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")
     if platform == "mturk":
-        lines.append("MTurk's own documentation says that it closed on 30 September 2026: launching will likely fail.")
+        lines.append(
+            "MTurk's own documentation says that it closed on 30 September 2026: launching will likely fail; its"
+            " adapter serves downloading, and repeating a study as its authors did it."
+        )
     return lines
