@@ -36,7 +36,7 @@ from plumbline.identity import identity
 from plumbline.manifest import refuse_replaced_table, refuse_unnoted
 from plumbline.record_files import RecordFile, StudyRecords
 from plumbline.records import Pair, Rating, Record
-from plumbline.schemas import arrow_schema, with_words
+from plumbline.schemas import arrow_schema, with_decimals_of, with_words
 from plumbline.store import as_record, joined
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
@@ -141,9 +141,8 @@ class CampaignData:
 
 
 def _frame(tables: Iterable[pa.Table], record: type[Record], words: Sequence[str]) -> pd.DataFrame:
-    schema = arrow_schema(record)
-    encoded = with_words(schema, words)
-    return joined([table.cast(encoded) for table in tables], record, words)
+    encoded = with_words(arrow_schema(record), words)
+    return joined([table.cast(with_decimals_of(encoded, record, table.schema)) for table in tables], record, words)
 
 
 def _records(pairs: pd.DataFrame) -> list[Pair]:

@@ -40,7 +40,7 @@ from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.records import Pair
-from plumbline.scales import Scale, is_fine
+from plumbline.scales import Continuous, Scale, is_fine
 from plumbline.study import Study
 from plumbline.study.base import StudyPart, first_complaint
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RuleSpec
@@ -71,6 +71,8 @@ def wrong_rules(
         for pool in criterion.pools:
             if pool not in pools:
                 yield f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(pools))}"
+    if rule.min_ac2 is not None and (fine := next((q.name for q in questions if isinstance(q.scale, Continuous)), "")):
+        yield f"acceptance.min_ac2 is about points, and {fine!r} has a scale without points; leave it out"
     yield from _unjudged(rule, questions, used)
     if rule.rules:
         return

@@ -75,6 +75,12 @@ def with_decimals(schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
     return pa.schema([field.with_type(pa.float64()) if field.name in columns else field for field in schema])
 
 
+def with_decimals_of(schema: pa.Schema, record: type[Record], present: pa.Schema) -> pa.Schema:
+    """The schema of a record for a table with the columns `present`: their numbers stay as they are."""
+    names = [name for name in numeric(record) if name in present.names]
+    return with_decimals(schema, [name for name in names if pa.types.is_floating(present.field(name).type)])
+
+
 def with_words(schema: pa.Schema, words: Collection[str]) -> pa.Schema:
     """The schema with dictionaries for these columns of text."""
     encoded = pa.dictionary(pa.int32(), pa.string())

@@ -37,7 +37,7 @@ from plumbline.schemas import (
     in_order,
     numeric,
     refuse_duplicate_keys,
-    with_decimals,
+    with_decimals_of,
     with_nan,
     with_words,
 )
@@ -352,8 +352,7 @@ def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: st
     missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in present]
     if missing:
         raise DataError(f"{path} lacks column {missing[0]!r}; it is of another version: run `{made_by}` again")
-    decimal = [name for name in numeric(record) if pa.types.is_floating(file.schema_arrow.field(name).type)]
-    schema = with_decimals(schema, decimal)
+    schema = with_decimals_of(schema, record, file.schema_arrow)
     return pa.schema([schema.field(name) for name in columns]) if columns else schema
 
 

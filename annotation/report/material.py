@@ -11,13 +11,14 @@ import pandas as pd
 
 from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.judges.decisions import JudgedOutcome, different, read_beside, refuse_other_judgements
-from annotation.ratings.ratings import counting_ratings
+from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.training import TrainingResult, read_trained
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
+from annotation.verdicts.severity import AdjustedMeans, adjusted_means, turned_lines
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.records import Pair
@@ -52,6 +53,7 @@ class CampaignMaterial:
     beside: JudgedOutcome | None = None  #: what LLM judges would make of the verdicts; None without them
     judges_left_out: str = ""  #: why nothing stands beside the verdicts though judges were asked
     unlooked: Sequence[str] = ()  #: by which rules some raters could not be looked at
+    adjusted: AdjustedMeans | None = None  #: means for who rated what; None before there are verdicts
     late: int = 0  #: pairs that were withdrawn when ratings of them had come in
 
     @property
@@ -123,11 +125,14 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
     refuse_other_judgements(evidence, verdicts)
     material = campaign_material(evidence, read_at)
     beside, why_not = read_beside(evidence, verdicts)
+    dealt = dealt_with(material.ratings, evidence.withdrawn)
+    adjusted = adjusted_means(material.pairs, material.counting, evidence.design, verdicts, dealt)
     return replace(
         material,
         verdicts=verdicts,
         groups=evidence.agreement,
-        doubts=[*doubts_of(evidence, verdicts, material.signs), *different(beside)],
+        doubts=[*doubts_of(evidence, verdicts, material.signs), *different(beside), *turned_lines(adjusted)],
+        adjusted=adjusted,
         beside=beside,
         judges_left_out=why_not,
     )

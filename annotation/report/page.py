@@ -15,7 +15,7 @@ import pandas as pd
 from annotation.anchoring import ABOUT, ANCHORING_INTERVALS, read_anchoring
 from annotation.campaign_records import CampaignData
 from annotation.records import P_IS
-from annotation.report import crowd, exhibits
+from annotation.report import crowd, exhibits, reliability
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.judges import judge_exhibits, judges_section
@@ -165,6 +165,10 @@ _MAKERS = (
     exhibits.table_two_exhibit,
     exhibits.agreement_exhibit,
     exhibits.labels_exhibit,
+    reliability.reliability_exhibit,
+    reliability.adjusted_exhibit,
+    reliability.severity_exhibit,
+    reliability.truth_exhibit,
     exhibits.raters_exhibit,
     exhibits.signs_exhibit,
     exhibits.decisions_exhibit,
@@ -206,7 +210,8 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
     tables = {table.name: table for table in (make(material) for make in makers)}
     # Where every question has a scale there are no labels; where none has one, nothing of those that have.
-    out = {name for name in ("labels", "examples", "usual_rules") if not len(tables[name].frame)}
+    some = ("labels", "examples", "usual_rules", "reliability", "adjusted_means", "severity", "truth")
+    out = {name for name in some if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
     tables |= {table.name: table for table in (*judge_exhibits(material), *anchoring_exhibits(material))}
     return {name: table for name, table in tables.items() if name not in out}
@@ -233,6 +238,7 @@ def sections(
         Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),
         *_figures(material, drawn),
+        *reliability.reliability_sections(material, tables),
         _raters(material, tables),
         _exclusions(material, tables),
         *_crowd(material, tables),

@@ -215,7 +215,7 @@ def verdicts(
     `conclude`.
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
-    sample = _sample_frame(pairs)
+    sample = sample_frame(pairs)
     judged = _judged(sample, basis(sample, ratings, design, dealt), design, seed)
     records = []
     for row in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
@@ -252,7 +252,7 @@ def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list
     ]
 
 
-def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
+def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
     """What verdicts need of the sample: a row a pair."""
     texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type", "wave"]
     names = [*texts, *_MAKER]
@@ -334,7 +334,7 @@ def with_exclusions(
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
     others = verdicts(pairs, every, design, _RESTS_ON, None, dealt_with(ratings, withdrawn))
     key = SCOPES[design.rule.scope]
-    facts = _sample_frame(pairs).set_index("pair_id")
+    facts = sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
     return [
         verdict.model_copy(

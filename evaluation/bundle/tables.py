@@ -19,7 +19,7 @@ from evaluation.bundle.records import rows_of
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.records import Record
-from plumbline.schemas import arrow_schema, cast_table, refuse_duplicate_keys
+from plumbline.schemas import arrow_schema, cast_table, refuse_duplicate_keys, with_decimals_of
 from plumbline.store import BATCH
 from plumbline.study.datasets import DatasetSpec
 
@@ -230,6 +230,7 @@ def checked(
     wanted = [name for name in schema.names if record.model_fields[name].is_required()]
     if missing := [name for name in wanted if name not in table_read.schema.names]:
         raise DataError(f"{where} lacks column {missing[0]!r}; get it again from where it came from")
+    schema = with_decimals_of(schema, record, table_read.schema)
     table = cast_table(
         table_read.select([n for n in schema.names if n in table_read.schema.names]), schema, record, where, _AGAIN
     )

@@ -1,0 +1,122 @@
+"""Means of verdicts adjusted for who rated what: where raters rate different pairs, strict ones move the means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from annotation.ratings.ratings import Dealt
+from annotation.records import Summary, Verdict
+from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import SCOPES, basis
+from annotation.verdicts.rules import decide, rules_for
+from annotation.verdicts.tables import number, scoped
+from annotation.verdicts.verdicts import sample_frame
+from plumbline.records import Pair
+from plumbline.scales import EQUAL
+from plumbline.statistics.severity import severity
+
+MOST_RATERS = 400  # with more, the model takes minutes
+_TOO_MANY = f"more than {MOST_RATERS} raters: `annotation.severity` takes any number, and its time"
+
+
+@dataclass(frozen=True)
+class AdjustedMeans:
+    """Verdicts' means as if everybody had rated everything, and the raters' severity."""
+
+    means: pd.DataFrame  #: a row a verdict and rated question; `decision` and `adjusted_decision` are by the rule
+    raters: pd.DataFrame  #: a row a question and rater: severity (below 0: strict) with its interval, ratings
+
+
+_MEANS = ["transformation", "language", "task_type", "question", "plain", "adjusted", "low", "high", "ratings"]
+_MEANS += ["reason", "decision", "adjusted_decision"]
+
+
+def adjusted_means(
+    pairs: Sequence[Pair], ratings: pd.DataFrame, design: Design, verdicts: Sequence[Verdict], dealt: Dealt | None
+) -> AdjustedMeans:
+    """The verdicts' means by `plumbline.statistics.severity`, a model a question, of the ratings that verdicts rest on.
+
+    `pairs` are the sample's, `ratings` those that count; `dealt` is as for `counted.basis`. The adjusted decision is
+    the rule's where each mean, with its interval over pairs, moves to the adjusted one.
+    """
+    sample, key = sample_frame(pairs), SCOPES[design.rule.scope]
+    rests = basis(sample, ratings, design, dealt).ratings
+    places = sample.set_index("pair_id")[key].agg("\n".join, axis=1)
+    by_question = {
+        question: _severity(of_question, places)
+        for question in design.questions
+        if design.asked(question).kind == "rating"
+        and len(of_question := rests[(rests["question"] == question) & rests["value"].notna()])
+    }
+    means: list[tuple[object, ...]] = []
+    for verdict in verdicts:
+        place = "\n".join(str(getattr(verdict, name)) for name in key)
+        adjusted = {
+            question: frame.loc[[place]].iloc[0] for question, (frame, _) in by_question.items() if place in frame.index
+        }
+        decisions = _decisions(verdict, design, {name: float(row["adjusted"]) for name, row in adjusted.items()})
+        means += [
+            (
+                *(verdict.transformation, verdict.language, verdict.task_type, name),
+                *(row[column] for column in _MEANS[4:10]),
+                *decisions,
+            )
+            for name, row in adjusted.items()
+        ]
+    raters = [of_raters.assign(question=question) for question, (_, of_raters) in by_question.items()]
+    columns = ["question", "rater_id", "severity", "low", "high", "ratings", "reason"]
+    return AdjustedMeans(
+        pd.DataFrame(means, columns=_MEANS),
+        pd.concat(raters, ignore_index=True)[columns] if raters else pd.DataFrame(columns=columns),
+    )
+
+
+def _severity(ratings: pd.DataFrame, places: pd.Series) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """(a row a place: the means; a row a rater: severity) of one question."""
+    frame = ratings[["pair_id", "rater_id"]].astype(str).assign(value=ratings["value"].to_numpy(np.float64))
+    frame["place"] = frame["pair_id"].map(places)
+    if frame["rater_id"].nunique() > MOST_RATERS:
+        plain = frame.groupby("place").agg(plain=("value", "mean"), ratings=("value", "size"))
+        means = plain.assign(adjusted=math.nan, low=math.nan, high=math.nan, reason=_TOO_MANY)
+        counts = frame["rater_id"].value_counts().rename("ratings").rename_axis("rater_id").reset_index()
+        return means, counts.assign(severity=math.nan, low=math.nan, high=math.nan, reason=_TOO_MANY)
+    result = severity(frame, "place")
+    reasons = result.means["reason"].unique()
+    raters = result.raters.rename_axis("rater_id").reset_index().sort_values(["severity", "rater_id"])
+    return result.means, raters.assign(reason=reasons[0] if len(reasons) == 1 else "")
+
+
+def _decisions(verdict: Verdict, design: Design, adjusted: dict[str, float]) -> tuple[str, str]:
+    """What the rule says of a verdict's means, and of these means moved to the adjusted ones."""
+    rules = rules_for(verdict.pool, design.rule)
+    moved = [_moved(summary, adjusted.get(summary.question, math.nan)) for summary in verdict.questions]
+    plain, now = (decide(summaries, verdict.n_pairs, design.rule, rules)[0] for summaries in (verdict.questions, moved))
+    return plain, now
+
+
+def _moved(summary: Summary, adjusted: float) -> Summary:
+    shift = adjusted - summary.mean
+    if math.isnan(shift) or abs(shift) < EQUAL:
+        return summary
+    return summary.model_copy(update={"mean": adjusted, "low": summary.low + shift, "high": summary.high + shift})
+
+
+def turned_lines(adjusted: AdjustedMeans) -> list[str]:
+    """A line for the verdicts that adjusted means would turn, to stand among what is doubtful."""
+    turned = adjusted.means[adjusted.means["decision"] != adjusted.means["adjusted_decision"]]
+    lines = []
+    for (transformation, language, task), rows in turned.groupby(
+        ["transformation", "language", "task_type"], sort=False
+    ):
+        numbers = ", ".join(
+            f"{row['question']} {number(row['plain'])}, adjusted {number(row['adjusted'])}"
+            for row in rows.to_dict("records")
+        )
+        decisions = f"{rows['decision'].iloc[0]}, adjusted {rows['adjusted_decision'].iloc[0]}"
+        lines.append(f"{scoped(str(transformation), str(language), str(task))}: {decisions} ({numbers})")
+    return [f"means adjusted for who rated what decide otherwise: {'; '.join(lines)}"] if lines else []
