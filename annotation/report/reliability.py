@@ -22,7 +22,7 @@ _ABOUT = (
     "ICC(1) is of one rating, whoever gives it; ICC(1, k) of the mean of a pair's k ratings; 2 and 3 take the raters"
     " for a sample, or for all there are, and need everybody to have rated everything. Of z-scores each rating is from"
     " its rater's mean, in the rater's standard deviations. Halves are random halves of each pair's ratings, stepped up"
-    " to all of them; their interval is over splits. Which number says what: docs/coefficients.md."
+    " to all of them; their interval is over splits."
 )
 _SEVERITY = (
     "A rating is taken for the mean of what its verdict judges, plus the pair, plus the rater, plus an error. The"

@@ -35,7 +35,7 @@ def reliability_table(ratings: pd.DataFrame, questions: Sequence[str], seed: int
 
 def _estimates(ratings: pd.DataFrame, seed: int) -> dict[str, Estimate]:
     if ratings.empty:
-        return {"ICC(1)": Estimate.undefined("no ratings")}
+        return {}
     plain = ratings[["pair_id", "rater_id"]].astype(str).assign(value=ratings["value"].to_numpy(np.float64))
     in_sds = plain.assign(value=z_scores(plain)).dropna()
     estimates = {f"ICC({_title(form)})": icc(plain, form) for form in typing.get_args(Form)}

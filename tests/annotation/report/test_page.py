@@ -43,6 +43,8 @@ SECTIONS = [
     "Methods",
     "Ratings and agreement",
     "Figures",
+    "Reliability",
+    "Severity",
     "Raters",
     "Decisions and exclusions",
     "Rules",
