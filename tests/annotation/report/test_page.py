@@ -51,7 +51,8 @@ SECTIONS = [
     "Provenance",
 ]
 TABLES = {"verdicts", "table_2", "agreement", "examples", "raters", "signs", "decisions", "exclusions", "rules",
-          "amendments", "stages", "hashes", "versions", "ratings_by_point", "means", "wording"}  # fmt: skip
+          "amendments", "stages", "hashes", "versions", "ratings_by_point", "means", "wording",
+          "reliability", "adjusted_means", "severity"}  # fmt: skip
 SCRIPT = "=HYPERLINK(1) <script>alert(1)</script>"
 
 
@@ -114,7 +115,7 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     page = Reader(write_report(study))
     assert page.headings == SECTIONS
     assert {file.stem for file in (study.folder / "report").glob("*.csv")} == TABLES
-    assert page.tags.count("svg") == 4  # two figures for each of the two questions
+    assert page.tags.count("svg") == 6  # three figures for each of the two questions
     assert SIMULATED not in page.words
 
     found = table(study, "verdicts")
@@ -194,7 +195,7 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
     page = Reader(write_report(study))
     assert page.words.count("There are no ratings that count.") == 2
     assert "8 verdicts: 8 undecided." in page.words
-    assert page.headings == [name for name in SECTIONS if name != "Examples"]
+    assert page.headings == [name for name in SECTIONS if name not in ("Examples", "Reliability", "Severity")]
 
 
 def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
