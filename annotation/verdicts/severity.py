@@ -55,9 +55,11 @@ def adjusted_means(
     }
     means: list[tuple[object, ...]] = []
     for verdict in verdicts:
-        place = "\n".join(str(getattr(verdict, name)) for name in key)
+        scope_key = "\n".join(str(getattr(verdict, name)) for name in key)
         adjusted = {
-            question: frame.loc[[place]].iloc[0] for question, (frame, _) in by_question.items() if place in frame.index
+            question: frame.loc[[scope_key]].iloc[0]
+            for question, (frame, _) in by_question.items()
+            if scope_key in frame.index
         }
         decisions = _decisions(verdict, design, {name: float(row["adjusted"]) for name, row in adjusted.items()})
         means += [
@@ -77,15 +79,15 @@ def adjusted_means(
 
 
 def _severity(ratings: pd.DataFrame, places: pd.Series) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(a row a place: the means; a row a rater: severity) of one question."""
+    """(a row a scope: the means; a row a rater: severity) of one question."""
     frame = ratings[["pair_id", "rater_id"]].astype(str).assign(value=ratings["value"].to_numpy(np.float64))
-    frame["place"] = frame["pair_id"].map(places)
+    frame["scope_key"] = frame["pair_id"].map(places)
     if frame["rater_id"].nunique() > MOST_RATERS:
-        plain = frame.groupby("place").agg(plain=("value", "mean"), ratings=("value", "size"))
+        plain = frame.groupby("scope_key").agg(plain=("value", "mean"), ratings=("value", "size"))
         means = plain.assign(adjusted=math.nan, low=math.nan, high=math.nan, reason=_TOO_MANY)
         counts = frame["rater_id"].value_counts().rename("ratings").rename_axis("rater_id").reset_index()
         return means, counts.assign(severity=math.nan, low=math.nan, high=math.nan, reason=_TOO_MANY)
-    result = severity(frame, "place")
+    result = severity(frame, "scope_key")
     reasons = result.means["reason"].unique()
     raters = result.raters.rename_axis("rater_id").reset_index().sort_values(["severity", "rater_id"])
     return result.means, raters.assign(reason=reasons[0] if len(reasons) == 1 else "")
