@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
 
 from annotation.imports.tables import AND_ALSO
 from annotation.questions import AND, Kind, labels_of, ranked, ranks_of
 from annotation.rubric import TAKEN
 from plumbline.errors import StudyError
+from plumbline.scales import MOST_POINTS, Continuous, as_number, is_whole
 from plumbline.words import trim
 
 _COUNTING = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -48,10 +50,10 @@ class ImportedQuestion:
     name: str
     title: str
     kind: Kind
-    points: tuple[int, ...] = ()
-    words: Mapping[int, str] = field(default_factory=dict)  #: of points, where the file has some
+    points: tuple[float, ...] = ()
+    words: Mapping[float, str] = field(default_factory=dict)  #: of points, where the file has some
     labels: Mapping[str, str] = field(default_factory=dict)  #: name of a label, and its words
-    values: Mapping[str, int | str] = field(default_factory=dict)  #: the answer as it is kept, by the cell's text
+    values: Mapping[str, float | str] = field(default_factory=dict)  #: the answer as it is kept, by the cell's text
     wrong: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is no answer
     note: str = ""
 
@@ -59,7 +61,9 @@ class ImportedQuestion:
     def scale(self) -> str:
         """The scale or the labels in words."""
         if self.kind == "rating":
-            return f"{self.points[0]} to {self.points[-1]}"
+            steps = ", any number between" if isinstance(self.points, Continuous) else ""
+            steps = steps or ("" if is_whole(self.points) else f", {len(self.points)} points")
+            return f"{self.points[0]:g} to {self.points[-1]:g}{steps}"
         return ", ".join(self.labels) if self.labels else "words"
 
 
@@ -89,7 +93,7 @@ def question_name(title: str) -> str:
 
 
 def read_question(
-    title: str, name: str, cells: pd.Series, scale: tuple[int, int] | None, kind: Kind | None = None
+    title: str, name: str, cells: pd.Series, scale: tuple[float, float] | None, kind: Kind | None = None
 ) -> ImportedQuestion:
     """A question from its answers, a category for each different one; `scale` is what the user says it is."""
     counts = cells.value_counts()
@@ -129,53 +133,62 @@ def _rating(
     texts: Mapping[str, int],
     numbers: Mapping[str, tuple[float, str]],
     wrong: dict[str, str],
-    scale: tuple[int, int] | None,
+    scale: tuple[float, float] | None,
 ) -> ImportedQuestion:
     wrong |= {text: f"{text[:40]!r} is no number" for text in texts if text not in numbers}
-    wrong |= {text: f"{text[:40]!r} lies between two points" for text, (number, _) in numbers.items() if number % 1}
-    whole = {text: (int(number), words) for text, (number, words) in numbers.items() if text not in wrong}
-    if not whole:
-        raise StudyError(
-            f"question {title!r}: none of its answers is a whole number, such as {next(iter(numbers), '')!r}"
-        )
-    low, high = scale or _scale_of({text: number for text, (number, _) in whole.items()}, texts)
-    values = {text: number for text, (number, _) in whole.items() if low <= number <= high}
+    if not numbers:
+        raise StudyError(f"question {title!r}: none of its answers is a number; leave its --scale out")
+    counts = Counter[float]()
+    for text, (number, _) in numbers.items():
+        counts[as_number(number)] += texts[text]
+    low, high = scale or _ends(counts)
+    points = _points([number for number in counts if low <= number <= high], low, high)
+    values = {text: as_number(number) for text, (number, _) in numbers.items() if number in points}
     wrong |= {
-        text: f"{number} is outside the scale {low} to {high}"
-        for text, (number, _) in whole.items()
+        text: f"{number:g} is outside the scale {low:g} to {high:g}"
+        for text, (number, _) in numbers.items()
         if text not in values
     }
-    words = {number: worded for number, worded in whole.values() if worded and low <= number <= high}
-    return ImportedQuestion(name, title, "rating", tuple(range(low, high + 1)), words, {}, values, wrong)
+    words = {as_number(number): worded for number, worded in numbers.values() if worded and number in points}
+    return ImportedQuestion(name, title, "rating", points, words, {}, values, wrong)
 
 
-def _scale_of(numbers: Mapping[str, int], texts: Mapping[str, int]) -> tuple[int, int]:
-    """The scale that answers are on: from the lowest to the highest that are no rare ones far away."""
-    points = sorted(set(numbers.values()))
-    counts = np.zeros(len(points), int)
-    for text, number in numbers.items():
-        counts[points.index(number)] += texts[text]
-    start, end = 0, len(points) - 1
+def _points(numbers: Sequence[float], low: float, high: float) -> tuple[float, ...]:
+    """The points of a scale: whole numbers, halves or quarters, or all numbers where the answers are none of these."""
+    for step in (1, 0.5, 0.25):
+        steps = (high - low) / step
+        if steps.is_integer() and steps < MOST_POINTS and all(((n - low) / step).is_integer() for n in numbers):
+            return tuple(as_number(low + index * step) for index in range(int(steps) + 1))
+    return Continuous((low, high))
+
+
+def _ends(counts: Mapping[float, int]) -> tuple[float, float]:
+    """The ends of the scale that answers are on: the lowest and the highest that are no rare ones far away."""
+    points = sorted(counts)
+    number, start, end = sum(counts.values()), 0, len(points) - 1
     while end - start > 1:
         span = points[end] - points[start]
         without_high, without_low = points[end - 1] - points[start], points[end] - points[start + 1]
-        if counts[end] <= _RARE * counts.sum() and span > _FAR * max(without_high, 1):
+        if counts[points[end]] <= _RARE * number and span > _FAR * max(without_high, 1):
             end -= 1
-        elif counts[start] <= _RARE * counts.sum() and span > _FAR * max(without_low, 1):
+        elif counts[points[start]] <= _RARE * number and span > _FAR * max(without_low, 1):
             start += 1
         else:
             break
-    low, high = points[start], points[end]
-    if low < 0:  # as far below nothing as above
+    return _usual_ends(points[start], points[end])
+
+
+def _usual_ends(low: float, high: float) -> tuple[float, float]:
+    """A scale's usual ends that hold these: as far below nothing as above, from 0 or 1, to 100."""
+    if low < 0:
         edge = max(-low, high)
         return (-edge, edge) if high >= 0 else (low, high)
     if 20 < high <= 100:
-        return (0 if low == 0 else 1, 100)
-    if low > 1 and high <= 10:
-        low = 1
-    if low == high:
-        low, high = (0, 1) if high <= 1 else (1, high)
-    return low, high
+        return (0 if low < 1 else 1, 100)
+    if low >= 0 and high <= 1:
+        return 0, 1
+    low = 1 if low > 1 and high <= 10 else math.floor(low)
+    return (low, math.ceil(high)) if low < high else (low - 1, math.ceil(high))
 
 
 def _labelled(
@@ -229,7 +242,7 @@ def says_yes(question: ImportedQuestion) -> bool:
 def _ranking(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, str]) -> ImportedQuestion:
     """Orders of names, `b > a = c`; what does not rank all of them is listed."""
     every = sorted({label for text in texts for label in labels_of(text)})
-    values: dict[str, int | str] = {}
+    values: dict[str, float | str] = {}
     for text in texts:
         ranks = ranks_of(text)
         if len(ranks) == len(every) == len(labels_of(text)):

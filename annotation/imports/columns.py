@@ -295,6 +295,7 @@ class _Proposer:
             has_ids = bool(self._has("item"))
             self._set(ENTRY, "unused" if has_ids else "item", "the place in the file of what several rows are about")
         keys = self._item_keys()
+        agreed = list[str]()
         for name in self._rest():
             if not self._like_answers(name):
                 continue
@@ -302,10 +303,13 @@ class _Proposer:
                 self._reasons[name] = "not a rater's answers; name it with --column answer=NAME if it is one"
             elif keys and self._repeated(keys) and not self._hinted(name, "answer") and self._fixed_by(name, keys):
                 self._reasons[name] = "the same for all who answered about an item"
+                agreed.append(name)
             elif self._has("question") and self._has("answer"):
                 self._reasons[name] = "another column holds the answers"
             else:
                 self._set(name, "answer", f"answers: {', '.join(self._values[name][:5])}")
+        if len(agreed) == 1 and not {"answer", "by_rater", "by_item"} & self._has_roles():
+            self._set(agreed[0], "answer", "the only column that can hold answers, on which all agree")
 
     def _texts(self) -> list[str]:
         return [name for name, role in self._roles.items() if role in ("original", "output", "text")]

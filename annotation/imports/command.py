@@ -66,6 +66,7 @@ def import_files(options: argparse.Namespace) -> int:
         )
         raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}; {hint}")
     material = match(tables, proposals, raters_per_file=options.raters_per_file)
+    del tables, table  # a million rows are not held twice
     return _import(options, out, settings, material)
 
 
@@ -134,7 +135,7 @@ def _write_columns(
     columns = {column: role for proposal in proposals for column, role in proposal.roles.items()}
     content = {
         "columns": columns,
-        "scales": {name: f"{low}..{high}" for name, (low, high) in settings["scales"].items()},
+        "scales": {name: f"{low:g}..{high:g}" for name, (low, high) in settings["scales"].items()},
     }
     content |= {"language": settings["language"]}
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=118)
@@ -146,7 +147,7 @@ def _write_columns(
 
 
 def read_questions(
-    material: Material, scales: Mapping[str, tuple[int, int]], listed: list[UnplacedRow]
+    material: Material, scales: Mapping[str, tuple[float, float]], listed: list[UnplacedRow]
 ) -> tuple[Material, list[ImportedQuestion]]:
     """The questions, and the material without what is no answer to them, which is listed."""
     answers = without_repeats(material.answers, listed)

@@ -62,6 +62,10 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     if not raters_per_file:
         notes += _shared_raters(parts)
     frame = _stacked(parts) if len(parts) > 1 else parts[0]
+    raters = frame["rater"].array
+    frame["rater"] = renamed(raters, [rater.casefold() for rater in raters.categories])
+    if merged := len(raters.categories) - len(frame["rater"].array.categories):
+        notes.append(f"{merged} raters' ids differ from others by capitals alone, and are the same people")
     frame = _without_empty(frame, listed)
     items, numbers = _items(frame)
     answers = frame[["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]].assign(
@@ -181,11 +185,9 @@ def _texts(column: pd.Series, notes: list[str]) -> pd.Categorical[Any]:
 
 def renamed(column: pd.Categorical[Any], texts: Sequence[str]) -> pd.Categorical[Any]:
     """Categories under other texts, of which several may be one."""
-    numbers, index = pd.factorize(np.array([*texts, ""], object))
-    codes = numbers.astype(np.int32)[:-1]
-    shown = np.array([shows(text) for text in index])
-    codes = np.where(shown[codes], codes, -1) if len(codes) else codes
-    return coded(np.append(codes, np.int32(-1))[column.codes], list(index))
+    numbers: dict[str, int] = {}
+    codes = [numbers.setdefault(text, len(numbers)) if shows(text) else -1 for text in texts]
+    return coded(np.array([*codes, -1], np.int32)[column.codes], list(numbers))
 
 
 def _joined(cells: pd.DataFrame, columns: Sequence[str]) -> pd.Categorical[Any]:

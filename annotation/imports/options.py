@@ -6,6 +6,7 @@ import argparse
 
 from plumbline import cli
 from plumbline.errors import StudyError
+from plumbline.scales import as_number
 
 ROLES = {
     "original": "the text that somebody transformed",
@@ -50,11 +51,11 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     add("--replace", action="store_true", help="write the study and its records anew")
 
 
-def read_scale(text: str) -> tuple[int, int]:
+def read_scale(text: str) -> tuple[float, float]:
     """`1..5` as the lowest and the highest point. Raises StudyError."""
     low, _, high = text.partition("..")
     try:
-        scale = int(low), int(high)
+        scale = as_number(low), as_number(high)
     except ValueError:
         raise StudyError(f"--scale: {text!r} is not like 1..5") from None
     if scale[0] >= scale[1]:
@@ -62,7 +63,7 @@ def read_scale(text: str) -> tuple[int, int]:
     return scale
 
 
-def scale_option(text: str) -> tuple[str, tuple[int, int]]:
+def scale_option(text: str) -> tuple[str, tuple[float, float]]:
     """`fluency=1..5`, for an option."""
     name, _, scale = text.rpartition("=")
     if not name:

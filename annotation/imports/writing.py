@@ -30,6 +30,8 @@ from plumbline.exhibits.files import csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import stage, write_kept
 from plumbline.records import Pair, Rating, Text, text_id
+from plumbline.scales import Continuous, is_fine
+from plumbline.schemas import is_whole
 from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.judged import VerdictUnit
@@ -165,7 +167,7 @@ def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQues
     return {
         "name": RUBRIC,
         "source": "imported; the wording that raters saw is not known",
-        **({"scale": list(shared)} if shared else {}),
+        **({"scale": _written(shared)} if shared else {}),
         "fields": fields,
         "comment": {"en": "Comment"},
         "questions": [_question(question, material, bool(shared)) for question in questions],
@@ -174,7 +176,7 @@ def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQues
     }
 
 
-def _shared_scale(questions: Sequence[ImportedQuestion]) -> tuple[int, ...]:
+def _shared_scale(questions: Sequence[ImportedQuestion]) -> tuple[float, ...]:
     """The scale that all ratings have; empty where they have several, or none rates."""
     scales = {question.points for question in questions if question.kind == "rating"}
     return next(iter(scales)) if len(scales) == 1 else ()
@@ -183,8 +185,10 @@ def _shared_scale(questions: Sequence[ImportedQuestion]) -> tuple[int, ...]:
 def _question(question: ImportedQuestion, material: Material, shared: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": question.name, "title": {"en": readable(question.title)}}
     if question.kind == "rating":
-        entry["points"] = {point: {"en": question.words.get(point, str(point))} for point in question.points}
-        entry |= {} if shared else {"scale": list(question.points)}
+        whole = len(question.words) == len(question.points) and not is_fine(question.points)
+        worded = question.points if whole else (question.points[0], question.points[-1])
+        entry["points"] = {point: {"en": question.words.get(point, f"{point:g}")} for point in worded}
+        entry |= {} if shared else {"scale": _written(question.points)}
     else:
         entry["kind"] = question.kind
         entry |= {"labels": {name: {"en": words} for name, words in question.labels.items()}} if question.labels else {}
@@ -193,19 +197,30 @@ def _question(question: ImportedQuestion, material: Material, shared: bool) -> d
     return entry
 
 
+def _written(points: tuple[float, ...]) -> Any:
+    """A scale as a rubric's file has it: its points, or of many the ends and the step."""
+    if not is_fine(points):
+        return list(points)
+    step = {} if isinstance(points, Continuous) else {"step": points[1] - points[0]}
+    return {"from": points[0], "to": points[-1], **step}
+
+
 def everybody_asked(question: ImportedQuestion, material: Material) -> bool:
     """Whether a question was answered with most items."""
-    answers = material.answers
-    of_question = answers[answers["question"] == question.title]
-    if len(set(answers["question"].astype(str))) == 1:
+    counts = material.answers["question"].value_counts()
+    if int((counts > 0).sum()) == 1:
         return True
-    number = len(answers[["item", "rater"]].drop_duplicates())
-    return len(of_question) >= _ENOUGH * number
+    return int(counts[question.title]) >= _ENOUGH * answer_sets(material)
+
+
+def answer_sets(material: Material) -> int:
+    """How many times a rater answered about an item, be it one question or several."""
+    return int(_raters_of_items(material).sum())
 
 
 def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuestion], language: str) -> dict[str, Any]:
     items, folder = material.items, layout.folder.name
-    raters = material.answers.drop_duplicates(["item", "rater"])["item"].value_counts()
+    raters = _raters_of_items(material)
     largest = max(Counter(layout.units).values())
     content: dict[str, Any] = {"name": layout.name, "description": "Imported ratings of people"}
     if layout.is_pairs:
@@ -228,7 +243,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
         "repeats": 0,
     }
     content["rubric"] = RUBRIC
-    content["raters"] = {"per_pair": min(1000, int(raters.max()))}
+    content["raters"] = {"per_pair": min(1000, int(raters.max(initial=1)))}
     least_raters = 2 if (raters >= 2).sum() * 2 >= len(items) else 1
     content["acceptance"] = {
         **_rules(questions, material),
@@ -236,6 +251,14 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
         "min_raters": least_raters,
     }
     return content | _quality(questions)
+
+
+def _raters_of_items(material: Material) -> np.ndarray:
+    """How many people answered about each item."""
+    raters = material.answers["rater"].array
+    size = len(raters.categories) + 1
+    together = pd.unique(material.answers["item"].to_numpy(np.int64) * size + raters.codes)
+    return np.bincount(together // size, minlength=len(material.items))
 
 
 def _transformation(layout: Layout, unit: str, folder: str) -> dict[str, Any]:
@@ -284,7 +307,7 @@ def _middling(question: ImportedQuestion, material: Material) -> dict[str, Any]:
     return {"question": question.name, end: _middle(question.points)}
 
 
-def _middle(points: Sequence[int]) -> float:
+def _middle(points: Sequence[float]) -> float:
     return (points[0] + points[-1]) / 2
 
 
@@ -295,7 +318,7 @@ def _quality(questions: Sequence[ImportedQuestion]) -> dict[str, Any]:
         return {}
     widest = max(scales, key=lambda points: points[-1] - points[0])
     span = widest[-1] - widest[0]
-    return {"quality": {"within": span // 4, "apart": span / 4, "low": widest[0] + span / 4}}
+    return {"quality": {"within": int(span // 4), "apart": span / 4, "low": widest[0] + span / 4}}
 
 
 def write_records(
@@ -412,7 +435,7 @@ def _ratings(
             **{name: pairs[name].to_numpy()[item] for name in ("pair_id", "transformation", "language")},
             "rater_id": np.array([pseudonyms[str(name)] for name in raters.categories], object)[raters.codes],
             "question": names,
-            "value": pd.array(values, "Int64"),
+            "value": pd.array(values, "Int64" if is_whole(pd.Series(values)) else "Float64"),
             "answer": words,
             "status": answers["status"].astype(str).to_numpy(),
             "submitted_at": at.fillna(datetime.now(UTC)).dt.as_unit("us"),

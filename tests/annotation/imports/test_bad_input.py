@@ -1,0 +1,154 @@
+"""What is wrong with a file is a clear line, or a listed row with its reason; nothing is lost."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+import pytest
+
+from tests.annotation.imports.importing import (
+    RATERS,
+    Workplace,
+    answer,
+    original,
+    output,
+    triples,
+    write_csv,
+    write_long,
+)
+
+HEADER = ["original", "output", "rater", "meaning"]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def rows() -> list[list[object]]:
+    return [
+        [original(number), output(number, system), rater, answer(number, system, rater)]
+        for number, system, rater in triples(20)
+        if system == "neural"
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig", "cp1252"])
+def test_encodings(place: Workplace, encoding: str) -> None:
+    write_csv(place.folder / "plain.csv", HEADER, [[f"{row[0]} Café.", *row[1:]] for row in rows()])
+    text = (place.folder / "plain.csv").read_text(encoding="utf-8")
+    (place.folder / "ratings.csv").write_bytes(codecs.encode(text, encoding))
+    place.take("ratings.csv")
+    ratings = place.ratings()
+    assert len(ratings) == 60 and ratings["original"].str.endswith("Café.").all()
+
+
+def test_rows_with_other_separators_answers_off_the_scale_and_repeats_are_listed(place: Workplace) -> None:
+    write_csv(place.folder / "ratings.csv", HEADER, rows())
+    with (place.folder / "ratings.csv").open("a", encoding="utf-8") as file:
+        file.write("an original;an output;ada;3\n")  # line 62
+        file.write(f"{original(30)},{output(30, 'neural')},{RATERS[0]},3\n")  # the output's comma makes five cells
+        file.write(f'{original(0)},"{output(0, "neural")}",ADA@example.org ,{answer(0, "neural", RATERS[0])}\n')
+        file.write(f'{original(1)},"{output(1, "neural")}",{RATERS[0]},{1 + answer(1, "neural", RATERS[0]) % 5}\n')
+        file.write(f'{original(2)},"{output(2, "neural")}",di,99\n{original(3)},"{output(3, "neural")}",di,"=1+2"\n')
+        file.write(f'{original(4)},"{output(4, "neural")}",di,\n{original(5)},"{output(5, "neural")}",,4\n')
+        file.write(
+            f'{original(6)},"{output(6, "neural")}",di,four\n{original(7)},"{output(7, "neural")}",di,4 - good\n'
+        )
+    place.take("ratings.csv", "--scale", "meaning=1..5")
+    reasons = dict(place.listed)
+    assert set(reasons) == {62, 63, 64, 65, 66, 67, 68, 69}
+    for line, part in {
+        62: "is it separated by semicolons", 63: "5 cells", 64: "the same answer of the same rater",
+        65: "another answer of the same rater", 66: "99 is outside the scale 1 to 5", 67: "no number",
+        68: "no answer", 69: "no rater",
+    }.items():  # fmt: skip
+        assert part in reasons[line]
+    assert len(place.ratings()) == 62
+
+
+def test_a_lone_answer_far_off_does_not_widen_the_scale(place: Workplace) -> None:
+    write_csv(place.folder / "ratings.csv", HEADER, rows())
+    text = (place.folder / "ratings.csv").read_text(encoding="utf-8")
+    more = "".join(
+        f'{original(n)},"{output(n, "neural")}",{r},{1 + n % 5}\n' for n in range(20) for r in ("di", "ed", "flo")
+    )
+    (place.folder / "ratings.csv").write_text(
+        f'{text}{more}{original(0)},"{output(0, "neural")}",gus,55\n', encoding="utf-8"
+    )
+    assert "meaning: rating, 1 to 5" in place.take("ratings.csv").out
+    assert place.listed == [(122, "55 is outside the scale 1 to 5")]
+
+
+def test_a_file_without_a_header_is_refused(place: Workplace) -> None:
+    write_csv(place.folder / "ratings.csv", list(map(str, rows()[0])), rows())
+    assert "put a line of names above it" in place.refused("ratings.csv")
+
+
+def test_an_empty_file_and_a_header_alone_are_refused(place: Workplace) -> None:
+    (place.folder / "ratings.csv").write_bytes(b"")
+    assert "is empty" in place.refused("ratings.csv")
+    write_csv(place.folder / "ratings.csv", HEADER, [])
+    assert "no rows in it" in place.refused("ratings.csv")
+
+
+def test_entities_and_tags(place: Workplace) -> None:
+    made = [[f"{row[0]} Tom &amp; Ann&#39;s", f"{row[1]} <b>x</b>", *row[2:]] for row in rows()]
+    write_csv(place.folder / "ratings.csv", HEADER, made)
+    done = place.take("ratings.csv")
+    assert "HTML's entities in 20 texts" in done.out and "20 texts hold HTML tags, which stay as they are" in done.out
+    assert place.ratings()["original"].str.endswith("Tom & Ann's").all()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "moment"),
+    [
+        ("2024-03-01T10:00:07Z", "2024-03-01T10:00:19Z", "2024-03-01 10:00:07+00:00"),
+        ("2024-03-01 11:00:07+01:00", "2024-03-01 11:00:19+01:00", "2024-03-01 10:00:07+00:00"),
+        ("2024/03/01 11:00:07 AM GMT+1", "2024/03/01 11:00:19 AM GMT+1", "2024-03-01 10:00:07+00:00"),
+        ("Fri Mar 01 02:00:07 PST 2024", "Fri Mar 01 02:00:19 PST 2024", "2024-03-01 10:00:07+00:00"),
+        ("13.03.2024 10:00:07", "13.03.2024 10:00:19", "2024-03-13 10:00:07+00:00"),
+        ("1709287207", "1709287219", "2024-03-01 10:00:07+00:00"),
+    ],
+)
+def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: str) -> None:
+    lines = [[original(n), output(n, "x"), rater, 1 + n, (first, second)[n % 2]] for n in range(2) for rater in RATERS]
+    write_csv(place.folder / "ratings.csv", [*HEADER, "answered at"], lines)
+    place.take("ratings.csv", "--language", "en")
+    ratings = place.ratings()
+    assert str(ratings["submitted_at"].min()) == moment and set(ratings["seconds"].dropna()) == {12.0}
+
+
+def test_days_alone_tell_no_durations(place: Workplace) -> None:
+    lines = [[original(n), output(n, "x"), r, 1 + n % 5, f"2024-03-{1 + n:02d}"] for n in range(20) for r in RATERS]
+    write_csv(place.folder / "ratings.csv", [*HEADER, "date"], lines)
+    place.take("ratings.csv")
+    assert place.ratings()["seconds"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ((-2, -1, 0, 1, 2), "-2 to 2"),
+        ((0, 37, 100, 61, 5), "0 to 100"),
+        ((1, 1.5, 2, 4.5, 5), "1 to 5, 9 points"),
+        ((0.013, 0.4, 0.77, 0.901, 1), "0 to 1, any number between"),
+    ],
+)
+def test_scales_of_any_points_go_to_verdicts(place: Workplace, values: tuple[float, ...], scale: str) -> None:
+    lines = [[original(n), output(n, "x"), r, values[(n + k) % 5]] for n in range(30) for k, r in enumerate(RATERS)]
+    write_csv(place.folder / "ratings.csv", HEADER, lines)
+    assert f"meaning: rating, {scale}" in place.take("ratings.csv").out
+    assert sorted(set(place.ratings()["value"])) == sorted(values)
+    assert place.run("annotation", "accept", "--study", "studies/mine.yaml").status == 0
+
+
+def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 6)
+    place.take("ratings.csv", "--column", "unused=fluency", "--dry-run")
+    file = place.folder / "studies" / "mine" / "columns.yaml"
+    assert "fluency: unused" in file.read_text(encoding="utf-8") and not (place.folder / "exports").exists()
+    place.take("ratings.csv", "--columns", "studies/mine/columns.yaml")
+    assert set(place.ratings()["question"]) == {"meaning"}
+    assert "did you mean 'fluency'" in place.refused("ratings.csv", "--replace", "--column", "answer=fluenzy")
