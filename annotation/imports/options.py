@@ -6,7 +6,6 @@ import argparse
 
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.scales import as_number
 
 ROLES = {
     "original": "the text that somebody transformed",
@@ -53,6 +52,8 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
 
 def read_scale(text: str) -> tuple[float, float]:
     """`1..5` as the lowest and the highest point. Raises StudyError."""
+    from plumbline.scales import as_number  # noqa: PLC0415 (`--help` needs no numpy)
+
     low, _, high = text.partition("..")
     try:
         scale = as_number(low), as_number(high)
