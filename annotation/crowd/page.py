@@ -26,6 +26,7 @@ from annotation.training import WORDS, TrainingItem, plain, read_items, solution
 from annotation.wordings import CROWD_WORDS, words_in
 from plumbline.errors import StudyError
 from plumbline.fields import SECOND, fields_of
+from plumbline.scales import MOST_LEVELS, is_fine
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec
 
@@ -169,6 +170,13 @@ def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]
     for question in rubric.asked_questions(pool):
         hint, options = rubric.meaning(pool, question, language)
         scale = question.asked(rubric.scale)
+        if scale.kind == "rating":
+            if is_fine(scale.scale):
+                raise StudyError(
+                    f"rubric {rubric.name!r}, {question.name}: a crowd's page has a button for each point, and this"
+                    f" scale has more than {MOST_LEVELS}; give it fewer, or collect ratings from a file"
+                )
+            options = {point: options.get(point, "") for point in scale.scale}  # a button each, worded or not
         words = {"name": question.name, "title": worded(question.title, language), "hint": hint}
         questions.append({**words, "kind": scale.kind, "required": scale.required, "points": list(options.items())})
     return questions

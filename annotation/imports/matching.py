@@ -18,7 +18,7 @@ import pandas as pd
 
 from annotation.imports.columns import Proposal
 from annotation.imports.tables import CellTable, UnplacedRow, coded
-from annotation.imports.times import as_seconds, as_times
+from annotation.imports.times import as_seconds, as_times, month_unsure
 from plumbline.errors import DataError
 from plumbline.words import printable_line, shows
 
@@ -249,6 +249,11 @@ def _moments(table: CellTable, column: str, notes: list[str]) -> pd.Series:
     moments = as_times(list(array.categories), f"{table.path}, {column}")
     if strange := sum(moment is None for moment in moments):
         notes.append(f"{column}: {strange} cells are no times, and count as unknown")
+    if month_unsure(array.categories):
+        notes.append(
+            f"{column}: nothing tells days from months in times such as {array.categories[0]}; the month is taken to be"
+            " first (write them as 2026-03-01 if it is not)"
+        )
     index = pd.DatetimeIndex(
         [*(pd.NaT if moment is None else moment for moment in moments), pd.NaT], dtype="datetime64[us, UTC]"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,12 @@ def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
         pd.Series(iso, dtype=object).replace("", None), utc=True, format="ISO8601", errors="coerce"
     )
     return [None if pd.isna(moment) else moment for moment in moments]
+
+
+def month_unsure(values: Iterable[str]) -> bool:
+    """Whether times have slashes, and no day above 12 tells which number is the month."""
+    slashed = [match for value in values if (match := _SLASHED.fullmatch(value)) and match["mark"] == "/"]
+    return bool(slashed) and all(int(match["first"]) <= 12 and int(match["second"]) <= 12 for match in slashed)
 
 
 def _as_iso(value: str, *, day_first: bool) -> str:

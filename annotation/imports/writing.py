@@ -226,7 +226,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
     if layout.is_pairs:
         content["datasets"] = [
             {"name": layout.name, "task": "bitext_mining", "path": f"{folder}/texts.parquet", "language": language,
-             "columns": {"sentence1": "text", "sentence2": "text"}, "rows": "all"}
+             "columns": {"sentence1": "text", "sentence2": "text"}, "split": "all"}
         ]  # fmt: skip
         content["transformations"] = [_transformation(layout, unit, folder) for unit in layout.titles]
         content["seeds"] = [SEED]

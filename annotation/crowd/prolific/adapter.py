@@ -18,6 +18,7 @@ from typing import Any
 
 import langcodes
 
+from annotation.argilla.dataset import Words
 from annotation.crowd import platform as pay
 from annotation.crowd.page import consent_of
 from annotation.crowd.platform import (
@@ -141,8 +142,10 @@ class Prolific(Platform):
     # Offers
 
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for a language or countries that Prolific cannot look for, or that nobody named."""
+        """Raise StudyError for a language or countries that Prolific cannot look for, or questions too fine for it."""
         self._filters(offer)
+        if what := Words.of(self._rubric, offer.batch.queue).too_much():
+            raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""

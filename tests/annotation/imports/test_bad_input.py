@@ -120,6 +120,14 @@ def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: s
     assert str(ratings["submitted_at"].min()) == moment and set(ratings["seconds"].dropna()) == {12.0}
 
 
+@pytest.mark.parametrize(("time", "unsure"), [("03/04/2024 10:00", True), ("17/04/2024 10:00", False)])
+def test_days_that_may_be_months_are_named(place: Workplace, time: str, unsure: bool) -> None:
+    lines = [[original(n), output(n, "x"), rater, 1 + n % 5, f"{time}:{n:02d}"] for n in range(20) for rater in RATERS]
+    write_csv(place.folder / "ratings.csv", [*HEADER, "answered at"], lines)
+    assert ("nothing tells days from months" in place.take("ratings.csv").out) == unsure
+    assert str(place.ratings()["submitted_at"].min().date()) == ("2024-03-04" if unsure else "2024-04-17")
+
+
 def test_days_alone_tell_no_durations(place: Workplace) -> None:
     lines = [[original(n), output(n, "x"), r, 1 + n % 5, f"2024-03-{1 + n:02d}"] for n in range(20) for r in RATERS]
     write_csv(place.folder / "ratings.csv", [*HEADER, "date"], lines)

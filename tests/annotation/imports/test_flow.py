@@ -9,7 +9,17 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from generation.production import read_transformed
-from tests.annotation.imports.importing import RATERS, SYSTEMS, Workplace, answer, original, output, write_long
+from tests.annotation.imports.importing import (
+    RATERS,
+    SYSTEMS,
+    Workplace,
+    answer,
+    original,
+    output,
+    triples,
+    write_csv,
+    write_long,
+)
 
 STUDY = ("--study", "studies/mine.yaml")
 
@@ -35,6 +45,7 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert accepted.startswith("By rules that were fixed after the ratings: Accepted:")
     assert "Mean (HTEB)" in accepted and "Over pairs and raters" in accepted
     assert "AFTER the first rating" in place.run("annotation", "status", *STUDY).out
+    assert not place.study.advice  # written as studies are today
     assert {verdict.rules_fixed for verdict in CampaignRecords.open(place.study).verdicts} == {"late"}
     assert place.run("annotation", "report", *STUDY).status == 0
     assert place.run("annotation", "export", *STUDY).status == 0
@@ -65,3 +76,12 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     place.take("ratings.csv")
     assert "--replace" in place.refused("ratings.csv")
     assert "48 ratings of 8 pairs" in place.take("ratings.csv", "--replace").out
+
+
+def test_an_import_without_times_is_not_given_any(place: Workplace) -> None:
+    rows = [[original(n), output(n, system), rater, answer(n, system, rater)] for n, system, rater in triples(20)]
+    write_csv(place.folder / "ratings.csv", ["original", "output", "rater", "meaning"], rows)
+    place.take("ratings.csv")
+    assert place.run("annotation", "accept", *STUDY).status == 0
+    accepted = place.run("annotation", "accept", *STUDY).out
+    assert "after ratings without times were imported (" in accepted and "after the first rating (" not in accepted

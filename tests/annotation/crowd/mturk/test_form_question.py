@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from xml.etree import ElementTree
@@ -22,7 +23,7 @@ from annotation.crowd.page import (
 )
 from annotation.crowd.prolific.workspaces import DONE
 from annotation.human.order import OrderDrawing
-from annotation.rubric import load_rubric
+from annotation.rubric import Rubric, load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
 from annotation.wordings import CROWD_WORDS
 from plumbline.errors import StudyError
@@ -61,6 +62,25 @@ def test_a_question_called_like_another_field_of_the_form_is_refused(
     monkeypatch.setattr("annotation.crowd.page.drawing_of", lambda *_: OrderDrawing("seed"))
     with pytest.raises(StudyError, match="question 'order'"):
         question_xml(study, called["order"], offer, SUBMIT)
+
+
+def with_ends(rubric: Rubric, scale: object) -> Rubric:
+    """The rubric with words for the ends of this scale alone, and nothing that is said of other points."""
+    questions = [
+        question.model_dump() | {"points": {0: {"en": "No"}, 10: {"en": "Yes"}}} for question in rubric.questions
+    ]
+    pools = {name: {"title": pool.title, "asked": pool.asked} for name, pool in rubric.pools.items()}
+    whole = rubric.model_dump() | {"scale": scale, "questions": questions, "pools": pools}
+    return Rubric.model_validate(whole)
+
+
+def test_each_point_of_a_scale_has_a_button_and_a_fine_scale_is_refused(study: Study) -> None:
+    rubric, offer = load_rubric(study), make_offer()
+    html = question_html(study, with_ends(rubric, list(range(11))), offer, SUBMIT)
+    points = [point for point, _ in json.loads(html.split('"points":')[1].split("]]")[0] + "]]")]
+    assert points == list(range(11))
+    with pytest.raises(StudyError, match="has a button for each point, and this scale has more than 20"):
+        question_html(study, with_ends(rubric, {"from": 0, "to": 10}), offer, SUBMIT)
 
 
 def test_what_a_worker_reads_stands_in_it(study: Study) -> None:
