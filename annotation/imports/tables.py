@@ -13,6 +13,7 @@ import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -31,7 +32,17 @@ EXCEL = (".xlsx", ".xlsm")
 AND_ALSO = "\x1f"  # between several labels in one cell
 _HEAD = 200  # rows by which the separator is told
 _PIECE = 1 << 20
-csv.field_size_limit(2**24)
+_LARGEST_CELL = 2**24  # characters
+
+
+@contextmanager
+def _large_cells() -> Iterator[None]:
+    """Take larger cells than `csv` does by itself, and leave its limit for others as it was."""
+    before = csv.field_size_limit(_LARGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,7 @@ def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
     return column
 
 
+@_large_cells()
 def read_csv(path: Path) -> CellTable:
     """A CSV or TSV file of any usual encoding and separator. Raises DataError for what is no table."""
     encoding, notes = _encoding(path)

@@ -17,11 +17,11 @@ from plumbline.cli import columns
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
 
-USUAL = {"mean": "Mean (HTEB)", "lower_bound": "Interval over pairs", "pairs_and_raters": "Over pairs and raters"}
+USUAL = {"mean": "Mean (HTEB)", "lower_bound": "Interval", "pairs_and_raters": "Interval, raters too"}
 ABOUT = (
     "These rules were fixed when the ratings were there. What the usual rules decide of the same ratings stands side by"
-    " side: HTEB's, by the mean alone; `lower_bound`, by the mean's 95% interval over pairs; and the same by its"
-    " interval over pairs and raters."
+    " side: HTEB's, by the mean alone; `lower_bound`, by the mean's 95% interval; and the same by an interval that"
+    " takes raters for a sample too."
 )
 _UNIT = ["transformation", "language", "task_type", "probability"]
 

@@ -43,7 +43,7 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert place.run("annotation", "accept", *STUDY).status == 0
     accepted = place.run("annotation", "accept", *STUDY).out
     assert accepted.startswith("By rules that were fixed after the ratings: Accepted:")
-    assert "Mean (HTEB)" in accepted and "Over pairs and raters" in accepted
+    assert "Mean (HTEB)" in accepted and "Interval, raters too" in accepted
     assert "AFTER the first rating" in place.run("annotation", "status", *STUDY).out
     assert not place.study.advice  # written as studies are today
     assert {verdict.rules_fixed for verdict in CampaignRecords.open(place.study).verdicts} == {"late"}

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from annotation.judges import decisions
 from evaluation.bundle import diff
-from evaluation.bundle import export as exporting
 from evaluation.bundle.archive import Archive, check_signature
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import faults, open_checked
@@ -91,7 +91,7 @@ def test_nothing_in_it_names_a_person_or_a_place(study: Study, bundle: Path) -> 
 def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = recorded_study(tmp_path)
     for name in ("refuse_stale", "refuse_edited"):
-        monkeypatch.setattr(exporting, name, lambda *_: None)
+        monkeypatch.setattr(decisions, name, lambda *_: None)
     path = study.folder / "ratings.parquet"
     frame = pd.read_parquet(path)
     frame.assign(rater_id="anna").drop_duplicates(["pair_id", "question"]).to_parquet(path)
@@ -145,7 +145,7 @@ def test_a_copy_of_a_text_is_left_out_of_pairs_and_put_back(tmp_path: Path, monk
     frame = pd.read_parquet(made)
     frame.assign(output=frame["output"].mask(frame["key"] == one["key"], other)).to_parquet(made)
     for name in ("refuse_stale", "refuse_edited"):  # the records' hashes are others now
-        monkeypatch.setattr(exporting, name, lambda *_: None)
+        monkeypatch.setattr(decisions, name, lambda *_: None)
     export(study, tmp_path / "a.plumb")
     bundle = Bundle.open(tmp_path / "a.plumb")
     (kept,) = (pair for pair in bundle.evidence.collected.sample_pairs if pair.key == one["key"])
