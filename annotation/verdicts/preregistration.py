@@ -369,8 +369,8 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
         "they may have been chosen for what they accept",
     )
     if first < since:
-        when = "ratings without times were imported" if untimed(submitted).all() else "the first rating"
-        return "late", f"{at}, after {when} ({first:%Y-%m-%d, %H:%M} UTC): {chosen}"
+        bound = "no later than " if untimed(submitted).all() else ""  # one time for all is the file's, not a rating's
+        return "late", f"{at}, after the first rating ({bound}{first:%Y-%m-%d, %H:%M} UTC): {chosen}"
     if len(of_files) and not offered:
         elsewhere = f"{_were(len(of_files))} imported from files, and this campaign never offered the sample to raters"
         return "late", f"{at}, {elsewhere}, so that they count as given before: {chosen}"

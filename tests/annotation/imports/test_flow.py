@@ -84,4 +84,4 @@ def test_an_import_without_times_is_not_given_any(place: Workplace) -> None:
     place.take("ratings.csv")
     assert place.run("annotation", "accept", *STUDY).status == 0
     accepted = place.run("annotation", "accept", *STUDY).out
-    assert "after ratings without times were imported (" in accepted and "after the first rating (" not in accepted
+    assert "after the first rating (no later than " in accepted
