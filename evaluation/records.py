@@ -15,7 +15,7 @@ from annotation.judges.decisions import verified_verdicts
 from annotation.records import Verdict
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError
-from plumbline.manifest import write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.record_files import RecordFile, StudyRecords
 from plumbline.records import DriftRecord, Number, Record, Score
 from plumbline.store import as_record
@@ -177,4 +177,4 @@ def earlier(records: StudyRecords, file: RecordFile[R]) -> list[R]:
 
 def write_rows(records: StudyRecords, file: RecordFile[R], rows: Iterable[R]) -> None:
     """Write a table, and note in the manifest what it says."""
-    write_kept_table(records.study, file.name, rows, file.record)
+    Manifest.of(records.study).write_table(file.name, rows, file.record)

@@ -22,7 +22,7 @@ from evaluation.bundle.records import FOLDER
 from evaluation.bundle.source import BundleSource
 from generation.jobs import generator_hash
 from plumbline.errors import PlumblineError, StudyError
-from plumbline.manifest import stage, write_kept
+from plumbline.manifest import Manifest, stage
 from plumbline.reading import read_bytes
 from plumbline.records import SUGGESTED, Pair
 from plumbline.store import atomic, write_table
@@ -81,7 +81,7 @@ def study_again(
         raise
     files_of_study = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY.name)]
     with stage(study, "sample", [bundle.path], files_of_study, sample_settings(study)):
-        write_kept(study, SUPPLY.name, bundle.evidence.supply)
+        Manifest.of(study).write_models(SUPPLY.name, bundle.evidence.supply)
         write_table(files_of_study[1], controls, Pair)
         write_table(files_of_study[0], pairs, Pair)
     return Again(study, len(pairs), len(controls), n_left_out)

@@ -17,7 +17,7 @@ from evaluation.display import short_names
 from evaluation.human.records import COMMAND, NOTES, SCORES, TABLES, HumanNote
 from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
-from plumbline.manifest import read_kept, read_kept_frame
+from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.study import Study
 
@@ -76,7 +76,7 @@ class HumanMaterial:
 def read_material(study: Study) -> HumanMaterial:
     """The records of an evaluated human study. Raises DataError before it is evaluated, and for edited tables."""
     command = study.command(COMMAND)
-    tables = {field: read_kept_frame(study, name, record, command) for field, (name, record) in TABLES.items()}
+    tables = {field: Manifest.of(study).frame(name, record, command) for field, (name, record) in TABLES.items()}
     scores = tables["scores"]
     if scores.empty:
         raise DataError(f"{study.folder / SCORES} has no scores; run `{command}` again")
@@ -91,13 +91,13 @@ def read_material(study: Study) -> HumanMaterial:
         return named_frame
 
     tables |= {field: named(frame) for field, frame in tables.items() if field != "difficulty"}
-    pairs = read_kept_frame(study, "pairs.parquet", Pair, study.command(SAMPLE))
+    pairs = Manifest.of(study).frame("pairs.parquet", Pair, study.command(SAMPLE))
     fields = dict(zip(pairs["pair_id"], pairs["fields"], strict=True))
     texts = {
         (row["task"], row["item"]): _line(fields.get(row["pair_id"] or next(iter(row["records"]), ""), "{}"))
-        for row in read_kept_frame(study, ITEMS, HumanItem, study.command(SAMPLE)).to_dict(orient="records")
+        for row in Manifest.of(study).frame(ITEMS, HumanItem, study.command(SAMPLE)).to_dict(orient="records")
     }
-    notes = tuple(note.text for note in read_kept(study, NOTES, HumanNote, command))
+    notes = tuple(note.text for note in Manifest.of(study).models(NOTES, HumanNote, command))
     return HumanMaterial({task.task: task for task in read_tasks(study)}, **tables, texts=texts, notes=notes)
 
 

@@ -21,7 +21,7 @@ from evaluation.models import encoder
 from evaluation.units import Model, chosen_models
 from evaluation.work import Loader, quiet
 from plumbline.errors import ServiceError
-from plumbline.manifest import read_kept_frame, stage, write_kept, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.store import only_one
 from plumbline.study import Study
 
@@ -50,11 +50,11 @@ def evaluate_human(
     Source: HUME, 3; docs/human.md says where this differs, and why.
     """
     chosen = [Model.of(study, spec) for spec in chosen_models(study, models)] if study.evaluation.models else []
-    people = read_kept_frame(study, ANSWERS, HumanAnswer, study.command(ACCEPT))
+    people = Manifest.of(study).frame(ANSWERS, HumanAnswer, study.command(ACCEPT))
     named = subject_of(study).models
     asked_models = bool(named) and (study.folder / MODEL_ANSWERS).exists()
     every = (
-        read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, study.command(JUDGE)) if asked_models else people.iloc[:0]
+        Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, study.command(JUDGE)) if asked_models else people.iloc[:0]
     )
     annotators = every[every["rater_id"].isin([spec.called for spec in named])]
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
@@ -82,8 +82,8 @@ def evaluate_human(
         ]
         compared = dataclasses.replace(compared, notes=tuple(notes))
         for field, (name, record) in TABLES.items():
-            write_kept_table(study, name, getattr(compared, field), record)
-        write_kept(study, NOTES, [HumanNote(text=note) for note in compared.notes])
+            Manifest.of(study).write_table(name, getattr(compared, field), record)
+        Manifest.of(study).write_models(NOTES, [HumanNote(text=note) for note in compared.notes])
         write_results(study.folder, parts, compared)
     return HumanEvaluation(outcome, compared)
 

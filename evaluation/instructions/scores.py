@@ -21,7 +21,7 @@ from evaluation.benchmarks.task_facts import numbers_of, read_table
 from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.identity import identity
-from plumbline.manifest import read_kept_frame
+from plumbline.manifest import Manifest
 from plumbline.reading import read_json
 from plumbline.records import Number, Record
 from plumbline.study import Study
@@ -86,8 +86,8 @@ def read_scores(path: Path) -> pd.DataFrame:
 def study_scores(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A study's scores by prompt, and those by item where its run wrote them. Raises DataError before there are any."""
     made_by, path = study.command("evaluation.instructions"), study.folder / ITEMS
-    scores = checked_scores(read_kept_frame(study, SCORES, PromptScore, made_by), study.folder / SCORES)
-    return scores, read_kept_frame(study, ITEMS, PromptItemScore, made_by) if path.exists() else no_items()
+    scores = checked_scores(Manifest.of(study).frame(SCORES, PromptScore, made_by), study.folder / SCORES)
+    return scores, Manifest.of(study).frame(ITEMS, PromptItemScore, made_by) if path.exists() else no_items()
 
 
 def no_items() -> pd.DataFrame:

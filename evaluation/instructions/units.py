@@ -40,7 +40,7 @@ from generation.instructions.wordings import LABELS, read_wordings
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.journal import Journal
-from plumbline.manifest import write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.record_files import RecordFile, StudyRecords
 from plumbline.records import Record
 from plumbline.statistics.resampled_measures import mean
@@ -291,7 +291,7 @@ class PromptResults:
         """Write the table of all rows, in the study's order."""
         begun = [model for model in self.models if self._begun(model)]  # one that never ran has no rows
         rows = [row for model in begun for unit in self.units for row in self._of(model, unit)]
-        write_kept_table(self.study, SCORES, rows, InstructionScore)
+        Manifest.of(self.study).write_table(SCORES, rows, InstructionScore)
         self._journal.remove()
         self._written = time.monotonic()
 
@@ -309,7 +309,7 @@ class PromptResults:
         ]
         command = self.study.command(COMMAND)
         tables = [read_table(file, PromptItemScore, command) for file in parts if file.exists()]
-        write_kept_table(self.study, ITEMS, joined(tables, PromptItemScore), PromptItemScore)
+        Manifest.of(self.study).write_table(ITEMS, joined(tables, PromptItemScore), PromptItemScore)
 
     def row(self, model: Model, unit: PromptUnit, **fields: Any) -> InstructionScore:
         """A row of a unit."""

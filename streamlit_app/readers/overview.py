@@ -18,7 +18,7 @@ from annotation.verdicts.rules import late_lines
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_other_file
 from plumbline.errors import DataError
-from plumbline.manifest import read_kept_frame, read_manifest
+from plumbline.manifest import Manifest
 from plumbline.records import Pair, Score
 from plumbline.store import read_frame
 from streamlit_app.records import COLLECTED, RATED, RULES, PageReader, cached, shared
@@ -30,7 +30,7 @@ class OverviewReader(PageReader):
     @cached(watches=("*",))
     def status(self) -> Status:
         """Where the study stands, as `python -m annotation status` says it."""
-        noted = read_manifest(self.study).get("stages", {})
+        noted = Manifest.of(self.study).read().get("stages", {})
         if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
             path = self.study.folder / "manifest.json"
             raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
@@ -111,7 +111,7 @@ class OverviewReader(PageReader):
     def coverage(self) -> pd.DataFrame:
         """How many scores there are; columns: transformation, status, n (of all models, data sets and seeds)."""
         # What `evaluation.results` would import to read the same table takes longer than the page.
-        scores = read_kept_frame(self.study, "scores.parquet", Score, self.study.command("evaluation.run"))
+        scores = Manifest.of(self.study).frame("scores.parquet", Score, self.study.command("evaluation.run"))
         counts = scores.groupby(["transformation", "status"], sort=False).size()
         table: pd.DataFrame = counts.rename("n").reset_index()
         return table

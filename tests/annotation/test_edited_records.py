@@ -29,7 +29,7 @@ from evaluation.planner import plan_units
 from generation.output_statistics import flagged_outputs
 from generation.production import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError
-from plumbline.manifest import stage, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.prompts import PROMPTS
 from plumbline.records import Pair, Rating, TransformedText
 from plumbline.store import read_frame, write_json, write_table
@@ -373,7 +373,7 @@ def swapped(study: Study, number: int) -> None:
     rated = [pair.key for pair in CampaignRecords.open(study).pairs if pair.transformation == "paraphrasing"][:number]
     rows = read_transformed(study, "paraphrasing", 1337)
     others = [row.model_copy(update={"output": "Bananas."}) if row.key in rated else row for row in rows]
-    write_kept_table(study, OUTPUTS, others, TransformedText)
+    Manifest.of(study).write_table(OUTPUTS, others, TransformedText)
 
 
 def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Study) -> None:

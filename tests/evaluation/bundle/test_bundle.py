@@ -96,8 +96,8 @@ def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch:
     frame = pd.read_parquet(path)
     frame.assign(rater_id="anna").drop_duplicates(["pair_id", "question"]).to_parquet(path)
     monkeypatch.setattr(
-        "plumbline.record_files.read_kept_table",
-        lambda study, name, made_by: hashed_bytes(study.folder / name, made_by),
+        "plumbline.manifest.Manifest.table_bytes",
+        lambda manifest, name, made_by: hashed_bytes(manifest.folder / name, made_by),
     )
     with pytest.raises(DataError, match="1 raters have no pseudonym"):
         export(study, tmp_path / "a.plumb")

@@ -26,7 +26,7 @@ from evaluation.human.records import HumanScore
 from evaluation.human.report import OUTLINE, all_figures, write_report
 from evaluation.human.run import evaluate_human
 from plumbline.errors import DataError
-from plumbline.manifest import read_kept_frame, stage, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.statistics.estimates import jackknife
 from plumbline.statistics.resampled_measures import v_measure
 from plumbline.store import read_frame
@@ -40,7 +40,7 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
     text = page.read_text()
     assert "SIMULATED RATINGS" in text and "character-n-grams" in text
     one = read_material(study)
-    tables, scores = all_exhibits(one), read_kept_frame(study, records.SCORES, HumanScore, "x")
+    tables, scores = all_exhibits(one), Manifest.of(study).frame(records.SCORES, HumanScore, "x")
     assert {name for names in OUTLINE.values() for name in names} == {*tables, *all_figures(one)}
     assert all(table.notes[0].startswith("SIMULATED") for table in tables.values())
     kept = pd.read_csv(page.parent / "tables" / "ceiling.csv").query("metric != 'ami'").set_index("where")
@@ -103,7 +103,7 @@ def test_a_rater_of_other_items_is_in_no_range_of_humes(study: Study) -> None:
 def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
     answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
     alone = answers[answers["rater_id"] == answers["rater_id"].iloc[0]]
-    write_kept_table(study, ANSWERS, alone, HumanAnswer)
+    Manifest.of(study).write_table(ANSWERS, alone, HumanAnswer)
     text = study.file.read_text()
     study.file.write_text(text[: text.index("evaluation:")])
     bare = load_study(study.file, study.folder.parent)
@@ -127,7 +127,7 @@ def test_a_report_is_made_where_nobody_could_tell(study: Study) -> None:
     answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
     sts = answers["task"] == "sample_sts"
     unsure = answers.assign(abstained=True, label="", value=math.nan)[~sts]  # and nobody answered that one
-    write_kept_table(study, ANSWERS, unsure, HumanAnswer)
+    Manifest.of(study).write_table(ANSWERS, unsure, HumanAnswer)
     told = evaluate_human(study).compared.notes
     assert "sample_sts (en): nobody's answers count, so that models stand alone" in told
     assert write_report(study)[0].exists()

@@ -31,7 +31,7 @@ from evaluation.models.server import CharacterNgrams
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import passage_names
 from plumbline.errors import DataError, ServiceError
-from plumbline.manifest import read_kept_frame, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.evaluation import ModelSpec
@@ -44,7 +44,7 @@ REVISION = "8b3219a92973c328a8e22fadcfa821b5dc75636a"
 
 
 def _scores(study: Study) -> pd.DataFrame:
-    return read_kept_frame(study, records.SCORES, HumanScore, "x")
+    return Manifest.of(study).frame(records.SCORES, HumanScore, "x")
 
 
 def test_people_and_models_stand_on_the_same_items(study: Study) -> None:
@@ -124,7 +124,7 @@ def test_a_data_set_that_changed_is_refused(study: Study) -> None:
 
 def test_mteb_loads_people_beside_models_and_ranks_them(study: Study, tmp_path: Path) -> None:
     answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
-    write_kept_table(study, ANSWERS, answers.assign(simulated=False), HumanAnswer)
+    Manifest.of(study).write_table(ANSWERS, answers.assign(simulated=False), HumanAnswer)
     evaluate_human(study)
     scores, folder = _scores(study), study.folder / "human" / "mteb"
     benchmark, cache = human_benchmark(study.file, exports=study.folder.parent), ResultCache(folder)
