@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from annotation.records import Verdict
-from annotation.rubric import load_rubric
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
+from evaluation.records import EvaluationRecords
 from evaluation.tables import (
     axis_table,
     dataset_table,
@@ -21,7 +21,6 @@ from evaluation.tables import (
     transformation_table,
 )
 from plumbline.cli import columns
-from plumbline.study import Study
 from plumbline.study.judged import KNOWN
 from plumbline.transformations import AXES, ORIGINAL, Axes
 
@@ -29,29 +28,23 @@ _MARK = " [not accepted]"
 _SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure nothing."
 
 
-def report(
-    study: Study,
-    scores: pd.DataFrame,
-    verdicts: Sequence[Verdict],
-    *,
-    pairs: pd.DataFrame,
-    ratings: pd.DataFrame | None,
-    drift: pd.DataFrame,
-) -> str:
+def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
     """All that the command prints: axes, transformations, data sets, what was left out, and drift."""
+    study, scores, drift = records.study, records.scores, records.drift
     short = short_names({*scores["model"], *drift["model"]})
     scores = scores.assign(model=scores["model"].map(short))
     drift = drift.assign(model=drift["model"].map(short))
-    parts = [_heading(study, verdicts), _axes(scores, verdicts, include_rejected=False)]
+    head = f"Evaluation of {study.name!r}, protocol {study.evaluation.protocol!r}; scores times 100."
+    parts = ["\n".join([head, *_warnings(verdicts)]), _axes(scores, verdicts, include_rejected=False)]
     parts.append(_transformations(scores, include_rejected=False))
     if (scores["status"] == "included_rejected").any():
         parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
         parts.append(_axes(scores, verdicts, include_rejected=True))
         parts.append(_transformations(scores, include_rejected=True))
     parts += [_datasets(scores), _left_out(scores)]
-    if ratings is not None:
-        question = next(iter(load_rubric(study).rating_names()), "")
-        frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair, question=question)
+    if (ratings := records.sample_ratings) is not None:
+        question = records.question
+        frame = drift_by_quality(records.sample, ratings, drift, per_pair=study.raters.per_pair, question=question)
         table = drift_correlations(frame, study.sample.seed)
         empty = "no model has a drift yet" if drift.empty else "no pair has a rating that counts"
         parts.append(_drift(table, question, empty))
@@ -64,10 +57,8 @@ def short_names(models: Collection[str]) -> dict[str, str]:
     return short if len(set(short.values())) == len(short) else {model: model for model in models}
 
 
-def _heading(study: Study, verdicts: Sequence[Verdict]) -> str:
-    simulated = f"\n{_SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
-    simulated += "".join(f"\n{line}" for line in late_lines(verdicts))
-    return f"Evaluation of {study.name!r}, protocol {study.evaluation.protocol!r}; scores times 100.{simulated}"
+def _warnings(verdicts: Sequence[Verdict]) -> list[str]:
+    return [*([_SIMULATED] if any(verdict.simulated for verdict in verdicts) else []), *late_lines(verdicts)]
 
 
 def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected: bool) -> str:

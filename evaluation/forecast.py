@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.records import SCORES, EvaluationRecords, earlier
-from evaluation.results import scores_journal
 from evaluation.units import Model, ScoreUnit
 from plumbline import cli
 from plumbline.rates import in_words, read_rates
 from plumbline.records import Score
-from plumbline.study.evaluation import ModelSpec
 
 
-def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Iterable[ModelSpec]) -> str:
+def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Iterable[Model]) -> str:
     """A table of what is left, a row for each model: scores, distinct texts that they need, characters of these.
 
     What a model encodes differs a little: what it has encoded already is not encoded again, and a text is encoded once
@@ -24,10 +22,10 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
     assumed of models without one.
     """
     study, scored = records.study, {row.unit_id for row in earlier(records, SCORES)}
-    scored |= {str(row["unit_id"]) for _, row in scores_journal(study).lines(Score)}
+    scored |= {str(row["unit_id"]) for _, row in records.new_scores.lines(Score)}
     sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # most models lack the same units
     rows, texts_left = [], {}
-    for model in (Model.of(study, spec) for spec in chosen):
+    for model in chosen:
         lacking = [
             index
             for index, unit in enumerate(units)
@@ -40,7 +38,7 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
         if characters:
             texts_left[model.name] = model.model_id, characters
     table = cli.columns(["model", "scores left", "texts, about", "characters"], rows)
-    rates = [rate for rate in read_rates(study) if rate.work == "encoding"]
+    rates = [rate for rate in read_rates(study.folder) if rate.work == "encoding"]
     return f"{table}\n\n{in_words(rates, texts_left) if texts_left else 'nothing is left to do'}"
 
 

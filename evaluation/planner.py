@@ -14,7 +14,7 @@ from typing import Any
 from annotation.records import Verdict
 from evaluation import gate
 from evaluation.outputs import Outputs, transformed
-from evaluation.sources import Folder, OutputLookup, OutputSource
+from evaluation.sources import OutputLookup, OutputSource
 from evaluation.tasks import scoring
 from evaluation.texts import Texts
 from evaluation.units import ScoreUnit
@@ -22,7 +22,6 @@ from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
 from plumbline.memory import return_unused
 from plumbline.records import Pair
-from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.transformations import ORIGINAL
 
@@ -57,21 +56,16 @@ def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], Output
 
 
 def plan_units(
-    study: Study,
-    verdicts: Sequence[Verdict],
-    pairs: Sequence[Pair],
-    *,
-    include_rejected: bool = False,
-    source: OutputSource | None = None,
+    source: OutputSource, verdicts: Sequence[Verdict], pairs: Sequence[Pair], *, include_rejected: bool = False
 ) -> list[ScoreUnit]:
     """Every unit of a study, in the order of its data sets: the original, then transformations and seeds.
 
-    `pairs` are the sample's; `source` has the data sets and outputs, without one the study's folder. Raises DataError
-    for data sets or outputs that cannot be read, StudyError for missing prompts.
+    `source` has the data sets and outputs; `pairs` are the sample's. Raises DataError for data sets or outputs that
+    cannot be read, StudyError for missing prompts.
     """
-    planner = _Planner(study, source or Folder(study), verdicts, pairs, include_rejected)
+    planner = _Planner(source, verdicts, pairs, include_rejected)
     try:
-        return [unit for spec in study.datasets for unit in planner.units(spec)]
+        return [unit for spec in source.study.datasets for unit in planner.units(spec)]
     finally:
         planner.texts.remembered.keep()
         return_unused()
@@ -81,21 +75,16 @@ class _Planner:
     """What all units of a run share: the jobs' identities, the verdicts, and the texts."""
 
     def __init__(
-        self,
-        study: Study,
-        source: OutputSource,
-        verdicts: Sequence[Verdict],
-        pairs: Sequence[Pair],
-        include_rejected: bool,
+        self, source: OutputSource, verdicts: Sequence[Verdict], pairs: Sequence[Pair], include_rejected: bool
     ) -> None:
-        self._study, self._verdicts, self._include_rejected = study, verdicts, include_rejected
+        self._study, self._verdicts, self._include_rejected = source.study, verdicts, include_rejected
         self._source, self._plan = source, source.plan
         self._pairs, self._by_key = pairs, {pair.key: pair for pair in pairs}
         self._others: dict[str, dict[str, str]] = {}
         without: dict[str, dict[str, set[str]]] = {}
         for verdict in verdicts:
             without.setdefault(verdict.transformation, {}).setdefault(verdict.language, set()).update(verdict.without)
-        self.texts = Texts(source, study.evaluation.failed, without)
+        self.texts = Texts(source, source.study.evaluation.failed, without)
         self._remembered = self.texts.remembered
 
     def units(self, spec: DatasetSpec) -> Iterator[ScoreUnit]:
@@ -246,11 +235,13 @@ class _Planner:
             states = [
                 self._source.state(*unit) for unit in sorted({(pair.transformation, pair.seed) for pair in rated})
             ]
+
+            def find() -> dict[str, str]:
+                return replaced_outputs(rated, self._source.outputs)
+
             rows = [[pair.pair_id, pair.key, pair.language, pair.seed, pair.transformed] for pair in rated]
             key = self._remembered.key("rated", transformation, identity(rows), *states)
-            self._others[transformation] = self._remembered.found(
-                key, lambda: replaced_outputs(rated, self._source.outputs)
-            )
+            self._others[transformation] = self._remembered.found(key, find)
         return self._others[transformation]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from annotation.campaign_records import RATINGS, VERDICTS
+from annotation.campaign_records import VERDICTS
 from annotation.records import Verdict
 from annotation.verdicts.tables import count
 from evaluation import display
@@ -24,11 +24,12 @@ from evaluation.cluster import run_jobs
 from evaluation.forecast import forecast
 from evaluation.measures.measures import measures
 from evaluation.measures.rows import RowMeasure
-from evaluation.models import encoder
+from evaluation.models.encoder import ModelHost
 from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.results import Results
-from evaluation.units import ScoreUnit, chosen_models
+from evaluation.sources import Folder
+from evaluation.units import Model, ScoreUnit
 from evaluation.work import Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
 from plumbline.errors import ServiceError, StudyError
@@ -62,7 +63,7 @@ def evaluate(
     models: Sequence[str] = (),
     include_rejected: bool = False,
     cluster: str = "",
-    load: Loader = encoder.load,
+    load: Loader = ModelHost.load,
 ) -> RunOutcome:
     """Write `scores.parquet`, `drift.parquet` and mteb's files of a study; `models` names some of its models.
 
@@ -79,13 +80,13 @@ def evaluate(
     >>> outcome.made, outcome.kept, outcome.failures
     (0, 6, {})
     """
-    if study.judging.does_tasks:
-        from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
+    if not study.judging.does_tasks:
+        chosen = ModelHost.of(study).chosen(models)
+        return _evaluated(EvaluationRecords.open(study), chosen, load, cluster, include_rejected=include_rejected)
+    from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
-        done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
-        return RunOutcome((), (), done.scored, done.reused, done.requested, done.encoded, done.failures)
-    chosen = chosen_models(study, models)
-    return _evaluated(EvaluationRecords.open(study), chosen, load, cluster, include_rejected=include_rejected)
+    done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
+    return RunOutcome((), (), done.scored, done.reused, done.requested, done.encoded, done.failures)
 
 
 def _evaluated(
@@ -106,34 +107,35 @@ def _evaluated(
     return_large_blocks()
     verdicts, pairs = judged(records, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
-        units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
+        units = plan_units(Folder(study), verdicts, pairs, include_rejected=include_rejected)
         results = Results(records, units, pairs, chosen, measures(records))
-        return _score(study, results, RunOutcome(verdicts, pairs), load, cluster)
+        return _score(results, RunOutcome(verdicts, pairs), load, cluster)
 
 
 def evaluate_units(
-    study: Study,
+    records: EvaluationRecords,
     units: Sequence[ScoreUnit],
     verdicts: Sequence[Verdict],
     pairs: Sequence[Pair],
     measured: Sequence[RowMeasure[Any]],
-    load: Loader = encoder.load,
+    load: Loader = ModelHost.load,
 ) -> RunOutcome:
     """The same for units that were planned already, by all of the study's models, here.
 
     `measured` is what is measured beside the scores.
     """
+    study = records.study
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
-        results = Results(EvaluationRecords.open(study), units, pairs, study.evaluation.models, measured)
-        return _score(study, results, RunOutcome(verdicts, pairs), load)
+        results = Results(records, units, pairs, study.evaluation.models, measured)
+        return _score(results, RunOutcome(verdicts, pairs), load)
 
 
-def _score(study: Study, results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
+def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
     """Make what is left, here or on a cluster, and note it."""
     outcome.kept = results.kept
-    jobs = {ModelJob(todo.model, pieces(study.evaluation, todo)): todo for todo in results.todo()}
+    jobs = {ModelJob(todo.model, pieces(results.host.evaluation, todo)): todo for todo in results.todo()}
     if jobs:
-        with contextlib.closing(run_jobs(study, list(jobs), load, cluster)) as stream:
+        with contextlib.closing(run_jobs(results.host, list(jobs), load, cluster)) as stream:
             results_of_jobs = ((jobs[job], result) for job, result in stream)
             _take(results, results_of_jobs, outcome, sum(len(todo.units) for todo in jobs.values()))
     return outcome
@@ -172,13 +174,13 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOut
 def score_study(options: argparse.Namespace) -> int:
     """`evaluation.run`, whose options these are."""
     study = cli.study_of(options)
-    records = EvaluationRecords.open(study)
+    records, host = EvaluationRecords.open(study), ModelHost.of(study)
     if options.dry_run:
         if not study.judging.transforms:
             raise StudyError("--dry-run tells of models on transformations alone; leave it out")
         verdicts, pairs = judged(records, include_rejected=options.include_rejected)
-        units = plan_units(study, verdicts, pairs, include_rejected=options.include_rejected)
-        print(forecast(records, units, chosen_models(study, options.models)))
+        units = plan_units(Folder(study), verdicts, pairs, include_rejected=options.include_rejected)
+        print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(options.models)]))
         return 0
     if study.judging.does_tasks:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
@@ -186,23 +188,14 @@ def score_study(options: argparse.Namespace) -> int:
         if options.include_rejected:
             raise StudyError("--include-rejected has no use where people do tasks; leave it out")
         return command(study, options.models, options.ray)
-    chosen = chosen_models(study, options.models)
+    chosen = host.chosen(options.models)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")
     outputs = [study.folder / name for name in tables]
-    with quiet(study, chosen), stage(study, "evaluation", inputs, outputs):
-        outcome = _evaluated(records, chosen, encoder.load, options.ray, include_rejected=options.include_rejected)
-        print(
-            display.report(
-                study,
-                records.scores,
-                outcome.verdicts,
-                pairs=records.sample,
-                ratings=records.collected.sample_ratings if records.has(RATINGS) else None,
-                drift=records.drift,
-            )
-        )
+    with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
+        outcome = _evaluated(records, chosen, ModelHost.load, options.ray, include_rejected=options.include_rejected)
+        print(display.report(records, outcome.verdicts))
         print(
             f"\n{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
             f" {count(outcome.encoded, 'text')} encoded"

@@ -9,22 +9,20 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evaluation import gate
-from evaluation.models.encoder import model_id
+from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import fingerprint
 from evaluation.outputs import Outputs, same_items, transformed
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.texts import Texts
 from generation.datasets.dataset import Dataset
-from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
 from plumbline.records import Pair, Score
-from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, TaskType
-from plumbline.study.evaluation import EvaluationSpec, ModelSpec, refuse_no_repository
+from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 from plumbline.transformations import ORIGINAL
 
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
@@ -52,10 +50,15 @@ class Model:
     model_id: str
 
     @classmethod
-    def of(cls, study: Study, spec: ModelSpec) -> Model:
+    def of(cls, host: ModelHost, spec: ModelSpec) -> Model:
         """The model of a spec; a local one's files are read for it."""
-        revision = spec.revision or fingerprint(spec, study.file.parent)[:32]
-        return cls(spec, label(study, spec), revision, model_id(study, spec))
+        revision = spec.revision or fingerprint(spec, host.file.parent)[:32]
+        return cls(spec, host.label(spec), revision, host.model_id(spec))
+
+    @classmethod
+    def all_of(cls, host: ModelHost) -> list[Model]:
+        """All of a study's models, in its order."""
+        return [cls.of(host, spec) for spec in host.evaluation.models]
 
 
 @dataclass(frozen=True)
@@ -179,25 +182,3 @@ class ScoreUnit:
             verdict_hash=",".join(self.decision.verdicts),
             versions="" if left_out else numbers.versions,
         )
-
-
-def label(study: Study, spec: ModelSpec) -> str:
-    """The model's name in records and tables; with its revision where the study has two of one name."""
-    same = [model for model in study.evaluation.models if model.name == spec.name]
-    return spec.name if len(same) == 1 else f"{spec.name}@{spec.revision}"
-
-
-def chosen_models(study: Study, names: Sequence[str]) -> list[ModelSpec]:
-    """The study's models, or those that are named (by name or label). StudyError for one that cannot be."""
-    specs = {label(study, spec): spec for spec in study.evaluation.models}
-    chosen = []
-    for name in [names] if isinstance(names, str) else names:
-        specs_of_name = [spec for key, spec in specs.items() if name in (key, spec.name)]
-        if not specs_of_name:
-            raise StudyError(f"{study.file}: no model {name!r} in `evaluation.models`; {nearest(name, list(specs))}")
-        chosen += [spec for spec in specs_of_name if spec not in chosen]
-    chosen = chosen or list(specs.values())
-    for spec in chosen:
-        if spec.from_hub and spec.kind == "sentence_transformers":
-            refuse_no_repository(spec.name)
-    return chosen

@@ -8,7 +8,7 @@ import importlib.metadata
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,17 +16,17 @@ from typing import Any
 from evaluation.measures import measures as beside
 from evaluation.measures.rows import UnitMeasures
 from evaluation.models import encoder
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.in_process import first_line
-from evaluation.models.speed import keep_speed
+from evaluation.models.speed import gpu_of, keep_speed
 from evaluation.tasks import scoring
 from evaluation.units import Model, Numbers, Place, ScoreUnit
 from plumbline.errors import DataError, PlumblineError
 from plumbline.records import Pair
-from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 
-Loader = Callable[[Study, ModelSpec], Encoder]
+Loader = Callable[[ModelHost, ModelSpec], Encoder]
 
 # What makes a score: the rest (numpy, scikit-learn) is in the study's manifest.
 _PACKAGES = ("plumbline", "mteb", "sentence-transformers", "torch")
@@ -84,12 +84,12 @@ class ModelJob:
     pieces: Sequence[Piece]
 
 
-def work(study: Study, job: ModelJob, load: Loader) -> Iterator[Any]:
+def work(host: ModelHost, job: ModelJob, load: Loader) -> Iterator[Any]:
     """Load one model and make everything that its job asks for, in order; the last is its `ModelEnd`."""
     model: Encoder | None = None
     failure = ""
     try:
-        model = load(study, job.model.spec)
+        model = load(host, job.model.spec)
         for piece in job.pieces:
             yield piece(model)
     except (PlumblineError, MemoryError, RuntimeError) as error:
@@ -97,7 +97,8 @@ def work(study: Study, job: ModelJob, load: Loader) -> Iterator[Any]:
     finally:
         if model is not None:
             model.close()
-            keep_speed(study, job.model.spec, job.model.model_id, model.watch)
+            gpu = gpu_of(job.model.spec, host.evaluation.device)
+            keep_speed(host.folder, job.model.spec, job.model.model_id, model.watch, gpu)
     yield ModelEnd(model.asked, model.encoded, failure) if model is not None else ModelEnd(failure=failure)
 
 
@@ -167,7 +168,7 @@ def versions() -> str:
 
 
 @contextlib.contextmanager
-def quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
+def quiet(datasets: Iterable[DatasetSpec], specs: Iterable[ModelSpec]) -> Iterator[None]:
     """Settings that the libraries read once, at import: no talk, no telemetry, and no hub where all is local.
 
     mteb makes its cache folder at import, unused here; without this it would do so in the user's home. What
@@ -175,7 +176,7 @@ def quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
     """
     settings = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     settings["DISABLE_TQDM"] = "1"  # bm25s
-    local = not any(dataset.mteb for dataset in study.datasets)
+    local = not any(dataset.mteb for dataset in datasets)
     if local and not any(spec.from_hub for spec in specs):
         settings["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:

@@ -55,7 +55,7 @@ class _Entry(BaseModel):
     settings: dict[str, Any] = {}
 
 
-class _Content(BaseModel):
+class _ManifestContent(BaseModel):
     """What must be true of a manifest for it to be read, whatever else stands in it."""
 
     stages: dict[str, _Entry] = {}
@@ -281,7 +281,7 @@ def _checked(path: Path) -> dict[str, Any]:
     advice = f"bring it back from a copy: {_SHOWS}"
     manifest = read_json(path, "", advice)
     try:
-        _Content.model_validate(manifest)
+        _ManifestContent.model_validate(manifest)
     except ValidationError as error:
         raise DataError(f"{path} is no manifest of ours ({first_complaint(error)}); {advice}") from None
     checked: dict[str, Any] = manifest

@@ -40,7 +40,7 @@ class StudyRecords:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self._noted = Manifest.of(study)
+        self.noted = Manifest.of(study)  #: what is noted of files, by which each is proved
         self._models = dict[str, list[Any]]()
         self._contents = dict[str, tuple[bytes, str]]()
         self._sha256 = dict[str, str]()
@@ -53,7 +53,7 @@ class StudyRecords:
     @functools.cached_property
     def manifest(self) -> Mapping[str, Any]:
         """What each stage ran on and left; empty before the first."""
-        return self._noted.read()
+        return self.noted.read()
 
     def path(self, file: RecordFile[Any]) -> Path:
         """Where a file is."""
@@ -71,7 +71,7 @@ class StudyRecords:
 
     def is_noted(self, file: RecordFile[Any]) -> bool:
         """Whether the manifest notes what a file says."""
-        return self._noted.notes(file.name)
+        return self.noted.notes(file.name)
 
     def models(self, file: RecordFile[M]) -> list[M]:
         """A JSON list; empty where it is not there and need not be. Raises DataError for a damaged or replaced one."""
@@ -82,7 +82,7 @@ class StudyRecords:
     def _read(self, file: RecordFile[M]) -> list[M]:
         command = file.command(self.study)
         if file.noted:
-            return self._noted.models(file.name, file.record, command, file.advice)
+            return self.noted.models(file.name, file.record, command, file.advice)
         return read_models(self.path(file), file.record, command)
 
     def sha256(self, file: RecordFile[Any]) -> str:
@@ -107,6 +107,6 @@ class StudyRecords:
         """The bytes of a table, of which the hash is taken at once: what is read is what was proved."""
         if file.name not in self._contents:
             path, command = self.path(file), file.command(self.study)
-            read = self._noted.table_bytes(file.name, command) if file.noted else hashed_bytes(path, command)
+            read = self.noted.table_bytes(file.name, command) if file.noted else hashed_bytes(path, command)
             self._contents[file.name], self._sha256[file.name] = read, read[1]
         return self._contents[file.name][0]

@@ -110,7 +110,8 @@ def evaluate(options: argparse.Namespace) -> int:
     exports = place(options.exports, "--exports") if options.exports else working("exports")
     beside = [(folder.name, scores_in(folder)) for folder in options.beside]
     wanted = EvaluationRequest(_files(options.data), beside, options.include_rejected, options.simulated)
-    with quiet(bundle.study(models), bundle.study(models).evaluation.models):
+    study = bundle.study(models)
+    with quiet(study.datasets, study.evaluation.models):
         done = evaluate_bundle(bundle, models, exports, wanted)
     print(report.evaluation(bundle, done))
     outcome, path = done.outcome, done.study.folder / "scores.parquet"

@@ -164,7 +164,7 @@ def task_of(metadata: TaskMetadata, units: Mapping[str, ScoreUnit], protocol: Pr
 def _tasks(bundle: Bundle, files: Mapping[str, str | Path], *, include_rejected: bool) -> list[BundleTask]:
     study = bundle.study([{"name": "whatever mteb brings"}])  # for the evaluation's protocol
     source = BundleSource(bundle, study, {name: Path(file) for name, file in files.items()})
-    units = plan_units(study, bundle.verdicts, source.pairs(), include_rejected=include_rejected, source=source)
+    units = plan_units(source, bundle.verdicts, source.pairs(), include_rejected=include_rejected)
     sources, tasks = {dataset.name: dataset for dataset in bundle.manifest.datasets}, []
     for dataset, transformation, of_place in _grouped(units):
         if any(unit.decision.status == "left_out" for unit in of_place):

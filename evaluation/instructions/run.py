@@ -22,12 +22,11 @@ from annotation.verdicts.tables import count
 from evaluation.cluster import run_jobs
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
-from evaluation.models import encoder
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks.item_scores import Items, measured
 from evaluation.tasks.protocols import METRICS
-from evaluation.units import UNDEFINED, Model, chosen_models
+from evaluation.units import UNDEFINED, Model
 from evaluation.work import Loader, ModelEnd, ModelJob, quiet, versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
@@ -36,6 +35,7 @@ from plumbline import cli
 from plumbline.cli import columns
 from plumbline.errors import ServiceError
 from plumbline.manifest import stage
+from plumbline.record_files import StudyRecords
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.datasets import SEARCHES
@@ -121,7 +121,7 @@ def evaluate_instructions(
     models: Sequence[str] = (),
     include_unaccepted: bool = False,
     cluster: str = "",
-    load: Loader = encoder.load,
+    load: Loader = ModelHost.load,
 ) -> PromptRunOutcome:
     """Write `instructions/scores.parquet` and `instructions/item_scores.parquet`; `models` names some of the study's.
 
@@ -132,10 +132,11 @@ def evaluate_instructions(
 
     Source: arXiv 2605.22544, section 2; the default is scored anew instead of taken from a leaderboard.
     """
-    chosen = [Model.of(study, spec) for spec in chosen_models(study, models)]
+    host = ModelHost.of(study)
+    chosen = [Model.of(host, spec) for spec in host.chosen(models)]
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan(study, include_unaccepted=include_unaccepted)
-        results = PromptResults(study, units, [Model.of(study, spec) for spec in study.evaluation.models])
+        results = PromptResults(StudyRecords.open(study), units, Model.all_of(host))
         todo = {model.name: results.todo(model) for model in chosen}
         n_all = len(chosen) * sum(not unit.reason for unit in units)
         outcome = PromptRunOutcome(units, n_stored=n_all - sum(map(len, todo.values())))
@@ -150,7 +151,7 @@ def evaluate_instructions(
         try:
             with (
                 tqdm(total=sum(map(len, todo.values())), unit="score", desc="evaluating") as bar,
-                contextlib.closing(run_jobs(study, jobs, load, cluster if jobs else "")) as stream,
+                contextlib.closing(run_jobs(host, jobs, load, cluster if jobs else "")) as stream,
             ):
                 _take(results, stream, outcome, bar)
         finally:
@@ -218,9 +219,10 @@ def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bo
 
     Documents of searches are counted once, other texts once a prompt. What is encoded already is not taken off.
     """
-    chosen = [Model.of(study, spec) for spec in chosen_models(study, models)]
+    host = ModelHost.of(study)
+    chosen = [Model.of(host, spec) for spec in host.chosen(models)]
     units = plan(study, include_unaccepted=include_unaccepted)
-    results = PromptResults(study, units, chosen)
+    results = PromptResults(StudyRecords.open(study), units, chosen)
     rows, totals = [], [0, 0, 0]
     for model in chosen:
         todo = results.todo(model)
@@ -266,15 +268,22 @@ def score_wordings(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     chosen = {"models": options.models, "include_unaccepted": options.include_unaccepted}
     inputs = [study.folder / name for name in ("verdicts.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
-    models = chosen_models(study, options.models)
-    with quiet(study, models):
+    models = ModelHost.of(study).chosen(options.models)
+    with quiet(study.datasets, models):
         if options.dry_run:
             print(forecast(study, **chosen))
             return 0
         with stage(study, "instruction_scores", inputs, [study.folder / SCORES, study.folder / ITEMS]):
             outcome = evaluate_instructions(study, **chosen, cluster=options.ray)
-    for line in _said(study, outcome, include_unaccepted=options.include_unaccepted):
-        print(line)
+    print(
+        f"{study.name}: {count(outcome.n_scored, 'score')} made, {outcome.n_stored} were there;"
+        f" {count(outcome.encoded, 'text')} encoded for"
+        f" {outcome.n_prompted} asked -> {study.folder / SCORES}"
+    )
+    for line in _about_wordings(outcome, include_unaccepted=options.include_unaccepted):
+        print(f"  {line}")
+    if study.acceptance.min_raters < 2 and not unlabelled(study.folder):
+        print("  a single pass: one rater's label decides, and there is no agreement to be told")
     if outcome.failures:
         raise ServiceError(
             f"{len(outcome.failures)} of {len(models)} models failed: {', '.join(outcome.failures)} (the reason stands"
@@ -283,21 +292,13 @@ def score_wordings(options: argparse.Namespace) -> int:
     return 0
 
 
-def _said(study: Study, outcome: PromptRunOutcome, *, include_unaccepted: bool) -> list[str]:
-    lines = [
-        f"{study.name}: {count(outcome.n_scored, 'score')} made, {outcome.n_stored} were there;"
-        f" {count(outcome.encoded, 'text')} encoded for"
-        f" {outcome.n_prompted} asked -> {study.folder / SCORES}"
-    ]
+def _about_wordings(outcome: PromptRunOutcome, *, include_unaccepted: bool) -> Iterator[str]:
     wordings = {unit.wanted.prompt_id: unit for unit in outcome.units if unit.wanted.text}
     reasons = Counter(unit.reason for unit in wordings.values() if unit.reason)
-    lines.append(f"  wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not")
-    lines += [f"    {number} {reason}" for reason, number in reasons.most_common()]
+    yield f"wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not"
+    yield from (f"  {number} {reason}" for reason, number in reasons.most_common())
     if include_unaccepted:
         unaccepted = sum(unit.wanted.label != "acceptable" for unit in wordings.values())
-        lines.append(f"  {unaccepted} that people did not accept are among them, with their labels")
+        yield f"{unaccepted} that people did not accept are among them, with their labels"
     if any(unit.wanted.simulated for unit in wordings.values()):
-        lines.append("  labels are simulated: they say nothing of the wordings")
-    if study.acceptance.min_raters < 2 and not unlabelled(study):
-        lines.append("  a single pass: one rater's label decides, and there is no agreement to be told")
-    return lines
+        yield "labels are simulated: they say nothing of the wordings"

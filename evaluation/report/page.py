@@ -20,11 +20,11 @@ from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import count, display
 from evaluation import tables
 from evaluation.display import points
+from evaluation.models.encoder import ModelHost
 from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCORES, TEXT_DRIFT, EvaluationRecords
 from evaluation.report.contents import Choices, all_exhibits, all_figures, sections
 from evaluation.report.material import failed_models, missing_scores, read_material, warnings
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
-from evaluation.units import label
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError, nearest
@@ -149,7 +149,7 @@ def write_report(
     write_exhibits(folder, exhibits.values(), figures)
     title = f"Robustness of embedding models: study {study.name}"
     by_name = results.scores.assign(model=results.scores["model"].map({short: name for name, short in models.items()}))
-    wanted = [label(study, spec) for spec in study.evaluation.models]
+    wanted = ModelHost.of(study).labels
     missing = [*missing_scores(by_name, wanted, study.command(COMMAND)), *failed_models(results.scores)]
     status = read_status(records, datetime.now(UTC))
     content = [*_opening(status, results, missing), *sections(about(study), exhibits, figures)]

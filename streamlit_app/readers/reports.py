@@ -13,6 +13,7 @@ from evaluation.benchmarks.checks import CHECKS, COLUMNS
 from evaluation.benchmarks.selection_files import curve
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import differing, doubts, headline, read_material
+from evaluation.human.records import HumanRecords
 from evaluation.human.report import all_figures
 from evaluation.instructions import charts as wording_charts
 from evaluation.instructions import page as wording_page
@@ -25,6 +26,7 @@ from plumbline.exhibits.charts import Chart, figure
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.table import Exhibit
 from plumbline.reading import read_json
+from plumbline.record_files import StudyRecords
 from streamlit_app.readers.scores import ScoreReader
 from streamlit_app.records import OF_PEOPLE, PROMPTED, SCORED, cached, shared
 
@@ -64,7 +66,7 @@ class ReportReader(ScoreReader):
     @shared(*OF_PEOPLE)
     def people(self) -> ReportParts:
         """People and models on the same items, as the report has them."""
-        material = read_material(self.study)
+        material = read_material(HumanRecords.open(self.study))
         exhibits = all_exhibits(material)
         exhibits.pop("items", None)
         groups = material.items.groupby("where", sort=False)
@@ -82,7 +84,8 @@ class ReportReader(ScoreReader):
     def wordings(self) -> ReportParts:
         """What wordings of an instruction do to scores."""
         settings = Settings(seed=self.study.sample.seed)
-        analysis = analyse(*study_scores(self.study), settings, where=self.study.folder / PROMPTED[0])
+        records, where = StudyRecords.open(self.study), self.study.folder / PROMPTED[0]
+        analysis = analyse(*study_scores(records), settings, where=where)
         models, tasks, _ = wording_charts.shown(analysis)
         figures = wording_charts.all_figures(analysis)
         figures.pop("distribution")

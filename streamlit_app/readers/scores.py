@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 
 from evaluation.display import short_names
-from evaluation.records import TEXT_DRIFT, EvaluationRecords
+from evaluation.models.encoder import ModelHost
+from evaluation.records import COMMAND, TEXT_DRIFT, EvaluationRecords
 from evaluation.report import paper_tables, sensitivity_tables
 from evaluation.report.material import notes_of, refuse_outrun
 from evaluation.report.paper_tables import PaperResults
 from evaluation.tables import drift_by_quality, drift_correlations, ranking_table, sensitivity
 from evaluation.tables.datasets import ENGLISH, OTHERS
-from evaluation.units import label
 from plumbline.errors import DataError
 from plumbline.exhibits.table import Exhibit
 from streamlit_app.readers.overview import OverviewReader, words_as_objects
@@ -75,7 +75,7 @@ class ScoreReader(OverviewReader):
     @cached(*SCORED)
     def notes(self) -> tuple[str, ...]:
         """What the scores lack, and why (`evaluation.report.material.notes_of`)."""
-        return notes_of(self.study, self.stored(), self.verdicts())
+        return notes_of(self.stored(), self.verdicts(), ModelHost.of(self.study).labels, self.study.command(COMMAND))
 
     @cached(*SCORED)
     def ranks(self, group: str = "") -> pd.DataFrame:
@@ -156,6 +156,6 @@ class ScoreReader(OverviewReader):
 
     def with_short_names(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Models by their short names, the same in all records."""
-        short = short_names({label(self.study, spec) for spec in self.study.evaluation.models})
+        short = short_names(ModelHost.of(self.study).labels)
         names = [short.get(name, name) for name in frame["model"].to_numpy(object)]
         return frame.assign(model=pd.Series(names, index=frame.index, dtype=object))

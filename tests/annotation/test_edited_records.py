@@ -26,6 +26,7 @@ from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_t
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.planner import plan_units
+from evaluation.sources import Folder
 from generation.output_statistics import flagged_outputs
 from generation.production import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError
@@ -283,7 +284,7 @@ def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     says = "paraphrasing/1337.parquet is not what was written (edited by hand, or another copy's); bring it back"
     assert says in said_by(lambda: command(study))
     found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
-    assert says in said_by(lambda: plan_units(study, found, CampaignRecords.open(study).pairs))
+    assert says in said_by(lambda: plan_units(Folder(study), found, CampaignRecords.open(study).pairs))
     path.unlink()
     generate(study)
     assert [row.output for row in read_transformed(study, "paraphrasing", 1337)] == [row.output for row in rows]
@@ -380,7 +381,7 @@ def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Stud
     found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
 
     def decisions(**options: bool) -> set[tuple[str, str]]:
-        units = plan_units(study, found, CampaignRecords.open(study).pairs, **options)
+        units = plan_units(Folder(study), found, CampaignRecords.open(study).pairs, **options)
         return {(u.decision.status, u.decision.reason) for u in units if u.transformation == "paraphrasing"}
 
     assert decisions() == {("evaluated", "")}
@@ -396,7 +397,7 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
     generator = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", **model}
     server = variant(transformations=TRANSFORMATIONS, generator=generator)
     found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
-    units = plan_units(server, found, CampaignRecords.open(server).pairs)
+    units = plan_units(Folder(server), found, CampaignRecords.open(server).pairs)
     reasons = {unit.decision.reason for unit in units if unit.transformation == "paraphrasing"}
     assert reasons == {
         "the verdict is of recorded outputs of 'plumbline-sample', not of openai ones: have these rated, or bring the"

@@ -174,7 +174,7 @@ def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Clust
     where = ["--study", str(there.file), "--exports", str(there.folder.parent)]
     after = here("evaluation.run", *where, "--ray", "auto", "--models", "served", "one")
     assert "0 scores made, 12 were there" in after.stdout
-    rates = {rate.what: rate for rate in read_rates(there)}  # what the command was told by those that ended well
+    rates = {rate.what: rate for rate in read_rates(there.folder)}  # what the command was told by those that ended well
     assert {name: rate.work for name, rate in rates.items()} == {"served": "encoding", "one": "encoding"}
 
 

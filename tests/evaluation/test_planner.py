@@ -20,6 +20,7 @@ from evaluation.outputs import Outputs
 from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
+from evaluation.sources import Folder
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
@@ -36,7 +37,9 @@ from .conftest import Loader, verdict
 
 def planned(study: Study, **changes: Any) -> list[ScoreUnit]:
     return plan_units(
-        study, [verdict(study, name, **changes) for name in study.transformations], CampaignRecords.open(study).pairs
+        Folder(study),
+        [verdict(study, name, **changes) for name in study.transformations],
+        CampaignRecords.open(study).pairs,
     )
 
 

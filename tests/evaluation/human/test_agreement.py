@@ -29,6 +29,7 @@ from evaluation.human.records import (
     SCORES,
     HumanAnnotator,
     HumanDifficulty,
+    HumanRecords,
     HumanScore,
 )
 from plumbline.manifest import Manifest
@@ -305,6 +306,6 @@ def test_a_model_that_answered_stands_beside_people_in_all_tables(study: Study) 
     assert table["among_people"].notna().all()
     (row,) = Manifest.of(study).frame(DIFFICULTY, HumanDifficulty, study.command(COMMAND)).to_dict("records")
     assert row["model"] == name and row["n"] == 6 and -1 <= row["rho"] <= 1
-    tables = all_exhibits(read_material(study))
+    tables = all_exhibits(read_material(HumanRecords.open(study)))
     assert tables["annotators"].printed["Model"].unique().tolist() == [name] and len(tables["difficulty"].printed) == 1
     assert tables["models"].printed["Kind"].tolist().count("answers as people do") == 6

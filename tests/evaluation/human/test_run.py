@@ -20,9 +20,8 @@ from annotation.records import Verdict
 from evaluation import human_benchmark
 from evaluation.human import records
 from evaluation.human.compare import TaskPart, compare, gold_of
-from evaluation.human.models import sampled_tasks
 from evaluation.human.mteb_results import results_of
-from evaluation.human.records import HumanDifference, HumanItemScore, HumanScore
+from evaluation.human.records import HumanDifference, HumanItemScore, HumanRecords, HumanScore
 from evaluation.human.report import write_report
 from evaluation.human.run import evaluate_human, lines_of
 from evaluation.human.sampled import sampled
@@ -117,7 +116,7 @@ def test_a_data_set_that_changed_is_refused(study: Study) -> None:
     with pytest.raises(
         DataError, match=r"data set 'sample_sts' is not the one that the items of 'sample_sts' were drawn"
     ):
-        sampled_tasks(load_study(study.file, study.folder.parent))
+        _ = HumanRecords.open(load_study(study.file, study.folder.parent)).samples
     with pytest.raises(DataError, match=r"data set 'sample_sts' is not the one"):
         write_report(load_study(study.file, study.folder.parent))
 

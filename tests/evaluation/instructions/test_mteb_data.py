@@ -14,6 +14,7 @@ from evaluation.instructions import units
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import study_scores
 from generation.instructions.run import word_instructions
+from plumbline.record_files import StudyRecords
 from tests.evaluation.conftest import FakeModel, Loader, vectors
 from tests.instructions import label, made
 from tests.mteb_site import ARABIC, PAIRS, search_tables, site, specs
@@ -57,7 +58,7 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
     loader = Loader(FakeModel(prompts={"query": "asked as: "}))
     outcome = evaluate_instructions(study, load=loader)
     assert (outcome.failures, outcome.n_scored) == ({}, 2 * 3)
-    rows, items = study_scores(study)
+    rows, items = study_scores(StudyRecords.open(study))
     said = {"": "", COMPARE: f"{COMPARE} ", FIND: f"{FIND} "}
     for row in rows[rows["task"] == "STS17"].to_dict("records"):  # pairs have no role, so no prompt of the model's own
         expected = rho(PAIRS if row["subset"] == "en-de" else ARABIC, said[row["text"]])

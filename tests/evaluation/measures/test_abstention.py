@@ -17,10 +17,11 @@ from annotation.records import Verdict
 from evaluation import tables
 from evaluation.measures import measures as beside
 from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables
+from evaluation.sources import Folder
 from evaluation.tasks import scoring
 from evaluation.tasks.queries import Queries
 from evaluation.units import Model
@@ -144,8 +145,8 @@ def study(tmp_path: Path) -> Study:
 
 def measured(study: Study) -> pd.DataFrame:
     verdicts, records = [verdict(study, name) for name in study.transformations], EvaluationRecords.open(study)
-    units = plan_units(study, [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
-    (model,) = (Model.of(study, spec) for spec in study.evaluation.models)
+    units = plan_units(Folder(study), [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
+    (model,) = Model.all_of(ModelHost.of(study))
     made = beside.Tables(records, units, beside.measures(records), [model], [model])
     left = tuple(one for one in made.todo(model) if isinstance(one.measure, Abstaining))
     for found in (piece(Encoder(FakeModel(), model.name, model.revision)) for piece in beside.pieces(left)):
