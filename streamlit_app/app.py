@@ -17,7 +17,7 @@ import streamlit as st
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
 from streamlit_app import server
-from streamlit_app.elements import complain, show
+from streamlit_app.elements import complain, sections
 from streamlit_app.readers.overview import OverviewReader
 from streamlit_app.records import OF_PEOPLE, PROMPTED
 from streamlit_app.start import opened
@@ -25,7 +25,10 @@ from streamlit_app.start import opened
 
 @dataclass(frozen=True)
 class PageEntry:
-    """A page: its address, the module in `views/` whose function `draw_` and the address draws it, what it is about."""
+    """A page: its address, the module in `views/` that draws it, what it is about.
+
+    The module's function `draw_` and the address does it, from what the module's `READER` reads.
+    """
 
     address: str
     view: str
@@ -91,7 +94,8 @@ def main() -> None:
 
 def _draw(entry: PageEntry) -> None:
     view = import_module(f"streamlit_app.views.{entry.view}")
-    show(getattr(view, f"draw_{entry.address}"))
+    draw = getattr(view, f"draw_{entry.address}")
+    sections(lambda: draw(view.READER(opened())))
 
 
 def _study() -> tuple[Study | None, str]:

@@ -12,19 +12,18 @@ from annotation.annotators import AnnotatorProgress, standings
 from annotation.names import known_names
 from annotation.sampling.sample import COMMAND as SAMPLE
 from plumbline.errors import StudyError
-from plumbline.study import Study
 from plumbline.study.transformations import EIGHT
 from streamlit_app import charts, frames, pair
 from streamlit_app.elements import download_csv, exhibit, figure, filtered, heading, lines, link, sections, table
 from streamlit_app.readers.campaign import CampaignReader
-from streamlit_app.readers.overview import OverviewReader
 from streamlit_app.records import NotYetError
 from streamlit_app.start import names_home
 
+READER = CampaignReader
 
-def draw_campaign(study: Study) -> None:
+
+def draw_campaign(reader: CampaignReader) -> None:
     """The page."""
-    reader = CampaignReader(study)
     sections(*(partial(part, reader) for part in (_progress, _to_read, _raters, _time, _quality, _crowd)))
     pair.open_chosen(reader)
 
@@ -145,30 +144,28 @@ def _crowd(reader: CampaignReader) -> None:
 _HEIGHT = 1200  # pixels; the page scrolls in it
 
 
-def draw_preview(study: Study) -> None:
+def draw_preview(reader: CampaignReader) -> None:
     """The same page as `annotation preview` writes, shut off from this one."""
-    reader = CampaignReader(study)
     html = escape(reader.preview())
     frame = f'<iframe sandbox="allow-scripts" title="The preview" srcdoc="{html}"'
     inner = f'{frame} style="border: 0; width: 100%; height: {_HEIGHT - 20}px"></iframe>'
     st.iframe(f'<!doctype html><html lang="en"><title>What raters will see</title>{inner}</html>', height=_HEIGHT)
 
 
-def draw_people(study: Study) -> None:
+def draw_people(reader: CampaignReader) -> None:
     """The table of people, those with most left to do first."""
-    reader = OverviewReader(study)
     home = names_home()
     if home is None:
         raise StudyError("names are shown where the dashboard was started with --names; add it")
-    people = standings(reader.status(), reader.signs(), known_names(home, study.name))
+    people = standings(reader.status(), reader.signs(), known_names(home, reader.study.name))
     st.caption("Names stand here and on your terminal, and in no record, report or export.")
     if not people:
         raise StudyError(
-            f"nobody is known by name on this machine; `{study.command('annotation collect')}` brings the names, of"
-            " answers in Argilla and in files"
+            f"nobody is known by name on this machine; `{reader.study.command('annotation collect')}` brings the names,"
+            " of answers in Argilla and in files"
         )
     st.dataframe(_people_frame(people), hide_index=True, alt="People")
-    st.code(study.command("annotation users remind"), language=None)
+    st.code(reader.study.command("annotation users remind"), language=None)
 
 
 def _people_frame(people: list[AnnotatorProgress]) -> pd.DataFrame:

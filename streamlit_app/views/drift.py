@@ -14,7 +14,6 @@ from evaluation.report.drift_charts import drawn_points, drift_figure, left_undr
 from plumbline.exhibits.charts import first_panel
 from plumbline.exhibits.table import with_minus
 from plumbline.languages import language_name
-from plumbline.study import Study
 from streamlit_app import charts, pair
 from streamlit_app.elements import (
     choose,
@@ -32,12 +31,14 @@ from streamlit_app.elements import (
 from streamlit_app.readers.campaign import CampaignReader
 from streamlit_app.readers.scores import ScoreReader
 
+READER = ScoreReader
+
+
 PANELS = 3  # beside one another, as many as the longest axis has transformations
 
 
-def draw_drift(study: Study) -> None:
+def draw_drift(reader: ScoreReader) -> None:
     """The page."""
-    reader = ScoreReader(study)
     options = reader.drift_choices()
     if not options.models:
         st.caption("No pair has a drift.")
@@ -70,7 +71,7 @@ def draw_drift(study: Study) -> None:
     _panels(drawn, correlations, question, scale)
     name = f"{reader.name}-drift-{question}"
     download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=scale))
-    pair.open_chosen(CampaignReader(study))
+    pair.open_chosen(CampaignReader(reader.study))
     with st.expander("The same as tables"):
         _tables(reader, frame, correlations, question)
     sections(partial(_all_texts, reader, model))

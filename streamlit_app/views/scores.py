@@ -11,7 +11,6 @@ import streamlit as st
 from evaluation.display import hundred, points, worded
 from evaluation.report import charts, paper_tables
 from plumbline.exhibits.table import Exhibit
-from plumbline.study import Study
 from plumbline.transformations import Axes
 from streamlit_app.charts import rank_slopes
 from streamlit_app.elements import (
@@ -30,13 +29,15 @@ from streamlit_app.elements import (
 )
 from streamlit_app.readers.scores import ScoreReader
 
+READER = ScoreReader
+
+
 FEW = 8  # models, whose data sets are shown without being asked for
 NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, has to hold eight numbers beside them
 
 
-def draw_robustness(study: Study) -> None:
+def draw_robustness(reader: ScoreReader) -> None:
     """The page."""
-    reader = ScoreReader(study)
     choices = reader.choices()
     if not choices.models:
         st.caption("No model has a score.")
@@ -160,9 +161,8 @@ def _left_out(reader: ScoreReader) -> None:
     lines(notes)
 
 
-def draw_model(study: Study) -> None:
+def draw_model(reader: ScoreReader) -> None:
     """The page."""
-    reader = ScoreReader(study)
     choices = reader.choices()
     if not choices.models:
         st.caption("No model has a score.")
@@ -246,9 +246,8 @@ def _own_ranks(reader: ScoreReader, model: str) -> None:
     link("rankings", "All ranks")
 
 
-def draw_rankings(study: Study) -> None:
+def draw_rankings(reader: ScoreReader) -> None:
     """The page."""
-    reader = ScoreReader(study)
     choices = reader.choices()
     if len(choices.models) < 2:
         st.caption(f"Ranks need two models with scores; there is {'one' if choices.models else 'none'}.")

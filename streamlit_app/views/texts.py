@@ -10,7 +10,6 @@ import streamlit as st
 
 from annotation.verdicts.tables import display
 from generation.unit import COMMAND
-from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
 from streamlit_app import charts
 from streamlit_app.elements import download_csv, figure, heading, sections, table
@@ -18,6 +17,9 @@ from streamlit_app.frames import error_frame, length_frame
 from streamlit_app.pair import side_by_side
 from streamlit_app.readers.campaign import CampaignReader
 from streamlit_app.records import NotYetError
+
+READER = CampaignReader
+
 
 BY = {"generator": "", "transformation": "transformation", "data set": "dataset", "language": "language"}
 _FOUND = {
@@ -33,9 +35,8 @@ _FOUND = {
 LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only when asked for
 
 
-def draw_texts(study: Study) -> None:
+def draw_texts(reader: CampaignReader) -> None:
     """The page."""
-    reader = CampaignReader(study)
     if not reader.units():
         raise NotYetError(f"there are no outputs yet; run `{reader.study.command(COMMAND)}`")
     sections(*(partial(part, reader) for part in (_search, _errors, _lengths)))
