@@ -13,10 +13,9 @@ from typing import Any
 
 from annotation.records import Verdict
 from evaluation import gate
-from evaluation.outputs import Outputs, transformed
 from evaluation.sources import OutputLookup, OutputSource
 from evaluation.tasks import scoring
-from evaluation.texts import Texts
+from evaluation.texts import Outputs, Texts, transformed
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity

@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from annotation.campaign_records import VERDICTS
@@ -21,12 +23,11 @@ from annotation.records import Verdict
 from annotation.verdicts.tables import count
 from evaluation import display
 from evaluation.cluster import run_jobs
-from evaluation.forecast import forecast
 from evaluation.measures.measures import measures
 from evaluation.measures.rows import RowMeasure
 from evaluation.models.encoder import ModelHost
 from evaluation.planner import plan_units
-from evaluation.records import EvaluationRecords
+from evaluation.records import SCORES, EvaluationRecords, earlier
 from evaluation.results import Results
 from evaluation.sources import Folder
 from evaluation.units import Model, ScoreUnit
@@ -35,7 +36,8 @@ from plumbline import cli
 from plumbline.errors import ServiceError, StudyError
 from plumbline.manifest import stage
 from plumbline.memory import return_large_blocks
-from plumbline.records import Pair
+from plumbline.rates import in_words, read_rates
+from plumbline.records import Pair, Score
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
@@ -207,3 +209,51 @@ def score_study(options: argparse.Namespace) -> int:
                 f" {', '.join(outcome.failures)} (the reason stands above); run the same command again to go on"
             )
     return 0
+
+
+def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Iterable[Model]) -> str:
+    """A table of what is left, a row for each model: scores, distinct texts that they need, characters of these.
+
+    What a model encodes differs a little: what it has encoded already is not encoded again, and a text is encoded once
+    for each prompt that it stands under. Below stands how long that takes by the rates of earlier runs; nothing is
+    assumed of models without one.
+    """
+    study, scored = records.study, {row.unit_id for row in earlier(records, SCORES)}
+    scored |= {str(row["unit_id"]) for _, row in records.new_scores.lines(Score)}
+    sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # most models lack the same units
+    rows, texts_left = [], {}
+    for model in chosen:
+        lacking = [
+            index
+            for index, unit in enumerate(units)
+            if unit.decision.status != "left_out" and unit.unit_id(study.evaluation.protocol, model) not in scored
+        ]
+        if tuple(lacking) not in sizes:
+            sizes[tuple(lacking)] = _sizes([units[index] for index in lacking])
+        texts, characters = sizes[tuple(lacking)]
+        rows.append([model.name, *(f"{number:,}" for number in (len(lacking), texts, characters))])
+        if characters:
+            texts_left[model.name] = model.model_id, characters
+    table = cli.columns(["model", "scores left", "texts, about", "characters"], rows)
+    rates = [rate for rate in read_rates(study.folder) if rate.work == "encoding"]
+    return f"{table}\n\n{in_words(rates, texts_left) if texts_left else 'nothing is left to do'}"
+
+
+def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:
+    """Distinct texts that units need, passages that are searched among them, and how many characters these have."""
+    hashes = np.empty((0, 2), np.int64)
+    for unit in units:
+        data = unit.data()
+        texts = [text.text for text in data.texts()]
+        texts += [text for passages in data.passages_of() for text in (*passages.relevant, *passages.others)]
+        hashes = _distinct(np.concatenate([hashes, _hashed(texts)]))
+    return len(hashes), int(hashes[:, 1].sum())
+
+
+def _hashed(texts: Iterable[str]) -> NDArray[np.int64]:
+    """A hash and the length of each distinct text."""
+    return np.array([(hash(text), len(text)) for text in set(texts)], np.int64).reshape(-1, 2)
+
+
+def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    return numbers[np.unique(numbers[:, 0], return_index=True)[1]]

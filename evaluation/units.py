@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from evaluation import gate
 from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import fingerprint
-from evaluation.outputs import Outputs, same_items, transformed
 from evaluation.tasks.protocols import METRICS, Protocol
-from evaluation.texts import Texts
+from evaluation.texts import Outputs, Texts, same_items, transformed
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
 from plumbline.records import Pair, Score

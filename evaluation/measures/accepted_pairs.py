@@ -19,11 +19,11 @@ import numpy as np
 
 from evaluation.measures.rows import Fields
 from evaluation.models.encoder import Encoder, drift_of_texts
-from evaluation.outputs import Outputs
 from evaluation.records import ACCEPTED_SCORES, TEXT_DRIFT
 from evaluation.tables.datasets import QUANTILES
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
+from evaluation.texts import Outputs
 from evaluation.units import UNDEFINED, Model, Place, ScoreUnit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity

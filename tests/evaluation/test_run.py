@@ -17,11 +17,11 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.outputs import Outputs, transformed
 from evaluation.records import EvaluationRecords
 from evaluation.results import path_of
 from evaluation.scoring import evaluate
 from evaluation.tasks import scoring
+from evaluation.texts import Outputs, transformed
 from evaluation.units import UNDEFINED
 from evaluation.work import pieces
 from generation.datasets.loading import load_datasets

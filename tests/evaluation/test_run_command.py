@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from evaluation.forecast import forecast
 from evaluation.models.encoder import ModelHost
 from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
-from evaluation.scoring import evaluate
+from evaluation.scoring import evaluate, forecast
 from evaluation.sources import Folder
 from evaluation.units import Model
 from generation.datasets.loading import load_datasets

@@ -14,12 +14,12 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
 from evaluation import tables
-from evaluation.outputs import Outputs, same_items, transformed
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import SAME_ITEMS, notes_of
 from evaluation.scoring import evaluate
 from evaluation.tables.scores import EARLIER, whole_data_sets
 from evaluation.tasks import scoring
+from evaluation.texts import Outputs, same_items, transformed
 from evaluation.units import UNDEFINED_ORIGINAL
 from generation.datasets.local import TableDataset
 from plumbline.records import Score

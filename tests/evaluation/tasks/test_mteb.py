@@ -15,9 +15,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation.models.encoder import Encoder
-from evaluation.outputs import Outputs, transformed
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import Protocol
+from evaluation.texts import Outputs, transformed
 from generation.datasets.mteb_tasks import MtebTask
 from tests.evaluation.conftest import FakeModel, vectors
 from tests.mteb_site import (

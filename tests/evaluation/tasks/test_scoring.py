@@ -19,8 +19,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation.models.encoder import Encoder
-from evaluation.outputs import Outputs, transformed
 from evaluation.tasks import scoring
+from evaluation.texts import Outputs, transformed
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
