@@ -16,7 +16,7 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import KINDS, OF_MODELS
 from evaluation.bundle.source import BundleSource
 from evaluation.display import short_names
-from evaluation.measures.accepted_pairs import AcceptedPairs, AllTexts
+from evaluation.measures.measures import AcceptedPairs, AllTexts
 from evaluation.models.encoder import ModelHost
 from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords

@@ -26,10 +26,9 @@ from evaluation.bundle.records import DatasetSource
 from evaluation.bundle.report import warnings
 from evaluation.bundle.source import BundleSource
 from evaluation.planner import plan_units
+from evaluation.tasks.mteb_classes import OwnTask, registered, searcher, settle
 from evaluation.tasks.protocols import METRICS, Protocol
-from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
-from evaluation.tasks.ties import searcher, settle
 from evaluation.units import ScoreUnit
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import with_script

@@ -25,8 +25,8 @@ from evaluation.human.compare import HumanTables, TaskPart
 from evaluation.human.models import metric_of, protocol_of, score
 from evaluation.human.records import MTEB, HumanRecords
 from evaluation.human.sampled import SampledDataset
+from evaluation.tasks.mteb_classes import OwnTask, registered
 from evaluation.tasks.protocols import Protocol
-from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
 from plumbline.exhibits.files import write_files
 from plumbline.languages import with_script

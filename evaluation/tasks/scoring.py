@@ -119,7 +119,7 @@ def evaluate_task(
     """
     import mteb  # noqa: PLC0415 (takes seconds: only who evaluates waits for it)
 
-    from evaluation.tasks.ties import searcher, settle  # noqa: PLC0415 (it imports mteb)
+    from evaluation.tasks.mteb_classes import searcher, settle  # noqa: PLC0415 (it imports mteb)
 
     task = make_task(dataset, protocol)
     settle(task, dataset.task)

@@ -15,7 +15,7 @@ from scipy import stats
 from annotation.campaign_records import CampaignRecords
 from annotation.records import PairMean
 from evaluation.measures import measures as beside
-from evaluation.measures.accepted_pairs import (
+from evaluation.measures.measures import (
     accepted_alone,
     outputs_of,
 )

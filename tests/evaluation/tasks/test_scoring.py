@@ -175,7 +175,7 @@ def test_passages_are_ranked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = TableDataset("parts", "retrieval", "en", "1", {"test": queries}, corpus, {"a": {"d3": 1}, "b": {"d5": 1}})
     whole = _score(dataset)
     assert inspect.signature(SearchEncoderWrapper).parameters["corpus_chunk_size"].default == 50_000
-    monkeypatch.setattr("evaluation.tasks.ties.PASSAGES", 7)
+    monkeypatch.setattr("evaluation.tasks.mteb_classes.PASSAGES", 7)
     assert scoring.evaluate(dataset, Encoder(Watched(), "fake", "1"), "paper", 8) == whole > 0
     assert widths == [7, 7, 7, 7, 7, 5]
 

@@ -16,14 +16,13 @@ from scipy import stats
 from annotation.records import Verdict
 from evaluation import tables
 from evaluation.measures import measures as beside
-from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining
+from evaluation.measures.measures import NOT_OF_OTHERS, Abstaining, Queries
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables
 from evaluation.sources import Folder
 from evaluation.tasks import scoring
-from evaluation.tasks.queries import Queries
 from evaluation.units import Model
 from generation.datasets.local import TableDataset
 from plumbline.statistics.abstention import SHARES, _curves, abstention, confidences, nauc_error
