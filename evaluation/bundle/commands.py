@@ -12,14 +12,13 @@ from annotation.comparison import CampaignRatings
 from annotation.verdicts.rules import late_lines
 from evaluation.bundle import report
 from evaluation.bundle.again import study_again
-from evaluation.bundle.archive import check_signature
-from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.bundle import Bundle, check_signature
 from evaluation.bundle.check import faults, open_checked, steps
-from evaluation.bundle.diff import compared, difference
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, models_of, scores_in, specs
 from evaluation.bundle.export import export
 from evaluation.bundle.folder import export_folder, lacking_line
 from evaluation.bundle.records import Fault
+from evaluation.bundle.report import compared, difference
 from evaluation.work import quiet
 from plumbline import cli
 from plumbline.commands import as_called

@@ -9,10 +9,11 @@ import pandas as pd
 import streamlit as st
 
 from annotation.verdicts.tables import SIMULATED
+from evaluation.display import BOARD_CAPTION
 from evaluation.human import report as people_page
 from evaluation.instructions import analysis
 from evaluation.instructions import page as wording_page
-from evaluation.report import boards, charts, paper_tables, sensitivity_tables
+from evaluation.report import charts, paper_tables, sensitivity_tables
 from plumbline.exhibits.charts import first_panel
 from streamlit_app import frames
 from streamlit_app.elements import (
@@ -58,7 +59,7 @@ def _board(reader: ReportReader) -> None:
     heading("Board")
     if "rank_low" in board.frame and board.frame["rank_low"].notna().any():
         few = limits(simulated=False, n=int(board.frame["n_datasets"].max()), what="data sets")
-        says = f"Original scores: {boards.CAPTION}.{few}"
+        says = f"Original scores: {BOARD_CAPTION}.{few}"
         figure(file_name(reader.name, "rank limits"), charts.rank_limits(board.frame), says)
     exhibit(reader.name, board)
     link("rankings", "Whether ranks hold when texts change")
