@@ -18,8 +18,7 @@ from plumbline.errors import PlumblineError
 from plumbline.study import Study
 from streamlit_app import server
 from streamlit_app.elements import complain, sections
-from streamlit_app.readers.overview import OverviewReader
-from streamlit_app.records import OF_PEOPLE, PROMPTED
+from streamlit_app.readers import OF_PEOPLE, PROMPTED, OverviewReader
 from streamlit_app.start import opened
 
 
@@ -38,7 +37,7 @@ class PageEntry:
 #: The pages by name. An icon would be fetched from another host.
 PAGES = {
     "Overview": PageEntry("overview", "overview"),
-    "Drift and ratings": PageEntry("drift", "drift", "models"),
+    "Drift and ratings": PageEntry("drift", "scores", "models"),
     "Verdicts": PageEntry("verdicts", "verdicts"),
     "What raters see": PageEntry("preview", "campaign"),
     "Campaign": PageEntry("campaign", "campaign"),
@@ -48,7 +47,7 @@ PAGES = {
     "Benchmark": PageEntry("benchmark", "reports", "models"),
     "Wordings": PageEntry("instructions", "reports", "wordings"),
     "People and models": PageEntry("human", "reports", "people"),
-    "Errors and texts": PageEntry("texts", "texts", "outputs"),
+    "Errors and texts": PageEntry("texts", "campaign", "outputs"),
     "People": PageEntry("people", "campaign", "names"),
 }
 

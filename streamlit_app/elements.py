@@ -22,7 +22,7 @@ from plumbline.exhibits.files import csv_bytes
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import Exhibit, with_minus
 from plumbline.resources import installing
-from streamlit_app.records import NotYetError
+from streamlit_app.readers import NotYetError
 
 if TYPE_CHECKING:
     import altair as alt

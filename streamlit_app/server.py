@@ -29,12 +29,10 @@ from plumbline.study import load_study
 
 #: The pages after the first, and what takes long to import when a table first asks for it.
 MODULES = (
-    "streamlit_app.views.drift",
+    "streamlit_app.views.scores",
     "streamlit_app.views.verdicts",
     "streamlit_app.views.campaign",
-    "streamlit_app.views.scores",
     "streamlit_app.views.reports",
-    "streamlit_app.views.texts",
     "scipy.special",
 )
 LATER = "scipy.stats"  # what a table of scores asks for; no page waits for it that goes without
@@ -81,7 +79,7 @@ def read_ahead(file: str, exports: str | None) -> Thread:
 
 
 def _read(file: str, exports: str | None) -> None:
-    from streamlit_app.readers.overview import OverviewReader  # noqa: PLC0415 (while the server starts)
+    from streamlit_app.readers import OverviewReader  # noqa: PLC0415 (while the server starts)
 
     while not runtime.exists():
         time.sleep(_POLL)

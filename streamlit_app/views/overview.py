@@ -17,7 +17,7 @@ from plumbline.commands import as_called
 from plumbline.transformations import in_order
 from streamlit_app import frames
 from streamlit_app.elements import complain, heading, link, sections, table
-from streamlit_app.readers.overview import OverviewReader
+from streamlit_app.readers import OverviewReader
 
 READER = OverviewReader
 
@@ -144,7 +144,7 @@ def _coverage(reader: OverviewReader) -> None:
 
 def _people(reader: OverviewReader) -> None:
     """Of a study whose people do tasks: where they stand among models."""
-    from streamlit_app.readers.reports import ReportReader  # noqa: PLC0415 (other studies' first page goes without)
+    from streamlit_app.readers.scores import ReportReader  # noqa: PLC0415 (other studies' first page goes without)
 
     report = ReportReader(reader.study).people()
     heading("People and models")

@@ -30,7 +30,7 @@ from streamlit_app.elements import (
     sections,
     table,
 )
-from streamlit_app.readers.reports import ReportParts, ReportReader
+from streamlit_app.readers.scores import ReportParts, ReportReader
 
 READER = ReportReader
 

@@ -33,8 +33,8 @@ from streamlit_app.elements import (
     sections,
     table,
 )
+from streamlit_app.readers import OverviewReader
 from streamlit_app.readers.campaign import CampaignReader
-from streamlit_app.readers.overview import OverviewReader
 from streamlit_app.readers.scores import ScoreReader
 
 READER = CampaignReader

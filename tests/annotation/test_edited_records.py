@@ -35,7 +35,7 @@ from plumbline.prompts import PROMPTS
 from plumbline.records import Pair, Rating, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
-from streamlit_app.readers.overview import OverviewReader
+from streamlit_app.readers import OverviewReader
 from tests.annotation.ratings.test_review import rate
 from tests.conftest import make_variant
 

@@ -153,7 +153,7 @@ def test_a_study_at_an_address_fills_pages_and_shows_what_others_change(
             assert [heading.value for heading in shown.header] == SECTIONS[view]
             assert boxes(shown, "Not there yet") == boxes(shown, "cannot be shown") == 0
         far.rm("/far/demo/scores.parquet")
-        monkeypatch.setattr("streamlit_app.records._LISTED", 1e-9)
+        monkeypatch.setattr("streamlit_app.readers._LISTED", 1e-9)
         assert boxes(page(*where, view="robustness"), "Not there yet")
     finally:
         far.store.clear()
