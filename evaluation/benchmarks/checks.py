@@ -159,10 +159,10 @@ def originals_of(study: Study) -> list[ScoreUnit]:
 
 def refuse_unknown_data(names: Sequence[str], datasets: Sequence[DatasetSpec], file: Path) -> None:
     """Raise StudyError for a data set that --task names and a study (its file) does not have."""
-    known = [dataset.name for dataset in datasets]
+    data_names = [dataset.name for dataset in datasets]
     for name in names:
-        if name not in known:
-            raise StudyError(f"--task {name}: {file} has no data set of that name; {nearest(name, known)}")
+        if name not in data_names:
+            raise StudyError(f"--task {name}: {file} has no data set of that name; {nearest(name, data_names)}")
 
 
 def name_of(unit: ScoreUnit) -> str:

@@ -11,7 +11,6 @@ from tqdm import tqdm
 from annotation.comparison import CampaignRatings
 from annotation.verdicts.rules import late_lines
 from evaluation.bundle import report
-from evaluation.bundle.again import study_again
 from evaluation.bundle.bundle import Bundle, check_signature
 from evaluation.bundle.check import faults, open_checked, steps
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, models_of, scores_in, specs
@@ -19,6 +18,7 @@ from evaluation.bundle.export import export
 from evaluation.bundle.folder import export_folder, lacking_line
 from evaluation.bundle.records import Fault
 from evaluation.bundle.report import compared, difference
+from evaluation.bundle.source import study_again
 from evaluation.work import quiet
 from plumbline import cli
 from plumbline.commands import as_called

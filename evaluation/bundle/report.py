@@ -309,7 +309,7 @@ def difference(first: Bundle, second: Bundle) -> str:
     """All of it, for a terminal."""
     if first.identity == second.identity:
         return f"The same bundle, {first.identity}."
-    parts = [_facts(first, second), _verdicts(first, second), _outputs(first, second)]
+    parts = [_facts(first, second), _verdicts(first, second), _other_outputs(first, second)]
     try:
         both = [
             CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
@@ -374,7 +374,7 @@ def _verdicts(first: Bundle, second: Bundle) -> str:
     return columns(["transformation", "language", "first", "second", "", *questions], rows, "neither has verdicts")
 
 
-def _outputs(first: Bundle, second: Bundle) -> str:
+def _other_outputs(first: Bundle, second: Bundle) -> str:
     """How many texts of both have the same output, by transformation, over the seeds that both have."""
     ours, theirs = first.evidence.study, second.evidence.study
     rows = []

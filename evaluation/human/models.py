@@ -29,9 +29,8 @@ from evaluation.human.sampled import SampledDataset
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.in_process import first_line
 from evaluation.tasks.item_scores import LABELS, Items, SubsetScores, measured
-from evaluation.tasks.own_data import label_names
 from evaluation.tasks.protocols import Protocol
-from evaluation.tasks.scoring import main_score, unusable
+from evaluation.tasks.scoring import label_names, main_score, unusable
 from evaluation.units import UNDEFINED, UNKNOWN, Model
 from evaluation.work import Loader, ModelEnd, ModelJob, naming, versions
 from generation.datasets.local import TableDataset

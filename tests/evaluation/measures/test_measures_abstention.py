@@ -30,7 +30,7 @@ from plumbline.statistics.estimates import Floats
 from plumbline.store import write_json
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, sentence, verdict, write_outputs, write_study
-from tests.evaluation.tasks.test_ties import candidates as mixed_candidates
+from tests.evaluation.tasks.test_mteb_classes_ties import candidates as mixed_candidates
 from tests.scale import scaled
 
 
