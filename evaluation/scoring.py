@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from tqdm import tqdm
 
 from annotation.campaign_records import VERDICTS
 from annotation.records import Verdict
-from annotation.verdicts.tables import count
 from evaluation import display
 from evaluation.cluster import run_jobs
 from evaluation.measures.measures import measures
@@ -31,9 +29,9 @@ from evaluation.records import SCORES, EvaluationRecords, earlier
 from evaluation.results import Results
 from evaluation.sources import Folder
 from evaluation.units import Model, ScoreUnit
-from evaluation.work import Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
+from evaluation.work import JobOutcome, Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
-from plumbline.errors import ServiceError, StudyError
+from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.memory import return_large_blocks
 from plumbline.rates import in_words, read_rates
@@ -44,19 +42,11 @@ from plumbline.study.evaluation import ModelSpec
 
 
 @dataclass
-class RunOutcome:
-    """What a run did: scores made and kept, texts asked of models and encoded, and what failed.
-
-    `verdicts` and `pairs` are what it rests on.
-    """
+class RunOutcome(JobOutcome):
+    """What a run did, and the verdicts and pairs that it rests on."""
 
     verdicts: Sequence[Verdict] = ()
     pairs: Sequence[Pair] = ()
-    made: int = 0
-    kept: int = 0
-    asked: int = 0
-    encoded: int = 0
-    failures: dict[str, str] = field(default_factory=dict)
 
 
 def evaluate(
@@ -87,8 +77,7 @@ def evaluate(
         return _evaluated(EvaluationRecords.open(study), chosen, load, cluster, include_rejected=include_rejected)
     from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
-    done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
-    return RunOutcome((), (), done.scored, done.reused, done.requested, done.encoded, done.failures)
+    return RunOutcome(**vars(evaluate_human(study, models=models, cluster=cluster, load=load).outcome))
 
 
 def _evaluated(
@@ -111,7 +100,7 @@ def _evaluated(
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan_units(Folder(study), verdicts, pairs, include_rejected=include_rejected)
         results = Results(records, units, pairs, chosen, measures(records))
-        return _score(results, RunOutcome(verdicts, pairs), load, cluster)
+        return _score(results, RunOutcome(verdicts=verdicts, pairs=pairs), load, cluster)
 
 
 def evaluate_units(
@@ -129,7 +118,7 @@ def evaluate_units(
     study = records.study
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         results = Results(records, units, pairs, study.evaluation.models, measured)
-        return _score(results, RunOutcome(verdicts, pairs), load)
+        return _score(results, RunOutcome(verdicts=verdicts, pairs=pairs), load)
 
 
 def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
@@ -158,12 +147,9 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOut
         with tqdm(total=total, unit="score", desc="evaluating") as bar:
             for todo, result in stream:
                 if isinstance(result, ModelEnd):
-                    outcome.asked += result.asked
-                    outcome.encoded += result.encoded
+                    outcome.end(todo.model, result)
                     if result.failure:
-                        outcome.failures[todo.model.name] = result.failure
                         results.fail(todo.model, result.failure)
-                        tqdm.write(f"{todo.model.name} failed: {result.failure}", file=sys.stderr)
                     continue
                 results.save(todo, result)
                 if isinstance(result, UnitScore):
@@ -198,16 +184,8 @@ def score_study(options: argparse.Namespace) -> int:
     with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
         outcome = _evaluated(records, chosen, ModelHost.load, options.ray, include_rejected=options.include_rejected)
         print(display.report(records, outcome.verdicts))
-        print(
-            f"\n{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
-            f" {count(outcome.encoded, 'text')} encoded"
-            f" for {outcome.asked} asked -> {outputs[0]}"
-        )
-        if outcome.failures:
-            raise ServiceError(
-                f"{len(outcome.failures)} of {len(chosen)} models failed:"
-                f" {', '.join(outcome.failures)} (the reason stands above); run the same command again to go on"
-            )
+        print(f"\n{study.name}: {outcome.line(outputs[0])}")
+        outcome.refuse_failures(len(chosen))
     return 0
 
 

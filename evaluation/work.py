@@ -7,12 +7,17 @@ import functools
 import importlib.metadata
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
+from annotation.verdicts.tables import count
 from evaluation.measures import measures as beside
 from evaluation.measures.rows import UnitMeasures
 from evaluation.models import encoder
@@ -21,7 +26,7 @@ from evaluation.models.in_process import first_line
 from evaluation.models.speed import gpu_of, keep_speed
 from evaluation.tasks import scoring
 from evaluation.units import Model, Numbers, Place, ScoreUnit
-from plumbline.errors import DataError, PlumblineError
+from plumbline.errors import DataError, PlumblineError, ServiceError
 from plumbline.records import Pair
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
@@ -68,6 +73,40 @@ class ModelEnd:
     asked: int = 0
     encoded: int = 0
     failure: str = ""
+
+
+@dataclass
+class JobOutcome:
+    """What a run of jobs did: scores made and kept, texts asked of models and encoded, and why models failed."""
+
+    made: int = 0
+    kept: int = 0
+    asked: int = 0
+    encoded: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def end(self, model: Model, result: ModelEnd) -> None:
+        """Add a model's end, and say on standard error why it failed if it did."""
+        self.asked += result.asked
+        self.encoded += result.encoded
+        if result.failure:
+            self.failures[model.name] = result.failure
+            tqdm.write(f"{model.name} failed: {result.failure}", file=sys.stderr)
+
+    def line(self, path: Path) -> str:
+        """What was done, and the file where it is, in a line."""
+        return (
+            f"{count(self.made, 'score')} made, {self.kept} were there; {count(self.encoded, 'text')} encoded"
+            f" for {self.asked} asked -> {path}"
+        )
+
+    def refuse_failures(self, n_models: int) -> None:
+        """Raise ServiceError where one of so many models failed."""
+        if self.failures:
+            raise ServiceError(
+                f"{len(self.failures)} of {n_models} models failed: {', '.join(self.failures)} (the reason stands"
+                " above); run the same command again to go on"
+            )
 
 
 Made = PairDrift | UnitScore | UnitMeasures | ModelEnd

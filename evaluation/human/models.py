@@ -11,9 +11,8 @@ import functools
 import importlib.metadata
 import json
 import math
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,7 @@ from evaluation.tasks.item_scores import LABELS, Items, SubsetScores, measured
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import label_names, main_score, unusable
 from evaluation.units import UNDEFINED, UNKNOWN, Model
-from evaluation.work import Loader, ModelEnd, ModelJob, naming, versions
+from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, naming, versions
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.identity import identity
@@ -138,17 +137,6 @@ class _Among:
 _SEAL = "identity"
 
 
-@dataclass
-class ModelsOutcome:
-    """What a run did: scores made and reused, texts requested and encoded, which models failed and why."""
-
-    scored: int = 0
-    reused: int = 0
-    requested: int = 0
-    encoded: int = 0
-    failures: dict[str, str] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class ModelScores:
     """What models made of sampled tasks by a protocol: a file for each in a folder, kept from run to run."""
@@ -221,16 +209,16 @@ class ModelScores:
 
 def score_models(
     host: ModelHost, samples: Sequence[SampledDataset], models: Sequence[Model], load: Loader, cluster: str = ""
-) -> ModelsOutcome:
+) -> JobOutcome:
     """Score models on sampled tasks, but where a file has it already; on the Ray cluster at an address, if any.
 
     Raises as `evaluation.cluster.run_jobs`.
     """
-    scores, outcome = ModelScores.of(host), ModelsOutcome()
+    scores, outcome = ModelScores.of(host), JobOutcome()
     scorable = [sample for sample in samples if not why_unusable(sample, scores.protocol)]
     due = {model.name: [sample for sample in scorable if scores.stored(model, sample) is None] for model in models}
     n_due = sum(map(len, due.values()))
-    outcome.reused = len(scorable) * len(models) - n_due
+    outcome.kept = len(scorable) * len(models) - n_due
     jobs = [
         ModelJob(model, [partial(scores.scored, model, sample) for sample in due[model.name]])
         for model in models
@@ -242,13 +230,10 @@ def score_models(
     ):
         for job, result in stream:
             if isinstance(result, ModelEnd):
-                outcome.requested, outcome.encoded = outcome.requested + result.asked, outcome.encoded + result.encoded
-                if result.failure:
-                    outcome.failures[job.model.name] = result.failure
-                    tqdm.write(f"{job.model.name} failed: {result.failure}", file=sys.stderr)
+                outcome.end(job.model, result)
                 continue
             scores.store(result)
-            outcome.scored += 1
+            outcome.made += 1
             bar.update()
     return outcome
 

@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS
-from annotation.verdicts.tables import SIMULATED, count
+from annotation.verdicts.tables import SIMULATED
 from evaluation.display import hundred
 from evaluation.human.compare import HumanTables, TaskPart, compare
-from evaluation.human.models import ModelScores, ModelsOutcome, score_models
+from evaluation.human.models import ModelScores, score_models
 from evaluation.human.mteb_results import write_results
 from evaluation.human.records import FILES, JUDGE, TABLES, HumanRecords
 from evaluation.human.standing import with_ami
 from evaluation.models.encoder import ModelHost
 from evaluation.units import Model
-from evaluation.work import Loader, quiet
-from plumbline.errors import ServiceError
+from evaluation.work import JobOutcome, Loader, quiet
 from plumbline.manifest import stage
 from plumbline.store import only_one
 from plumbline.study import Study
@@ -31,7 +30,7 @@ INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
 class HumanEvaluation:
     """What a run did with models, and the tables that it wrote."""
 
-    outcome: ModelsOutcome
+    outcome: JobOutcome
     compared: HumanTables
 
 
@@ -88,16 +87,8 @@ def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
         outcome = done.outcome
         for line in lines_of(done.compared):
             print(line)
-        print(
-            f"\n{study.name}: {count(outcome.scored, 'score')} made, {outcome.reused} were there;"
-            f" {count(outcome.encoded, 'text')} encoded"
-            f" for {outcome.requested} asked -> {outputs[0]}\ntables and figures: `{study.command(REPORT)}`"
-        )
-        if outcome.failures:
-            raise ServiceError(
-                f"{len(outcome.failures)} of {len(chosen)} models failed: {', '.join(outcome.failures)} (the reason"
-                " stands above); run the same command again to go on"
-            )
+        print(f"\n{study.name}: {outcome.line(outputs[0])}\ntables and figures: `{study.command(REPORT)}`")
+        outcome.refuse_failures(len(chosen))
     return 0
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from evaluation.cluster import run_jobs
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
@@ -27,13 +25,12 @@ from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks.item_scores import Items, measured
 from evaluation.tasks.protocols import METRICS
 from evaluation.units import UNDEFINED, Model
-from evaluation.work import Loader, ModelEnd, ModelJob, quiet, versions
+from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, quiet, versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline import cli
 from plumbline.cli import columns
-from plumbline.errors import ServiceError
 from plumbline.manifest import stage
 from plumbline.record_files import StudyRecords
 from plumbline.store import only_one
@@ -91,15 +88,10 @@ class PromptedEncoder:
 
 
 @dataclass
-class PromptRunOutcome:
-    """What a run did: units scored and kept, texts asked of models and encoded, what was not scored, what failed."""
+class PromptRunOutcome(JobOutcome):
+    """What a run did, and the units that it was about: those that are not scored say why."""
 
-    units: Sequence[PromptUnit]
-    n_scored: int = 0
-    n_stored: int = 0
-    n_prompted: int = 0
-    encoded: int = 0
-    failures: dict[str, str] = field(default_factory=dict)
+    units: Sequence[PromptUnit] = ()
 
 
 @dataclass(frozen=True)
@@ -139,7 +131,7 @@ def evaluate_instructions(
         results = PromptResults(StudyRecords.open(study), units, Model.all_of(host))
         todo = {model.name: results.todo(model) for model in chosen}
         n_all = len(chosen) * sum(not unit.reason for unit in units)
-        outcome = PromptRunOutcome(units, n_stored=n_all - sum(map(len, todo.values())))
+        outcome = PromptRunOutcome(units=units, kept=n_all - sum(map(len, todo.values())))
         jobs = [
             ModelJob(
                 model,
@@ -167,11 +159,9 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
     for job, result in stream:
         model = job.model
         if isinstance(result, ModelEnd):
-            outcome.n_prompted, outcome.encoded = outcome.n_prompted + result.asked, outcome.encoded + result.encoded
+            outcome.end(model, result)
             if result.failure:
-                outcome.failures[model.name] = result.failure
                 results.fail(model, result.failure)
-                tqdm.write(f"{model.name} failed: {result.failure}", file=sys.stderr)
             continue
         unit = units[result.key]
         if result.refused:
@@ -179,7 +169,7 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
         else:
             rows = list(_rows(results, model, unit, result))
         results.save(model, unit, rows, result.items)
-        outcome.n_scored += 1
+        outcome.made += 1
         bar.update()
 
 
@@ -275,20 +265,12 @@ def score_wordings(options: argparse.Namespace) -> int:
             return 0
         with stage(study, "instruction_scores", inputs, [study.folder / SCORES, study.folder / ITEMS]):
             outcome = evaluate_instructions(study, **chosen, cluster=options.ray)
-    print(
-        f"{study.name}: {count(outcome.n_scored, 'score')} made, {outcome.n_stored} were there;"
-        f" {count(outcome.encoded, 'text')} encoded for"
-        f" {outcome.n_prompted} asked -> {study.folder / SCORES}"
-    )
+    print(f"{study.name}: {outcome.line(study.folder / SCORES)}")
     for line in _about_wordings(outcome, include_unaccepted=options.include_unaccepted):
         print(f"  {line}")
     if study.acceptance.min_raters < 2 and not unlabelled(study.folder):
         print("  a single pass: one rater's label decides, and there is no agreement to be told")
-    if outcome.failures:
-        raise ServiceError(
-            f"{len(outcome.failures)} of {len(models)} models failed: {', '.join(outcome.failures)} (the reason stands"
-            " above); run the same command again to go on"
-        )
+    outcome.refuse_failures(len(models))
     return 0
 
 

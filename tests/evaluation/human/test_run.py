@@ -94,7 +94,7 @@ def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study, monkeypat
         raise AssertionError("no model has anything left")
 
     done = evaluate_human(study, load=load)
-    assert (done.outcome.scored, done.outcome.reused, done.outcome.failures) == (0, 6, {})
+    assert (done.outcome.made, done.outcome.kept, done.outcome.failures) == (0, 6, {})
     pd.testing.assert_frame_equal(_scores(study), before)
     simulated, line, *_ = lines_of(done.compared)
     assert simulated.startswith("SIMULATED") and "best model" in line and "best language model" in line

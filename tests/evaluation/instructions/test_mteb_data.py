@@ -57,7 +57,7 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
     monkeypatch.setattr(units, "iter_datasets", lambda _: iter([site().tasks[name] for name in NAMES]))
     loader = Loader(FakeModel(prompts={"query": "asked as: "}))
     outcome = evaluate_instructions(study, load=loader)
-    assert (outcome.failures, outcome.n_scored) == ({}, 2 * 3)
+    assert (outcome.failures, outcome.made) == ({}, 2 * 3)
     rows, items = study_scores(StudyRecords.open(study))
     said = {"": "", COMPARE: f"{COMPARE} ", FIND: f"{FIND} "}
     for row in rows[rows["task"] == "STS17"].to_dict("records"):  # pairs have no role, so no prompt of the model's own
@@ -77,4 +77,4 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
         assert sorted(kept["score"]) == pytest.approx(sorted(gains), abs=1e-5)
     passages = [text for prompt, _, texts in loader.model.calls for text in texts if text.endswith("passage 0")]
     assert len(passages) == 1  # once for all prompts
-    assert evaluate_instructions(study, load=loader).n_scored == 0
+    assert evaluate_instructions(study, load=loader).made == 0

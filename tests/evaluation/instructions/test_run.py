@@ -63,9 +63,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Any, pd.Dat
     label(study, ANSWERS)
     expected = forecasts.forecast(study)
     outcome = evaluate_instructions(study)
-    assert expected.endswith(
-        f"{outcome.n_scored} scores left; {_texts(study)} texts, 0.03 million characters, to encode"
-    )
+    assert expected.endswith(f"{outcome.made} scores left; {_texts(study)} texts, 0.03 million characters, to encode")
     return study, outcome, read_scores(study.folder / SCORES)
 
 
@@ -81,7 +79,7 @@ def _texts(study: Study) -> int:
 
 def test_every_accepted_wording_is_scored_with_the_default_and_none(scored: tuple[Study, Any, pd.DataFrame]) -> None:
     _, outcome, rows = scored
-    assert not outcome.failures and outcome.n_scored == 9 + 7 and outcome.n_stored == 0
+    assert not outcome.failures and outcome.made == 9 + 7 and outcome.kept == 0
     there = rows[rows["score"].notna()]
     assert there.groupby("task").size().to_dict() == {"sample_retrieval": 9, "sample_intents": 7}
     assert set(there.loc[~there["prompt_id"].isin(["default", "none"]), "label"]) == {"acceptable"}
@@ -141,7 +139,7 @@ def test_texts_are_encoded_once_a_prompt_and_scores_are_kept(scored: tuple[Study
     nothing = len({one.text for one in search.texts()}) + len({one.text for one in intents.texts()})
     assert outcome.encoded == _texts(study) - nothing  # of this model the default is none
     again = evaluate_instructions(study, load=unloaded)
-    assert (again.n_scored, again.n_stored) == (0, 16)
+    assert (again.made, again.kept) == (0, 16)
 
 
 def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
@@ -151,14 +149,14 @@ def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
     with monkeypatch.context() as patch:  # killed before anything was written but the journal
         patch.setattr(PromptResults, "write", lambda _: None)
         patch.setattr(PromptResults, "write_items", lambda _: None)
-        assert evaluate_instructions(study, include_unaccepted=True).n_scored == 3
+        assert evaluate_instructions(study, include_unaccepted=True).made == 3
     outcome = evaluate_instructions(study, include_unaccepted=True, load=unloaded)
-    assert (outcome.n_scored, outcome.n_stored) == (0, 19)
+    assert (outcome.made, outcome.kept) == (0, 19)
     assert "3 that people did not accept" in "\n".join(_about_wordings(outcome, include_unaccepted=True))
     opened = read_scores(study.folder / SCORES)
     assert opened["score"].notna().all()
     assert set(opened.loc[opened["text"].isin(WHY), "label"]) == {"irrelevant", ""}
-    assert evaluate_instructions(study, load=unloaded).n_stored == 16
+    assert evaluate_instructions(study, load=unloaded).kept == 16
     pd.testing.assert_frame_equal(read_scores(study.folder / SCORES), rows)
 
 
@@ -172,7 +170,7 @@ def test_a_model_that_fails_has_rows_that_say_so_and_the_other_goes_on(tmp_path:
         return host.load(spec)
 
     outcome = evaluate_instructions(study, load=load)
-    assert outcome.failures == {"short": "no such server"} and outcome.n_scored == 5 + 4
+    assert outcome.failures == {"short": "no such server"} and outcome.made == 5 + 4
     rows = read_scores(study.folder / SCORES)
     assert set(rows.loc[rows["model"] == "short", "reason"]) == {"no such server"}
     assert rows.loc[rows["model"] == "long", "score"].notna().all() and not rows["simulated"].any()
