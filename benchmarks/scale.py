@@ -219,7 +219,7 @@ def tell_evaluation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[st
 
 def tell_plan(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:
     """Plan 24 variants, then again."""
-    from evaluation.planner import plan_units  # noqa: PLC0415
+    from evaluation.units import plan_units  # noqa: PLC0415
 
     study = _study(folder, texts, list(TRANSFORMATIONS), SEEDS, per_set)
     _write_outputs(study)

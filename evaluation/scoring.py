@@ -24,11 +24,10 @@ from evaluation.cluster import run_jobs
 from evaluation.measures.measures import measures
 from evaluation.measures.rows import RowMeasure
 from evaluation.models.encoder import ModelHost
-from evaluation.planner import plan_units
 from evaluation.records import SCORES, EvaluationRecords, earlier
 from evaluation.results import Results
 from evaluation.sources import Folder
-from evaluation.units import Model, ScoreUnit
+from evaluation.units import Model, ScoreUnit, plan_units
 from evaluation.work import JobOutcome, Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
 from plumbline.errors import StudyError

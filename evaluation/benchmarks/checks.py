@@ -30,10 +30,9 @@ from evaluation.benchmarks.data_checks import (
 from evaluation.benchmarks.findings import THRESHOLDS, Finding
 from evaluation.benchmarks.score_checks import PeopleChecks, ScoreChecks
 from evaluation.models.encoder import ModelHost
-from evaluation.planner import plan_units
 from evaluation.records import SCORES, EvaluationRecords
 from evaluation.sources import Folder
-from evaluation.units import ScoreUnit
+from evaluation.units import ScoreUnit, plan_units
 from evaluation.work import quiet, versions
 from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import load_mteb

@@ -18,9 +18,9 @@ from evaluation.bundle.source import BundleSource
 from evaluation.display import short_names
 from evaluation.measures.measures import AcceptedPairs, AllTexts
 from evaluation.models.encoder import ModelHost
-from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import RunOutcome, evaluate_units
+from evaluation.units import plan_units
 from evaluation.work import Loader
 from plumbline.errors import StudyError
 from plumbline.records import Score

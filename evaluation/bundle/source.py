@@ -48,7 +48,7 @@ OTHER = "another revision, or another file"
 
 @dataclass
 class BundlePlan:
-    """What made a bundle's outputs, and which of them stands for a text (`evaluation.planner.Made`)."""
+    """What made a bundle's outputs, and which of them stands for a text (`evaluation.units.Made`)."""
 
     bundle: Bundle
     words: Callable[[], Mapping[str, str]]  #: of outputs that are texts which may not be handed on, by hash

@@ -25,11 +25,10 @@ from evaluation.bundle.check import open_checked
 from evaluation.bundle.records import DatasetSource
 from evaluation.bundle.report import warnings
 from evaluation.bundle.source import BundleSource
-from evaluation.planner import plan_units
 from evaluation.tasks.mteb_classes import OwnTask, registered, searcher, settle
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.scoring import make_task
-from evaluation.units import ScoreUnit
+from evaluation.units import ScoreUnit, plan_units
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import with_script
 from plumbline.study.datasets import SEARCHES

@@ -23,12 +23,11 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, ITEMS, NONE, SCORES, Label, PromptItemScore, PromptScore
-from evaluation.planner import content_id
 from evaluation.records import earlier
 from evaluation.tasks import scoring
 from evaluation.tasks.item_scores import Items
 from evaluation.tasks.protocols import METRICS, Protocol
-from evaluation.units import UNKNOWN, Model
+from evaluation.units import UNKNOWN, Model, content_id
 from evaluation.work import versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets

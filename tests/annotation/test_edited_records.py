@@ -25,8 +25,8 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, rules_now
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.planner import plan_units
 from evaluation.sources import Folder
+from evaluation.units import plan_units
 from generation.output_statistics import flagged_outputs
 from generation.production import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from annotation.campaign_records import CampaignRecords
 from evaluation.gate import verdict_hash
-from evaluation.planner import plan_units
 from evaluation.sources import Folder
-from evaluation.units import ScoreUnit
+from evaluation.units import ScoreUnit, plan_units
 from generation.production import read_transformed
 from plumbline.identity import identity
 from plumbline.records import TransformedText

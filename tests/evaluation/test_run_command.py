@@ -10,11 +10,10 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from evaluation.models.encoder import ModelHost
-from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate, forecast
 from evaluation.sources import Folder
-from evaluation.units import Model
+from evaluation.units import Model, plan_units
 from generation.datasets.loading import load_datasets
 from plumbline.errors import DataError
 from plumbline.rates import Rate, keep_rates, read_rates

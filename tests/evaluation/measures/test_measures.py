@@ -20,10 +20,9 @@ from evaluation.measures.measures import (
     outputs_of,
 )
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
-from evaluation.units import Model, ScoreUnit
+from evaluation.units import Model, ScoreUnit, plan_units
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError

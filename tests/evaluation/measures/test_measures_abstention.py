@@ -18,12 +18,11 @@ from evaluation import tables
 from evaluation.measures import measures as beside
 from evaluation.measures.measures import NOT_OF_OTHERS, Abstaining, Queries
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables
 from evaluation.sources import Folder
 from evaluation.tasks import scoring
-from evaluation.units import Model
+from evaluation.units import Model, plan_units
 from generation.datasets.local import TableDataset
 from plumbline.statistics.abstention import SHARES, _curves, abstention, confidences, nauc_error
 from plumbline.statistics.estimates import Floats

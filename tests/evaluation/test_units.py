@@ -16,12 +16,11 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from evaluation import sources, texts
-from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.sources import Folder
 from evaluation.texts import Outputs
-from evaluation.units import ScoreUnit
+from evaluation.units import ScoreUnit, plan_units
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
 from generation.production import read_transformed
