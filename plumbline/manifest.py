@@ -157,11 +157,11 @@ class Manifest:
 
     def notes(self, name: str) -> bool:
         """Whether it notes what a file says."""
-        return name in self._hashes()
+        return name in self._kept()
 
     def refuse_unnoted(self, name: str) -> None:
         """Raise DataError where a file is there whose writing it would have noted: it is not the same one."""
-        self._refuse_unnoted(name, self._hashes())
+        self._refuse_unnoted(name, self._kept())
 
     def write_models(self, name: str, records: Sequence[BaseModel]) -> None:
         """Write records that are evidence to a JSON file; `models` notices whatever else changes it.
@@ -204,13 +204,13 @@ class Manifest:
         def noted(temporary: Path) -> bool:
             nonlocal new
             before, new = _table_content(path), file_hash(temporary)
-            if before == new and self._hashes().get(name) == [new]:
+            if before == new and self._kept().get(name) == [new]:
                 return False
             self._note(name, [before, new])
             return True
 
         write_table(path, rows, record, noted)
-        if self._hashes().get(name) != [new]:
+        if self._kept().get(name) != [new]:
             self._note(name, [new])
 
     def refuse_replaced(self, name: str, made_by: str) -> None:
@@ -241,7 +241,7 @@ class Manifest:
         self.refuse_replaced(name, made_by)
         return frame
 
-    def _hashes(self) -> dict[str, list[str]]:
+    def _kept(self) -> dict[str, list[str]]:
         """What it notes of files, by their names."""
         hashes: dict[str, list[str]] = self.read().get("kept", {})
         return hashes
@@ -268,7 +268,7 @@ class Manifest:
 
     def _noted(self, name: str) -> list[str] | None:
         """What is noted of a file; None where nothing is known of it."""
-        hashes = self._hashes()
+        hashes = self._kept()
         self._refuse_unnoted(_OFFERED, hashes)
         return hashes.get(name)
 
