@@ -231,14 +231,6 @@ class Outputs:
         lacking = sum(1 for text in texts if self.lacks(text))
         return f"{lacking} of {len(texts)} texts have no output: run generation again" if lacking else ""
 
-    def failed_items(self, dataset: Dataset) -> int:
-        """Items with a failed output, in all splits."""
-        return _items(dataset, self.failed)
-
-    def kept_out_items(self, dataset: Dataset) -> int:
-        """Those of them with an output that was kept out of the sample."""
-        return _items(dataset, self.kept_out)
-
     def change(self, text: Text, cell: str) -> str | None:
         """What is to stand in a text's place; None drops its item."""
         if text.text_id in self.failed:
@@ -261,10 +253,6 @@ class Outputs:
             before = ","
         whole.update(b"],")
         return identity_from(whole, [self.policy, sorted(self.failed)] if self.failed else [])
-
-
-def _items(dataset: Dataset, texts: Collection[str]) -> int:
-    return len({(text.split, text.item) for text in dataset.texts() if text.text_id in texts}) if texts else 0
 
 
 def same_items(dataset: Dataset, outputs: Outputs) -> Dataset:
