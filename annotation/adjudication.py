@@ -35,7 +35,7 @@ from annotation.verdicts.verdicts import refuse_stale
 from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
-from plumbline.manifest import read_kept, write_kept
+from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.scales import as_number, nearest_points
 from plumbline.study import Study
@@ -243,7 +243,7 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
         _refuse_open(evidence, argilla, people)
         called = {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
         noted = Review(at=datetime.now(UTC), pairs=chosen, adjudicators=sorted(called), judges=disputed.judges)
-        write_kept(study, REVIEWS.name, [*evidence.reviews, noted])
+        Manifest.of(study).write_models(REVIEWS.name, [*evidence.reviews, noted])
         new = _send(study, argilla, disputed, chosen, people)
         rated = disputed.ratings[disputed.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
         rated_too = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
@@ -329,7 +329,7 @@ _RATED = ("pair_id", "rater_id")
 
 def read_adjudications(study: Study) -> list[Adjudication]:
     """What adjudicators decided so far; nothing before the first. Raises DataError for a file that a hand changed."""
-    return read_kept(study, FILE, Adjudication, study.command(COMMAND))
+    return Manifest.of(study).models(FILE, Adjudication, study.command(COMMAND))
 
 
 def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = False) -> list[Adjudication]:
@@ -353,7 +353,7 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
                 " server? Add --replace to drop them"
             )
         if rows != before:
-            write_kept(study, FILE, rows)
+            Manifest.of(study).write_models(FILE, rows)
         return rows
 
 

@@ -21,7 +21,7 @@ from annotation.sampling.sample import refuse_other_half
 from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
 from plumbline.frames import that_count
-from plumbline.manifest import read_kept, write_kept
+from plumbline.manifest import Manifest
 from plumbline.records import SUGGESTED
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import quantile
@@ -33,7 +33,7 @@ COMMAND = "annotation publish"
 
 def read_shown(study: Study) -> list[ShownScore]:
     """What was noted, of both halves; nothing before publishing. Raises DataError for a file that a hand changed."""
-    return read_kept(study, FILE, ShownScore, study.command(COMMAND))
+    return Manifest.of(study).models(FILE, ShownScore, study.command(COMMAND))
 
 
 def suggestions_to_show(study: Study) -> Suggested:
@@ -81,7 +81,7 @@ def _note(study: Study) -> list[ShownScore]:
         for pair_id, suggestions in sorted(suggestions_of(drawn, scales).items())
         for suggestion in suggestions
     ]
-    write_kept(study, FILE, noted)
+    Manifest.of(study).write_models(FILE, noted)
     return noted
 
 

@@ -33,7 +33,7 @@ from annotation.records import (
 from annotation.rubric import Rubric, load_rubric
 from plumbline.errors import DataError
 from plumbline.identity import identity
-from plumbline.manifest import refuse_replaced_table, refuse_unnoted
+from plumbline.manifest import Manifest
 from plumbline.record_files import RecordFile, StudyRecords
 from plumbline.records import Pair, Rating, Record
 from plumbline.schemas import arrow_schema, with_decimals_of, with_words
@@ -184,7 +184,7 @@ class CampaignRecords(StudyRecords):
     @functools.cached_property
     def pairs(self) -> list[Pair]:
         """The sample. Raises DataError where it was taken away, or is not what people's tasks were drawn as."""
-        refuse_replaced_table(self.study, PAIRS.name, PAIRS.command(self.study))
+        Manifest.of(self.study).refuse_replaced(PAIRS.name, PAIRS.command(self.study))
         if "collected" in self.__dict__ and self.has(PAIRS):
             return self.collected.sample_pairs
         return [as_record(row, Pair) for row in self.table(PAIRS).to_pylist()]
@@ -271,7 +271,7 @@ class CampaignRecords(StudyRecords):
         if not rules and self.path(RULES).exists():
             raise DataError(f"{self.path(RULES)} is damaged; {RULES.advice}")
         if any("rubric" in rule_set.rules for rule_set in rules):  # versions before that noted nothing
-            refuse_unnoted(self.study, RULES.name)
+            Manifest.of(self.study).refuse_unnoted(RULES.name)
         return rules
 
     @functools.cached_property

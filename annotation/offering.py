@@ -17,7 +17,7 @@ from annotation.campaign_records import CONTROLS, PAIRS, RATINGS, WAVES, Campaig
 from annotation.records import Offering, Wave
 from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import write_kept
+from plumbline.manifest import Manifest
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
@@ -76,7 +76,7 @@ def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
     offerings, now = records.offerings, _offering(records, to, rubric)
     latest = {offering.to: offering for offering in offerings}
     if to not in latest or latest[to].model_copy(update={"at": now.at}) != now:
-        write_kept(records.study, FILE, [*offerings, now])
+        Manifest.of(records.study).write_models(FILE, [*offerings, now])
 
 
 def words_changed(records: CampaignRecords, to: str, rubric: Rubric) -> bool:

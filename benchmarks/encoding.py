@@ -8,8 +8,7 @@ import time
 from typing import Any
 
 from benchmarks.evaluation_data import MODEL
-from evaluation.models import encoder
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from plumbline.study import Study
 
 
@@ -28,7 +27,7 @@ class Timed:
         import mteb  # noqa: F401, PLC0415 (seconds that every process takes once)
 
         self.seconds = 0.0
-        self.loaded: Encoder = encoder.load(study, study.evaluation.models[0])
+        self.loaded: Encoder = ModelHost.of(study).load(study.evaluation.models[0])
         self._embed = self.loaded._model.embed
         self._embed(["the first text takes longer"], prompt="", role="", batch_size=1)
         self.loaded._model.embed = self._timed  # type: ignore[method-assign]

@@ -19,8 +19,7 @@ import pandas as pd
 from benchmarks.encoding import has_model
 from benchmarks.evaluation_data import MODEL, made_study, made_words
 from benchmarks.registry import Measurement, benchmark
-from evaluation.models import encoder
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks import scoring
 from generation.datasets.local import TableDataset
 from plumbline.study import Study
@@ -63,7 +62,7 @@ def share_of_direct(device: str, number: int) -> tuple[float, float]:
     draw = random.Random(1337)  # noqa: S311 (texts, no secrets)
     texts = [f"{made_words(draw, draw.randint(*WORDS))} {n}" for n in range(number)]
     with tempfile.TemporaryDirectory() as folder:
-        loaded = encoder.load(study := _study(Path(folder), device), study.evaluation.models[0])
+        loaded = ModelHost.of(study := _study(Path(folder), device)).load(study.evaluation.models[0])
         direct: Any = loaded._model._model  # type: ignore[attr-defined]  # sentence-transformers' own
         options = {"batch_size": BATCH, "show_progress_bar": False, "convert_to_numpy": True}
         direct.encode(texts[: 8 * BATCH], **options)
@@ -92,7 +91,7 @@ def scores_in_turn(device: str, pairs: int) -> tuple[dict[str, float], float]:
     for precision in ("float32", "float16", "bfloat16"):
         with tempfile.TemporaryDirectory() as folder:
             study = _study(Path(folder), device, precision)
-            loaded: Encoder = encoder.load(study, study.evaluation.models[0])
+            loaded: Encoder = ModelHost.of(study).load(study.evaluation.models[0])
             found[precision] = scoring.evaluate(dataset, loaded, "paper", BATCH)
             loaded.close()
     return found, torch.cuda.memory_reserved() / 2**20 if device == "cuda" else 0.0

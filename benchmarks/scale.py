@@ -30,6 +30,7 @@ import yaml
 from benchmarks.evaluation_data import MODEL, SEEDS, made_words
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
+from evaluation.sources import Folder
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from plumbline.records import Pair, TransformedText
@@ -218,7 +219,7 @@ def tell_evaluation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[st
 
 def tell_plan(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:
     """Plan 24 variants, then again."""
-    from evaluation.planner import plan_units  # noqa: PLC0415
+    from evaluation.units import plan_units  # noqa: PLC0415
 
     study = _study(folder, texts, list(TRANSFORMATIONS), SEEDS, per_set)
     _write_outputs(study)
@@ -226,7 +227,7 @@ def tell_plan(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, flo
     before, seconds = memory("VmRSS"), list[float]()
     for _ in range(2):
         start = time.perf_counter()
-        units = plan_units(study, [], [], include_rejected=True)
+        units = plan_units(Folder(study), [], [], include_rejected=True)
         seconds.append(time.perf_counter() - start)
         if {unit.decision.status for unit in units} != {"evaluated", "included_rejected"}:
             raise RuntimeError("units are left out: nothing was measured")

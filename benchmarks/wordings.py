@@ -51,8 +51,8 @@ def tell(folder: Path) -> dict[str, float]:
     start = time.perf_counter()
     outcome = evaluate_instructions(study, include_unaccepted=True, load=timed.load)
     wall = time.perf_counter() - start
-    if outcome.failures or outcome.n_scored != 2 * (PROMPTS + 2):
-        raise RuntimeError(f"{outcome.n_scored} scores, {outcome.failures}: nothing was measured")
+    if outcome.failures or outcome.made != 2 * (PROMPTS + 2):
+        raise RuntimeError(f"{outcome.made} scores, {outcome.failures}: nothing was measured")
     texts = sum(len({one.text for one in dataset.texts()}) for dataset in load_datasets(study))
     told = {"wall": wall, "encoding": timed.seconds, "encoded": outcome.encoded}
     return {**told, "distinct": (PROMPTS + 1) * texts + PASSAGES}

@@ -28,12 +28,12 @@ from evaluation.model_runs import (
     serves,
     size_of_slots,
 )
+from evaluation.models.encoder import ModelHost
 from evaluation.models.shards import TextQueue, TextShard
 from evaluation.models.workers import GivenUp, MethodCall, ModelResult, Rows, ScoringWorker
 from evaluation.work import Loader, ModelEnd, ModelJob, quiet, work
 from plumbline.errors import PlumblineError
 from plumbline.models.cluster import Scheduler, Slot, join, on_node, without
-from plumbline.study import Study
 
 IN_FLIGHT = 2  # shards that an encoding worker has at a time, so that it never waits
 SCORING = 2  # scoring workers for each slot: while one waits for embeddings, another scores
@@ -41,7 +41,7 @@ CLOSE_SECONDS = 5.0
 
 
 def run_jobs(
-    study: Study, jobs: Sequence[ModelJob], load: Loader, address: str = ""
+    host: ModelHost, jobs: Sequence[ModelJob], load: Loader, address: str = ""
 ) -> Generator[tuple[ModelJob, Any]]:
     """The results of each job, as they come; the last of a job is its `ModelEnd`. `address` is a Ray cluster's, if any.
 
@@ -49,15 +49,15 @@ def run_jobs(
     end.
     """
     if address:
-        with contextlib.closing(spread(address, study, jobs)) as stream:
+        with contextlib.closing(spread(address, host, jobs)) as stream:
             yield from stream
     else:
         for job in jobs:
-            for result in work(study, job, load):
+            for result in work(host, job, load):
                 yield job, result
 
 
-def spread(address: str, study: Study, jobs: Sequence[ModelJob]) -> Generator[tuple[ModelJob, Any]]:
+def spread(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Generator[tuple[ModelJob, Any]]:
     """What the Ray cluster at an address (`auto`: this machine's) makes of jobs, as `run_jobs` says.
 
     Never starts a cluster. A model that cannot be had, that fails, or that processes die over, ends with the reason;
@@ -66,7 +66,7 @@ def spread(address: str, study: Study, jobs: Sequence[ModelJob]) -> Generator[tu
     ray = join(address)
     with contextlib.ExitStack() as ends:
         ends.callback(ray.shutdown)
-        scheduler = _ModelScheduler(ray, study, jobs)
+        scheduler = _ModelScheduler(ray, host, jobs)
         ends.callback(scheduler.end)
         while not scheduler.done:
             with without(contextlib.redirect_stdout):  # Ray's pages on what has died
@@ -77,19 +77,19 @@ def spread(address: str, study: Study, jobs: Sequence[ModelJob]) -> Generator[tu
 class _ModelScheduler(Scheduler):
     """Encoding workers in the slots, and scoring workers beside the command."""
 
-    def __init__(self, ray: Any, study: Study, jobs: Sequence[ModelJob]) -> None:
-        self._study = study
+    def __init__(self, ray: Any, host: ModelHost, jobs: Sequence[ModelJob]) -> None:
+        self._host = host
         self._specs = [job.model.spec for job in jobs]
         self._results: list[tuple[ModelJob, Any]] = []
         self._encoding: list[EncodingHandle] = []
         self._scoring: list[ScoringHandle] = []
-        self._size = size_of_slots(ray, study)
+        self._size = size_of_slots(ray, host.evaluation.device)
         super().__init__(ray)
         self._most = max(1, min(SCORING * len(self._slots), command_cpus(ray)))
         self.runs: list[ModelRun] = []
         for job in jobs:
             try:
-                self.runs.append(ModelRun.of(study, job))
+                self.runs.append(ModelRun.of(host, job))
             except PlumblineError as error:
                 self._results.append((job, ModelEnd(failure=str(error))))
 
@@ -112,7 +112,7 @@ class _ModelScheduler(Scheduler):
         actors = [worker.actor for worker in self._encoding] + [scorer.actor for scorer in self._scoring]
         self._end(free, actors, CLOSE_SECONDS)
         for run in self.runs:
-            run.close(self._study)
+            run.close(self._host.folder)
 
     def _all_slots(self) -> list[Slot]:
         return model_slots(self._ray, self._size)
@@ -128,7 +128,7 @@ class _ModelScheduler(Scheduler):
         for slot in [slot for slot in self._slots if slot not in taken]:
             runs = [run for run in self.runs if serves(slot, run.job.model.spec) and slot not in run.unusable]
             if runs := [run for run in runs if run.wants_worker()]:
-                worker = min(runs, key=lambda run: len(run.workers)).start_worker(self._ray, self._study, slot)
+                worker = min(runs, key=lambda run: len(run.workers)).start_worker(self._ray, self._host, slot)
                 self._encoding.append(worker)
                 self._after(worker.actor.facts.remote(), partial(self._loaded, worker))
         for run in [run for run in self.runs if not run.workers and not run.failure]:
@@ -142,7 +142,7 @@ class _ModelScheduler(Scheduler):
         wanted = min(self._most, sum(len(run.todo) + run.pieces_in_flight for run in self.runs))
         while len(self._scoring) < wanted:
             at = on_node(self._ray.get_runtime_context().get_node_id())
-            actor = self._ray.remote(ScoringWorker).options(num_cpus=0, **at).remote(self._study, self._specs, quiet)
+            actor = self._ray.remote(ScoringWorker).options(num_cpus=0, **at).remote(self._host, self._specs, quiet)
             self._scoring.append(ScoringHandle(actor))
 
     def _assign(self) -> None:
@@ -316,4 +316,4 @@ class _ModelScheduler(Scheduler):
             self.runs.remove(run)
             for worker in list(run.workers):
                 self._stop(worker)
-            run.close(self._study)
+            run.close(self._host.folder)

@@ -1,17 +1,17 @@
-"""The tables of `evaluation.tables` as text for a terminal."""
+"""The tables of `evaluation.tables` as people read them: text for a terminal, and boards of models with notes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from annotation.records import Verdict
-from annotation.rubric import load_rubric
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
+from evaluation.records import EvaluationRecords
 from evaluation.tables import (
     axis_table,
     dataset_table,
@@ -21,7 +21,7 @@ from evaluation.tables import (
     transformation_table,
 )
 from plumbline.cli import columns
-from plumbline.study import Study
+from plumbline.statistics.rankings import LEAST_TASKS, MOST_LETTERED
 from plumbline.study.judged import KNOWN
 from plumbline.transformations import AXES, ORIGINAL, Axes
 
@@ -29,29 +29,23 @@ _MARK = " [not accepted]"
 _SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure nothing."
 
 
-def report(
-    study: Study,
-    scores: pd.DataFrame,
-    verdicts: Sequence[Verdict],
-    *,
-    pairs: pd.DataFrame,
-    ratings: pd.DataFrame | None,
-    drift: pd.DataFrame,
-) -> str:
+def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
     """All that the command prints: axes, transformations, data sets, what was left out, and drift."""
+    study, scores, drift = records.study, records.scores, records.drift
     short = short_names({*scores["model"], *drift["model"]})
     scores = scores.assign(model=scores["model"].map(short))
     drift = drift.assign(model=drift["model"].map(short))
-    parts = [_heading(study, verdicts), _axes(scores, verdicts, include_rejected=False)]
+    head = f"Evaluation of {study.name!r}, protocol {study.evaluation.protocol!r}; scores times 100."
+    parts = ["\n".join([head, *_warnings(verdicts)]), _axes(scores, verdicts, include_rejected=False)]
     parts.append(_transformations(scores, include_rejected=False))
     if (scores["status"] == "included_rejected").any():
         parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
         parts.append(_axes(scores, verdicts, include_rejected=True))
         parts.append(_transformations(scores, include_rejected=True))
     parts += [_datasets(scores), _left_out(scores)]
-    if ratings is not None:
-        question = next(iter(load_rubric(study).rating_names()), "")
-        frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair, question=question)
+    if (ratings := records.sample_ratings) is not None:
+        question = records.question
+        frame = drift_by_quality(records.sample, ratings, drift, per_pair=study.raters.per_pair, question=question)
         table = drift_correlations(frame, study.sample.seed)
         empty = "no model has a drift yet" if drift.empty else "no pair has a rating that counts"
         parts.append(_drift(table, question, empty))
@@ -64,10 +58,8 @@ def short_names(models: Collection[str]) -> dict[str, str]:
     return short if len(set(short.values())) == len(short) else {model: model for model in models}
 
 
-def _heading(study: Study, verdicts: Sequence[Verdict]) -> str:
-    simulated = f"\n{_SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
-    simulated += "".join(f"\n{line}" for line in late_lines(verdicts))
-    return f"Evaluation of {study.name!r}, protocol {study.evaluation.protocol!r}; scores times 100.{simulated}"
+def _warnings(verdicts: Sequence[Verdict]) -> list[str]:
+    return [*([_SIMULATED] if any(verdict.simulated for verdict in verdicts) else []), *late_lines(verdicts)]
 
 
 def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected: bool) -> str:
@@ -214,3 +206,83 @@ def _shown(form: str, scale: float) -> Callable[[float], str]:
 hundred = _shown(".2f", 100)  # scores
 points = _shown("+.2f", 1)  # differences
 decimal = _shown("+.2f", 1)  # correlations
+
+
+_BOARD_GAPS = (
+    "A model without a score on a {task} gets no point there, all others have one for it (mteb's rule), and it has no"
+    " mean; scores that are equal to nine decimals are ties."
+)
+_BOARD_INTERVALS = (
+    "95% over {n} {tasks}, as if they were a sample. Counts and means: {tasks} drawn anew 10,000 times. Ranks: which"
+    " models can be told apart (paired t-tests of their points, Holm's correction over all pairs{bound}); with 95%"
+    " confidence all ranks lie within their limits at once.{letters}"
+)
+_BOARD_SHORT = (
+    "Of fewer than {least} {tasks} intervals of counts and means are too short: of 5 to 8 tasks drawn from MTEB's"
+    " boards 95% ones held 89% to 93% of the counts over all tasks, of 10 to 20 tasks 93% to 94%."
+)
+_COVERED = 10  # tasks
+_FEW = 20  # tasks, up to which that bound is ever felt
+_LETTERS = " Models with a letter in common are not told apart."
+_MANY = f" There are more than {MOST_LETTERED} models, too many for letters."
+
+
+def board_rows(
+    table: pd.DataFrame,
+    types: Iterable[str],
+    named: Callable[[str], str],
+    *,
+    mean: str = "Mean of tasks",
+    shown: Callable[[float], str] = hundred,
+) -> list[dict[str, str]]:
+    """Rows of `evaluation.tables.comparisons.board`; columns of intervals only where any is known.
+
+    `mean` is what the mean over types' means is called.
+    """
+    kinds, rows = list(types), table.to_dict(orient="records")
+    return [
+        _board_row(row, table, shown)
+        | {mean: shown(row["category_mean"])}
+        | {named(kind): shown(row[kind]) for kind in kinds}
+        for row in rows
+    ]
+
+
+def board_notes(table: pd.DataFrame, n_tasks: int, tasks: str = "data sets") -> list[str]:
+    """What the intervals of a board mean, or why there are none, and what is made of gaps."""
+    gaps = _BOARD_GAPS.format(task=tasks.removesuffix("s"))
+    if "rank_low" not in table or len(table) < 2:
+        return [gaps]
+    if n_tasks < LEAST_TASKS:
+        return [f"No intervals: of {n_tasks} {tasks} they would say nothing; it takes {LEAST_TASKS}.", gaps]
+    if table["rank_low"].isna().all():
+        return [gaps]
+    letters = _LETTERS if (table["group"] != "").any() else _MANY if len(table) > MOST_LETTERED else ""
+    bound = f", p at least 2^(1-{n_tasks})" if n_tasks <= _FEW else ""
+    short = [_BOARD_SHORT.format(least=_COVERED, tasks=tasks)] if n_tasks < _COVERED else []
+    return [_BOARD_INTERVALS.format(n=n_tasks, tasks=tasks, letters=letters, bound=bound), *short, gaps]
+
+
+def _board_row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[float], str]) -> dict[str, str]:
+    """The cells before those of types."""
+    cells = {"Model": str(row["model"]), "Rank (Borda)": f"{row['rank']} ({row['borda']:g})"}
+    has_intervals = "rank_low" in table and table["rank_low"].notna().any()
+    if has_intervals:
+        cells["Rank 95%"] = _span(row["rank_low"], row["rank_high"], lambda end: f"{end:.0f}")
+        if (table["group"] != "").any():
+            cells["Group"] = row["group"] or "–"
+        cells["Count 95%"] = _span(row["borda_low"], row["borda_high"], lambda end: f"{end:.0f}")
+    cells["Mean"] = shown(row["mean"])
+    if has_intervals:
+        cells["Mean 95%"] = _span(row["mean_low"], row["mean_high"], shown)
+    return cells
+
+
+def _span(low: float, high: float, shown: Callable[[float], str]) -> str:
+    return "–" if pd.isna(low) else f"{shown(low)} to {shown(high)}"
+
+
+BOARD_CAPTION = (
+    "ranks by Borda count, and between which ranks each model's lies with 95% confidence for all at once: models whose"
+    " lines overlap may not be told apart"
+)

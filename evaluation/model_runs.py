@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import store_of
+from evaluation.models.encoder import ModelHost
 from evaluation.models.shards import Shards, TextQueue, TextShard
 from evaluation.models.speed import keep_speed
 from evaluation.models.workers import EncodingWorker, Facts, MethodCall, due_of
@@ -16,7 +17,6 @@ from evaluation.work import ModelJob, explained, quiet
 from plumbline.errors import PlumblineError, ServiceError
 from plumbline.models.cluster import Slot, slots
 from plumbline.rates import Stopwatch
-from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 
 LIGHT = ("openai", "lexical", "word_vectors")  # kinds of models that need neither a GPU nor many CPUs
@@ -27,16 +27,16 @@ def serves(slot: Slot, spec: ModelSpec) -> bool:
     return (slot.cpus == 0) == (spec.kind in LIGHT)
 
 
-def size_of_slots(ray: Any, study: Study) -> tuple[int, int]:
+def size_of_slots(ray: Any, device: str) -> tuple[int, int]:
     """CPUs and GPUs of a slot: one each; where no node has a GPU, as many CPUs as the smallest node has.
 
     A run settles that when it begins: with other nodes it would be another size, and slots that are in use no slots.
-    Raises ServiceError where no node has a CPU.
+    `device` is what the study has models run on. Raises ServiceError where no node has a CPU.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
     if not nodes:
         raise ServiceError("no node of the Ray cluster has a CPU to give; see `ray status`")
-    gpus = any(has.get("GPU", 0) >= 1 for has in nodes) and study.evaluation.device != "cpu"
+    gpus = any(has.get("GPU", 0) >= 1 for has in nodes) and device != "cpu"
     return (1, 1) if gpus else (min(int(has["CPU"]) for has in nodes), 0)
 
 
@@ -81,16 +81,16 @@ class ModelRun:
     watches: defaultdict[str, Stopwatch] = field(default_factory=lambda: defaultdict(Stopwatch))  # by kind of GPU
 
     @classmethod
-    def of(cls, study: Study, job: ModelJob) -> ModelRun:
+    def of(cls, host: ModelHost, job: ModelJob) -> ModelRun:
         """A model's run, with what was kept of it.
 
         Raises DataError where that cannot be read, StudyError for a local model that the command's machine lacks.
         """
-        spec, evaluation = job.model.spec, study.evaluation
-        spec.location(study.file.parent)
+        spec, evaluation = job.model.spec, host.evaluation
+        spec.location(host.file.parent)
         at_once = spec.http.concurrency if spec.kind == "openai" else 1
         batch = evaluation.batch_size * at_once  # what is encoded at once
-        shards = Shards(store_of(study, job.model.model_id), batch)
+        shards = Shards(host.store(job.model.model_id), batch)
         return cls(job, shards, deque(range(len(job.pieces))))
 
     def wants_worker(self) -> bool:
@@ -105,11 +105,11 @@ class ModelRun:
         loading = sum(not worker.ready for worker in self.workers)
         return not self.workers or (self.shards.unassigned > loading if self.facts else self.shards.fresh)
 
-    def start_worker(self, ray: Any, study: Study, slot: Slot) -> EncodingHandle:
+    def start_worker(self, ray: Any, host: ModelHost, slot: Slot) -> EncodingHandle:
         """An encoding worker in a slot; nothing was asked of it yet."""
         model = self.job.model
         actor = ray.remote(concurrency_groups={"asked": 1})(EncodingWorker).options(**slot.options)
-        worker = EncodingHandle(slot, self, actor.remote(study, model.spec, due_of(study, model.spec), quiet))
+        worker = EncodingHandle(slot, self, actor.remote(host, model.spec, due_of(host, model.spec), quiet))
         self.workers.append(worker)
         return worker
 
@@ -118,11 +118,11 @@ class ModelRun:
         self.watches[gpu].add(self.job.model.spec.name, len(shard.texts), sum(map(len, shard.texts)), seconds)
         self.shards.add(shard, rows)
 
-    def close(self, study: Study) -> None:
-        """Let go of the store, which stays, and note how fast the model was."""
+    def close(self, folder: Path) -> None:
+        """Let go of the store, which stays, and note in a study's folder how fast the model was."""
         self.shards.close()
         for gpu, watch in self.watches.items():
-            keep_speed(study, self.job.model.spec, self.job.model.model_id, watch, gpu)
+            keep_speed(folder, self.job.model.spec, self.job.model.model_id, watch, gpu)
 
     def may_have(self, slots: Sequence[Slot]) -> bool:
         """Whether there is a slot left for the model."""

@@ -11,11 +11,12 @@ import pandas as pd
 from pandas import CategoricalDtype
 from pydantic import Field
 
+from annotation.campaign_records import RATINGS
 from annotation.judges.decisions import verified_verdicts
 from annotation.records import Verdict
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError
-from plumbline.manifest import write_kept_table
+from plumbline.journal import Journal
 from plumbline.record_files import RecordFile, StudyRecords
 from plumbline.records import DriftRecord, Number, Record, Score
 from plumbline.store import as_record
@@ -125,6 +126,11 @@ class EvaluationRecords(Evidence):
         }
         return pairs[pairs["control"] == ""].astype(words)
 
+    @functools.cached_property
+    def sample_ratings(self) -> pd.DataFrame | None:
+        """The sample's ratings, as they are written; None before there are any."""
+        return self.collected.sample_ratings if self.has(RATINGS) else None
+
     @property
     def question(self) -> str:
         """The first question that raters answer on a scale; empty where there is none."""
@@ -134,6 +140,11 @@ class EvaluationRecords(Evidence):
     def scores(self) -> pd.DataFrame:
         """The scores (`plumbline.records.Score`); what earlier versions did not write is empty."""
         return self._frame(SCORES)
+
+    @functools.cached_property
+    def new_scores(self) -> Journal:
+        """The scores that are on disk and not in the table yet."""
+        return Journal(self.study.scratch / "scores.journal")
 
     @functools.cached_property
     def drift(self) -> pd.DataFrame:
@@ -177,4 +188,4 @@ def earlier(records: StudyRecords, file: RecordFile[R]) -> list[R]:
 
 def write_rows(records: StudyRecords, file: RecordFile[R], rows: Iterable[R]) -> None:
     """Write a table, and note in the manifest what it says."""
-    write_kept_table(records.study, file.name, rows, file.record)
+    records.noted.write_table(file.name, rows, file.record)

@@ -21,16 +21,15 @@ from pydantic import ValidationError
 
 from evaluation.measures import measures as beside
 from evaluation.measures.rows import RowMeasure, UnitMeasures
+from evaluation.models.encoder import ModelHost
 from evaluation.records import DRIFT, SCORES, EvaluationRecords, earlier, write_rows
 from evaluation.units import Model, Numbers, Place, ScoreUnit
 from evaluation.work import PairDrift, Todo, UnitScore
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
-from plumbline.journal import Journal
 from plumbline.reading import read_json
 from plumbline.records import DriftRecord, Pair, Score
 from plumbline.store import atomic
-from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import ORIGINAL
@@ -187,11 +186,12 @@ class Results:
     ) -> None:
         study = records.study
         self.units, self.pairs = units, pairs
-        self.models = [Model.of(study, spec) for spec in study.evaluation.models]
+        self.host = ModelHost.of(study)
+        self.models = Model.all_of(self.host)
         self._records, self._evaluation, self._folder = records, study.evaluation, study.folder
         self._chosen = [model for model in self.models if model.spec in chosen]
         self._units = {unit.place: unit for unit in units}
-        self._journal = scores_journal(study)
+        self._journal = records.new_scores
         self._written = -math.inf
         self._scores: dict[tuple[str, Place], Score] = {}
         self._failed: dict[str, str] = {}  # models: why
@@ -339,11 +339,6 @@ class Results:
                 drift=value,
                 unit_id=_drift_id(model, pair),
             )
-
-
-def scores_journal(study: Study) -> Journal:
-    """The scores that are on disk and not in the table yet."""
-    return Journal(study.scratch / "scores.journal")
 
 
 def _known(unit: ScoreUnit, unit_id: str) -> _Known:

@@ -9,51 +9,43 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
-from annotation.campaign_records import RATINGS, VERDICTS
+from annotation.campaign_records import VERDICTS
 from annotation.records import Verdict
-from annotation.verdicts.tables import count
 from evaluation import display
 from evaluation.cluster import run_jobs
-from evaluation.forecast import forecast
 from evaluation.measures.measures import measures
 from evaluation.measures.rows import RowMeasure
-from evaluation.models import encoder
-from evaluation.planner import plan_units
-from evaluation.records import EvaluationRecords
+from evaluation.models.encoder import ModelHost
+from evaluation.records import SCORES, EvaluationRecords, earlier
 from evaluation.results import Results
-from evaluation.units import ScoreUnit, chosen_models
-from evaluation.work import Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
+from evaluation.sources import Folder
+from evaluation.units import Model, ScoreUnit, plan_units
+from evaluation.work import JobOutcome, Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
-from plumbline.errors import ServiceError, StudyError
+from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.memory import return_large_blocks
-from plumbline.records import Pair
+from plumbline.rates import in_words, read_rates
+from plumbline.records import Pair, Score
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 
 
 @dataclass
-class RunOutcome:
-    """What a run did: scores made and kept, texts asked of models and encoded, and what failed.
-
-    `verdicts` and `pairs` are what it rests on.
-    """
+class RunOutcome(JobOutcome):
+    """What a run did, and the verdicts and pairs that it rests on."""
 
     verdicts: Sequence[Verdict] = ()
     pairs: Sequence[Pair] = ()
-    made: int = 0
-    kept: int = 0
-    asked: int = 0
-    encoded: int = 0
-    failures: dict[str, str] = field(default_factory=dict)
 
 
 def evaluate(
@@ -62,7 +54,7 @@ def evaluate(
     models: Sequence[str] = (),
     include_rejected: bool = False,
     cluster: str = "",
-    load: Loader = encoder.load,
+    load: Loader = ModelHost.load,
 ) -> RunOutcome:
     """Write `scores.parquet`, `drift.parquet` and mteb's files of a study; `models` names some of its models.
 
@@ -79,13 +71,12 @@ def evaluate(
     >>> outcome.made, outcome.kept, outcome.failures
     (0, 6, {})
     """
-    if study.judging.does_tasks:
-        from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
+    if not study.judging.does_tasks:
+        chosen = ModelHost.of(study).chosen(models)
+        return _evaluated(EvaluationRecords.open(study), chosen, load, cluster, include_rejected=include_rejected)
+    from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
-        done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
-        return RunOutcome((), (), done.scored, done.reused, done.requested, done.encoded, done.failures)
-    chosen = chosen_models(study, models)
-    return _evaluated(EvaluationRecords.open(study), chosen, load, cluster, include_rejected=include_rejected)
+    return RunOutcome(**vars(evaluate_human(study, models=models, cluster=cluster, load=load).outcome))
 
 
 def _evaluated(
@@ -106,34 +97,35 @@ def _evaluated(
     return_large_blocks()
     verdicts, pairs = judged(records, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
-        units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
+        units = plan_units(Folder(study), verdicts, pairs, include_rejected=include_rejected)
         results = Results(records, units, pairs, chosen, measures(records))
-        return _score(study, results, RunOutcome(verdicts, pairs), load, cluster)
+        return _score(results, RunOutcome(verdicts=verdicts, pairs=pairs), load, cluster)
 
 
 def evaluate_units(
-    study: Study,
+    records: EvaluationRecords,
     units: Sequence[ScoreUnit],
     verdicts: Sequence[Verdict],
     pairs: Sequence[Pair],
     measured: Sequence[RowMeasure[Any]],
-    load: Loader = encoder.load,
+    load: Loader = ModelHost.load,
 ) -> RunOutcome:
     """The same for units that were planned already, by all of the study's models, here.
 
     `measured` is what is measured beside the scores.
     """
+    study = records.study
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
-        results = Results(EvaluationRecords.open(study), units, pairs, study.evaluation.models, measured)
-        return _score(study, results, RunOutcome(verdicts, pairs), load)
+        results = Results(records, units, pairs, study.evaluation.models, measured)
+        return _score(results, RunOutcome(verdicts=verdicts, pairs=pairs), load)
 
 
-def _score(study: Study, results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
+def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
     """Make what is left, here or on a cluster, and note it."""
     outcome.kept = results.kept
-    jobs = {ModelJob(todo.model, pieces(study.evaluation, todo)): todo for todo in results.todo()}
+    jobs = {ModelJob(todo.model, pieces(results.host.evaluation, todo)): todo for todo in results.todo()}
     if jobs:
-        with contextlib.closing(run_jobs(study, list(jobs), load, cluster)) as stream:
+        with contextlib.closing(run_jobs(results.host, list(jobs), load, cluster)) as stream:
             results_of_jobs = ((jobs[job], result) for job, result in stream)
             _take(results, results_of_jobs, outcome, sum(len(todo.units) for todo in jobs.values()))
     return outcome
@@ -154,12 +146,9 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOut
         with tqdm(total=total, unit="score", desc="evaluating") as bar:
             for todo, result in stream:
                 if isinstance(result, ModelEnd):
-                    outcome.asked += result.asked
-                    outcome.encoded += result.encoded
+                    outcome.end(todo.model, result)
                     if result.failure:
-                        outcome.failures[todo.model.name] = result.failure
                         results.fail(todo.model, result.failure)
-                        tqdm.write(f"{todo.model.name} failed: {result.failure}", file=sys.stderr)
                     continue
                 results.save(todo, result)
                 if isinstance(result, UnitScore):
@@ -172,13 +161,13 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOut
 def score_study(options: argparse.Namespace) -> int:
     """`evaluation.run`, whose options these are."""
     study = cli.study_of(options)
-    records = EvaluationRecords.open(study)
+    records, host = EvaluationRecords.open(study), ModelHost.of(study)
     if options.dry_run:
         if not study.judging.transforms:
             raise StudyError("--dry-run tells of models on transformations alone; leave it out")
         verdicts, pairs = judged(records, include_rejected=options.include_rejected)
-        units = plan_units(study, verdicts, pairs, include_rejected=options.include_rejected)
-        print(forecast(records, units, chosen_models(study, options.models)))
+        units = plan_units(Folder(study), verdicts, pairs, include_rejected=options.include_rejected)
+        print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(options.models)]))
         return 0
     if study.judging.does_tasks:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
@@ -186,31 +175,62 @@ def score_study(options: argparse.Namespace) -> int:
         if options.include_rejected:
             raise StudyError("--include-rejected has no use where people do tasks; leave it out")
         return command(study, options.models, options.ray)
-    chosen = chosen_models(study, options.models)
+    chosen = host.chosen(options.models)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")
     outputs = [study.folder / name for name in tables]
-    with quiet(study, chosen), stage(study, "evaluation", inputs, outputs):
-        outcome = _evaluated(records, chosen, encoder.load, options.ray, include_rejected=options.include_rejected)
-        print(
-            display.report(
-                study,
-                records.scores,
-                outcome.verdicts,
-                pairs=records.sample,
-                ratings=records.collected.sample_ratings if records.has(RATINGS) else None,
-                drift=records.drift,
-            )
-        )
-        print(
-            f"\n{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
-            f" {count(outcome.encoded, 'text')} encoded"
-            f" for {outcome.asked} asked -> {outputs[0]}"
-        )
-        if outcome.failures:
-            raise ServiceError(
-                f"{len(outcome.failures)} of {len(chosen)} models failed:"
-                f" {', '.join(outcome.failures)} (the reason stands above); run the same command again to go on"
-            )
+    with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
+        outcome = _evaluated(records, chosen, ModelHost.load, options.ray, include_rejected=options.include_rejected)
+        print(display.report(records, outcome.verdicts))
+        print(f"\n{study.name}: {outcome.line(outputs[0])}")
+        outcome.refuse_failures(len(chosen))
     return 0
+
+
+def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Iterable[Model]) -> str:
+    """A table of what is left, a row for each model: scores, distinct texts that they need, characters of these.
+
+    What a model encodes differs a little: what it has encoded already is not encoded again, and a text is encoded once
+    for each prompt that it stands under. Below stands how long that takes by the rates of earlier runs; nothing is
+    assumed of models without one.
+    """
+    study, scored = records.study, {row.unit_id for row in earlier(records, SCORES)}
+    scored |= {str(row["unit_id"]) for _, row in records.new_scores.lines(Score)}
+    sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # most models lack the same units
+    rows, texts_left = [], {}
+    for model in chosen:
+        lacking = [
+            index
+            for index, unit in enumerate(units)
+            if unit.decision.status != "left_out" and unit.unit_id(study.evaluation.protocol, model) not in scored
+        ]
+        if tuple(lacking) not in sizes:
+            sizes[tuple(lacking)] = _sizes([units[index] for index in lacking])
+        texts, characters = sizes[tuple(lacking)]
+        rows.append([model.name, *(f"{number:,}" for number in (len(lacking), texts, characters))])
+        if characters:
+            texts_left[model.name] = model.model_id, characters
+    table = cli.columns(["model", "scores left", "texts, about", "characters"], rows)
+    rates = [rate for rate in read_rates(study.folder) if rate.work == "encoding"]
+    return f"{table}\n\n{in_words(rates, texts_left) if texts_left else 'nothing is left to do'}"
+
+
+def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:
+    """Distinct texts that units need, passages that are searched among them, and how many characters these have."""
+    hashes = np.empty((0, 2), np.int64)
+    for unit in units:
+        data = unit.data()
+        texts = [text.text for text in data.texts()]
+        texts += [text for passages in data.passages_of() for text in (*passages.relevant, *passages.others)]
+        hashes = _distinct(np.concatenate([hashes, _hashed(texts)]))
+    return len(hashes), int(hashes[:, 1].sum())
+
+
+def _hashed(texts: Iterable[str]) -> NDArray[np.int64]:
+    """A hash and the length of each distinct text."""
+    return np.array([(hash(text), len(text)) for text in set(texts)], np.int64).reshape(-1, 2)
+
+
+def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    return numbers[np.unique(numbers[:, 0], return_index=True)[1]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -126,7 +127,7 @@ class Folder:
         unit = transformation, seed
         if unit not in self._tables:
             file = self.study.transformation_file(*unit)
-            table = OutputTable(self.study, *unit) if file.exists() else MemoryOutputs({})
+            table = OutputTable(file, self.study.command(GENERATE)) if file.exists() else MemoryOutputs({})
             refuse_other_outputs(self.study, *unit)
             if self._states.get(unit) not in (None, "", self._hash(*unit)):
                 raise DataError(f"{file} was written while it was read; run again when generation has ended")
@@ -172,9 +173,9 @@ class MemoryOutputs:
 class OutputTable:
     """Outputs in their file, of which those that are asked for are in memory."""
 
-    def __init__(self, study: Study, transformation: str, seed: int) -> None:
-        path = study.transformation_file(transformation, seed)
-        self._table = KeyedTable(path, TransformedText, study.command(GENERATE), ("status",), _answered)
+    def __init__(self, path: Path, command: str) -> None:
+        """`command` makes the file."""
+        self._table = KeyedTable(path, TransformedText, command, ("status",), _answered)
 
     def __len__(self) -> int:
         """How many there are."""

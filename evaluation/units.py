@@ -2,6 +2,9 @@
 
 A unit knows what the gate says about it, the texts that it would score, and the identity of those texts; with
 a model and a protocol that identity becomes the score's `unit_id`.
+
+Units are planned before any model is loaded. One data set and the outputs of one unit are in memory at a time; what was
+found out about them is remembered, so that a run with nothing left to do reads neither (`plumbline.file_hashes`).
 """
 
 from __future__ import annotations
@@ -9,22 +12,25 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from annotation.records import Verdict
 from evaluation import gate
-from evaluation.models.encoder import model_id
+from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import fingerprint
-from evaluation.outputs import Outputs, same_items, transformed
+from evaluation.sources import OutputLookup, OutputSource
+from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS, Protocol
-from evaluation.texts import Texts
+from evaluation.texts import Outputs, Texts, same_items, transformed
 from generation.datasets.dataset import Dataset
-from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
+from plumbline.memory import return_unused
 from plumbline.records import Pair, Score
-from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, TaskType
-from plumbline.study.evaluation import EvaluationSpec, ModelSpec, refuse_no_repository
+from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 from plumbline.transformations import ORIGINAL
 
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
@@ -52,10 +58,15 @@ class Model:
     model_id: str
 
     @classmethod
-    def of(cls, study: Study, spec: ModelSpec) -> Model:
+    def of(cls, host: ModelHost, spec: ModelSpec) -> Model:
         """The model of a spec; a local one's files are read for it."""
-        revision = spec.revision or fingerprint(spec, study.file.parent)[:32]
-        return cls(spec, label(study, spec), revision, model_id(study, spec))
+        revision = spec.revision or fingerprint(spec, host.file.parent)[:32]
+        return cls(spec, host.label(spec), revision, host.model_id(spec))
+
+    @classmethod
+    def all_of(cls, host: ModelHost) -> list[Model]:
+        """All of a study's models, in its order."""
+        return [cls.of(host, spec) for spec in host.evaluation.models]
 
 
 @dataclass(frozen=True)
@@ -181,23 +192,240 @@ class ScoreUnit:
         )
 
 
-def label(study: Study, spec: ModelSpec) -> str:
-    """The model's name in records and tables; with its revision where the study has two of one name."""
-    same = [model for model in study.evaluation.models if model.name == spec.name]
-    return spec.name if len(same) == 1 else f"{spec.name}@{spec.revision}"
+def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], OutputLookup]) -> dict[str, str]:
+    """Why rated pairs do not stand for the outputs any more, by language of the originals; nothing where they do.
+
+    `pairs` are those of one transformation's sample; `outputs` has the table of a transformation and seed. One that is
+    another text is refused. Single ones that failed or are missing are not scored, which is said elsewhere; where all
+    are gone, what is there was not rated.
+    """
+    rated_pairs: dict[str, list[tuple[Pair, str | None]]] = defaultdict(list)
+    units: dict[tuple[str, int], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        units[pair.transformation, pair.seed].append(pair)
+    for unit, unit_pairs in units.items():
+        if table := outputs(*unit):
+            for pair, now in zip(unit_pairs, table.of([pair.key for pair in unit_pairs]), strict=True):
+                rated_pairs[pair.language].append((pair, now[0] if now else None))
+    reasons = {}
+    for language, rated in rated_pairs.items():
+        replaced = [pair.pair_id for pair, now in rated if now is not None and now != pair.transformed]
+        gone = all(now is None for _, now in rated)
+        if replaced or gone:
+            what = (
+                f"{len(replaced)} of {len(rated)} rated texts are others now (first pair {min(replaced)[:12]})"
+                if replaced
+                else "none of the rated texts is among the outputs any more"
+            )
+            reasons[language] = f"{what}: bring the outputs back that were rated, or have these rated in a new study"
+    return reasons
 
 
-def chosen_models(study: Study, names: Sequence[str]) -> list[ModelSpec]:
-    """The study's models, or those that are named (by name or label). StudyError for one that cannot be."""
-    specs = {label(study, spec): spec for spec in study.evaluation.models}
-    chosen = []
-    for name in [names] if isinstance(names, str) else names:
-        specs_of_name = [spec for key, spec in specs.items() if name in (key, spec.name)]
-        if not specs_of_name:
-            raise StudyError(f"{study.file}: no model {name!r} in `evaluation.models`; {nearest(name, list(specs))}")
-        chosen += [spec for spec in specs_of_name if spec not in chosen]
-    chosen = chosen or list(specs.values())
-    for spec in chosen:
-        if spec.from_hub and spec.kind == "sentence_transformers":
-            refuse_no_repository(spec.name)
-    return chosen
+def plan_units(
+    source: OutputSource, verdicts: Sequence[Verdict], pairs: Sequence[Pair], *, include_rejected: bool = False
+) -> list[ScoreUnit]:
+    """Every unit of a study, in the order of its data sets: the original, then transformations and seeds.
+
+    `source` has the data sets and outputs; `pairs` are the sample's. Raises DataError for data sets or outputs that
+    cannot be read, StudyError for missing prompts.
+    """
+    planner = _Planner(source, verdicts, pairs, include_rejected)
+    try:
+        return [unit for spec in source.study.datasets for unit in planner.units(spec)]
+    finally:
+        planner.texts.remembered.keep()
+        return_unused()
+
+
+class _Planner:
+    """What all units of a run share: the jobs' identities, the verdicts, and the texts."""
+
+    def __init__(
+        self, source: OutputSource, verdicts: Sequence[Verdict], pairs: Sequence[Pair], include_rejected: bool
+    ) -> None:
+        self._study, self._verdicts, self._include_rejected = source.study, verdicts, include_rejected
+        self._source, self._plan = source, source.plan
+        self._pairs, self._by_key = pairs, {pair.key: pair for pair in pairs}
+        self._others: dict[str, dict[str, str]] = {}
+        without: dict[str, dict[str, set[str]]] = {}
+        for verdict in verdicts:
+            without.setdefault(verdict.transformation, {}).setdefault(verdict.language, set()).update(verdict.without)
+        self.texts = Texts(source, source.study.evaluation.failed, without)
+        self._remembered = self.texts.remembered
+
+    def units(self, spec: DatasetSpec) -> Iterator[ScoreUnit]:
+        """The units of one data set: the original, then transformations and seeds."""
+        original = self._original(spec)
+        yield original
+        for name in self._study.transformations:
+            for seed in self._study.seeds:
+                yield self._changed(original, name, seed)
+
+    def _original(self, spec: DatasetSpec) -> ScoreUnit:
+        """The unit of the untouched data set; left out if it can give no score at all."""
+        protocol, revision = self._study.evaluation.protocol, self._source.revision(spec)
+        if not revision:
+            revision = self.texts.dataset(spec).revision
+        state = self._remembered.key("data set", spec.model_dump(mode="json"), revision)
+
+        def find() -> dict[str, Any]:
+            dataset = self.texts.dataset(spec, revision)
+            return {
+                "task": dataset.task,
+                "content_id": content_id(spec, dataset),
+                "languages": sorted(set(self.texts.originals(spec).languages)),
+                "n": scoring.size(dataset),
+                "reason": scoring.unusable(dataset, protocol),
+            }
+
+        facts = self._remembered.found(self._remembered.key("original", state, protocol), find)
+        decision = (
+            gate.GateDecision("left_out", facts["reason"]) if facts["reason"] else gate.GateDecision("evaluated", "")
+        )
+        return ScoreUnit(
+            spec,
+            spec.name,
+            facts["task"],
+            revision,
+            self.texts,
+            ORIGINAL,
+            0,
+            decision,
+            facts["content_id"],
+            tuple(facts["languages"]),
+            facts["n"],
+            state=state,
+        )
+
+    def _changed(self, original: ScoreUnit, transformation: str, seed: int) -> ScoreUnit:
+        """The unit of a transformed data set."""
+        decision, requests = original.decision, self._asked(original, transformation, seed)
+        if decision.status != "left_out":
+            decision = self._decide(transformation, original.task, requests.languages)
+        unit = replace(
+            original,
+            transformation=transformation,
+            seed=seed,
+            decision=decision,
+            generator_hash=self._plan.makers[transformation].hash,
+            prompt_hash=self._plan.prompt_hashes[transformation],
+            sampled={text: self._by_key[key] for text, key in requests.sampled.items()},
+            unread=decision.status == "left_out",
+            axis=self._study.transforming[transformation].axis,
+            state="",
+        )
+        if unit.unread:
+            return replace(unit, content_id=Outputs({}).content_id(original.content_id))
+        protocol, policy = self._study.evaluation.protocol, self._study.evaluation.failed
+        without = {code: sorted(some) for code, some in self.texts.without.get(transformation, {}).items()}
+        outputs = self._source.state(transformation, seed)
+        key = self._remembered.key("outputs", requests.state, outputs, without, policy, protocol)
+        reasons = self._remembered.found(key, lambda: self._found(unit, original.content_id))
+        reason = reasons.pop("reason")
+        return replace(
+            unit,
+            decision=replace(decision, status="left_out", reason=reason) if reason else decision,
+            state=key,
+            **reasons,
+        )
+
+    def _found(self, unit: ScoreUnit, original: str) -> dict[str, Any]:
+        """What a unit's outputs make of its data set; `original` is the untouched one's identity."""
+        outputs, originals = (
+            unit.texts.outputs(unit.spec, unit.transformation, unit.seed),
+            unit.texts.originals(unit.spec),
+        )
+        n, reason, n_failed = unit.n, outputs.missing(originals.ids), originals.items_of(outputs.failed)
+        if n_failed and not reason and outputs.policy == "drop":
+            dropped = transformed(unit.dataset, outputs)
+            n, reason = scoring.size(dropped), scoring.unusable(dropped, self._study.evaluation.protocol)
+            what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
+            reason = f"without the {n_failed} items whose outputs {what} {reason}" if reason else ""
+        return {
+            "n": n,
+            "n_failed": n_failed,
+            "n_kept_out": originals.items_of(outputs.kept_out),
+            "content_id": outputs.content_id(original),
+            "reason": reason,
+        }
+
+    def _asked(self, original: ScoreUnit, transformation: str, seed: int) -> _OutputRequests:
+        """What is asked of the generator for a data set's texts."""
+        keys = sorted(pair.key for pair in self._pairs if (pair.transformation, pair.seed) == (transformation, seed))
+        kind, maker = self._study.transforming[transformation], self._plan.makers[transformation].hash
+        fingerprint = bool(self._source.state(transformation, seed)) and original.state
+        key = self._remembered.key(
+            "asked",
+            fingerprint or "",
+            transformation,
+            seed,
+            maker,
+            [self._plan.prompt_hashes[transformation]],
+            kind.model_dump(mode="json"),
+            keys,
+        )
+
+        def find() -> dict[str, Any]:
+            languages: dict[str, set[str]] = {}
+            originals, requests = (
+                self.texts.originals(original.spec),
+                self.texts.asked(original.spec, transformation, seed),
+            )
+            for source, language in zip(originals.languages, requests.languages, strict=True):
+                languages.setdefault(source, set()).add(language)
+            sampled = {text: key for text, key in zip(originals.ids, requests.keys, strict=True) if key in self._by_key}
+            return {"languages": {code: sorted(some) for code, some in languages.items()}, "sampled": sampled}
+
+        return _OutputRequests(state=key, **self._remembered.found(key, find))
+
+    def _decide(self, transformation: str, task: str, languages: dict[str, list[str]]) -> gate.GateDecision:
+        decision = gate.decide(
+            self._verdicts,
+            self._plan,
+            transformation=transformation,
+            languages=languages,
+            task_type=task,
+            include_rejected=self._include_rejected,
+        )
+        replaced = {code: why for code, why in self._replaced(transformation).items() if code in languages}
+        return gate.withdrawn(decision, replaced, include_rejected=self._include_rejected)
+
+    def _replaced(self, transformation: str) -> dict[str, str]:
+        """Why the sample's pairs are no longer the outputs, by language; looked for where a verdict accepts them."""
+        if transformation not in self._others:
+            accepted = any(
+                verdict.transformation == transformation and verdict.decision == "accepted"
+                for verdict in self._verdicts
+            )
+            rated = [pair for pair in self._pairs if accepted and pair.transformation == transformation]
+            states = [
+                self._source.state(*unit) for unit in sorted({(pair.transformation, pair.seed) for pair in rated})
+            ]
+
+            def find() -> dict[str, str]:
+                return replaced_outputs(rated, self._source.outputs)
+
+            rows = [[pair.pair_id, pair.key, pair.language, pair.seed, pair.transformed] for pair in rated]
+            key = self._remembered.key("rated", transformation, identity(rows), *states)
+            self._others[transformation] = self._remembered.found(key, find)
+        return self._others[transformation]
+
+
+@dataclass(frozen=True)
+class _OutputRequests:
+    """What is asked of the generator for a data set's texts.
+
+    `languages` are the outputs' by the originals', `sampled` the texts (ids) that have a pair of the sample (its key).
+    """
+
+    state: str
+    languages: dict[str, list[str]]
+    sampled: dict[str, str]
+
+
+def content_id(spec: DatasetSpec, dataset: Dataset) -> str:
+    """Identity of an untouched data set. Its name is in it because mteb looks up prompts by it."""
+    if not spec.mteb:
+        return identity("data-v1", spec.name, spec.task, spec.rows, spec.columns, dataset.revision)
+    what = spec.model_dump(exclude={"path", "revision", "language", "languages", "gold_scale"})
+    return identity("mteb-v1", what, dataset.task, dataset.revision)

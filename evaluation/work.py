@@ -7,26 +7,31 @@ import functools
 import importlib.metadata
 import math
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
+from annotation.verdicts.tables import count
 from evaluation.measures import measures as beside
 from evaluation.measures.rows import UnitMeasures
 from evaluation.models import encoder
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.in_process import first_line
-from evaluation.models.speed import keep_speed
+from evaluation.models.speed import gpu_of, keep_speed
 from evaluation.tasks import scoring
 from evaluation.units import Model, Numbers, Place, ScoreUnit
-from plumbline.errors import DataError, PlumblineError
+from plumbline.errors import DataError, PlumblineError, ServiceError
 from plumbline.records import Pair
-from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 
-Loader = Callable[[Study, ModelSpec], Encoder]
+Loader = Callable[[ModelHost, ModelSpec], Encoder]
 
 # What makes a score: the rest (numpy, scikit-learn) is in the study's manifest.
 _PACKAGES = ("plumbline", "mteb", "sentence-transformers", "torch")
@@ -70,6 +75,40 @@ class ModelEnd:
     failure: str = ""
 
 
+@dataclass
+class JobOutcome:
+    """What a run of jobs did: scores made and kept, texts asked of models and encoded, and why models failed."""
+
+    made: int = 0
+    kept: int = 0
+    asked: int = 0
+    encoded: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def end(self, model: Model, result: ModelEnd) -> None:
+        """Add a model's end, and say on standard error why it failed if it did."""
+        self.asked += result.asked
+        self.encoded += result.encoded
+        if result.failure:
+            self.failures[model.name] = result.failure
+            tqdm.write(f"{model.name} failed: {result.failure}", file=sys.stderr)
+
+    def line(self, path: Path) -> str:
+        """What was done, and the file where it is, in a line."""
+        return (
+            f"{count(self.made, 'score')} made, {self.kept} were there; {count(self.encoded, 'text')} encoded"
+            f" for {self.asked} asked -> {path}"
+        )
+
+    def refuse_failures(self, n_models: int) -> None:
+        """Raise ServiceError where one of so many models failed."""
+        if self.failures:
+            raise ServiceError(
+                f"{len(self.failures)} of {n_models} models failed: {', '.join(self.failures)} (the reason stands"
+                " above); run the same command again to go on"
+            )
+
+
 Made = PairDrift | UnitScore | UnitMeasures | ModelEnd
 
 
@@ -84,12 +123,12 @@ class ModelJob:
     pieces: Sequence[Piece]
 
 
-def work(study: Study, job: ModelJob, load: Loader) -> Iterator[Any]:
+def work(host: ModelHost, job: ModelJob, load: Loader) -> Iterator[Any]:
     """Load one model and make everything that its job asks for, in order; the last is its `ModelEnd`."""
     model: Encoder | None = None
     failure = ""
     try:
-        model = load(study, job.model.spec)
+        model = load(host, job.model.spec)
         for piece in job.pieces:
             yield piece(model)
     except (PlumblineError, MemoryError, RuntimeError) as error:
@@ -97,7 +136,8 @@ def work(study: Study, job: ModelJob, load: Loader) -> Iterator[Any]:
     finally:
         if model is not None:
             model.close()
-            keep_speed(study, job.model.spec, job.model.model_id, model.watch)
+            gpu = gpu_of(job.model.spec, host.evaluation.device)
+            keep_speed(host.folder, job.model.spec, job.model.model_id, model.watch, gpu)
     yield ModelEnd(model.asked, model.encoded, failure) if model is not None else ModelEnd(failure=failure)
 
 
@@ -167,7 +207,7 @@ def versions() -> str:
 
 
 @contextlib.contextmanager
-def quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
+def quiet(datasets: Iterable[DatasetSpec], specs: Iterable[ModelSpec]) -> Iterator[None]:
     """Settings that the libraries read once, at import: no talk, no telemetry, and no hub where all is local.
 
     mteb makes its cache folder at import, unused here; without this it would do so in the user's home. What
@@ -175,7 +215,7 @@ def quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
     """
     settings = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     settings["DISABLE_TQDM"] = "1"  # bm25s
-    local = not any(dataset.mteb for dataset in study.datasets)
+    local = not any(dataset.mteb for dataset in datasets)
     if local and not any(spec.from_hub for spec in specs):
         settings["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:

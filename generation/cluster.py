@@ -353,7 +353,7 @@ class _TextScheduler(Scheduler):
         self._drain()
         free = [worker.actor for worker in self._workers if worker.prepared and not worker.in_flight]
         self._end(free, [worker.actor for worker in self._workers], CLOSE_SECONDS)
-        keep_rates(self._plan.study, measured(self._plan, self._watch))
+        keep_rates(self._plan.study.folder, measured(self._plan, self._watch))
 
     def _drain(self) -> None:
         """Keep what an interrupted run's workers have made."""

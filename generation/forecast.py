@@ -38,7 +38,7 @@ def time_left(plan: Plan, characters: Mapping[str, int]) -> str:
     GPU hours where engines of earlier runs held GPUs. What no run has measured is named, and nothing is assumed for it.
     """
     work = {name: (_identity(plan, name), characters[name]) for name in _asked(plan) if characters.get(name)}
-    return in_words([rate for rate in read_rates(plan.study) if rate.work == "generation"], work) if work else ""
+    return in_words([rate for rate in read_rates(plan.study.folder) if rate.work == "generation"], work) if work else ""
 
 
 def _asked(plan: Plan) -> list[str]:

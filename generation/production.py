@@ -133,7 +133,7 @@ def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Co
             return await generate_units(plan, generator, units, watch)
         finally:
             await generator.close()
-            keep_rates(plan.study, measured(plan, watch))
+            keep_rates(plan.study.folder, measured(plan, watch))
 
     return uvloop.run(work())
 

@@ -20,7 +20,7 @@ from generation.jobs import Job, Plan
 from generation.output import with_language
 from plumbline.file_hashes import FactCache, cached_file_hash
 from plumbline.journal import Journal
-from plumbline.manifest import refuse_replaced_table
+from plumbline.manifest import Manifest
 from plumbline.memory import return_unused
 from plumbline.models.asking import AnswerTable
 from plumbline.records import Text, TransformedText
@@ -69,7 +69,7 @@ def take_over(study: Study, units: Iterable[tuple[str, int]]) -> None:
 
 def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
     """Raise DataError where a unit's outputs are there and not those that were written."""
-    refuse_replaced_table(study, _name(study, transformation, seed), study.command(COMMAND))
+    Manifest.of(study).refuse_replaced(_name(study, transformation, seed), study.command(COMMAND))
 
 
 def _name(study: Study, transformation: str, seed: int) -> str:

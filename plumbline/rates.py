@@ -13,13 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from plumbline.errors import DataError, ServiceError
 from plumbline.store import as_models, is_remote, read_json, write_json
-from plumbline.study import Study
 
 Work = Literal["generation", "encoding"]
 
@@ -92,21 +92,21 @@ class Stopwatch:
         )
 
 
-def keep_rates(study: Study, rates: Iterable[Rate | None]) -> None:
-    """Write what a run measured to a file of its own; where there is no room for it, nothing is said."""
+def keep_rates(folder: Path, rates: Iterable[Rate | None]) -> None:
+    """Write what a run measured to a file of its own in a study's folder; without room for it, nothing is said."""
     measured = [rate for rate in rates if rate]
     if measured:
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.json"
         with contextlib.suppress(OSError, ServiceError):  # no record rests on it, and a run does not fail for it
-            write_json(study.folder / "rates" / name, measured)
+            write_json(folder / "rates" / name, measured)
 
 
-def read_rates(study: Study) -> list[Rate]:
-    """What runs of this study have measured, and those of others whose records are beside it in a folder.
+def read_rates(folder: Path) -> list[Rate]:
+    """What runs of the study of a folder have measured, and those of others whose records are beside it.
 
     A damaged file is left out, with a line on standard error: no record rests on it.
     """
-    folders = [study.folder] if is_remote(study.folder) else study.folder.parent.glob("*")
+    folders = [folder] if is_remote(folder) else folder.parent.glob("*")
     rates: list[Rate] = []
     for file in (file for folder in folders for file in sorted((folder / "rates").glob("*.json"))):
         try:

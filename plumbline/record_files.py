@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from plumbline.errors import DataError
-from plumbline.manifest import is_kept, read_kept, read_kept_table, read_manifest
+from plumbline.manifest import Manifest
 from plumbline.store import hashed_bytes, read_models, read_table
 from plumbline.study import Study, file_hash
 
@@ -40,6 +40,7 @@ class StudyRecords:
 
     def __init__(self, study: Study) -> None:
         self.study = study
+        self.noted = Manifest.of(study)  #: what is noted of files, by which each is proved
         self._models = dict[str, list[Any]]()
         self._contents = dict[str, tuple[bytes, str]]()
         self._sha256 = dict[str, str]()
@@ -52,7 +53,7 @@ class StudyRecords:
     @functools.cached_property
     def manifest(self) -> Mapping[str, Any]:
         """What each stage ran on and left; empty before the first."""
-        return read_manifest(self.study)
+        return self.noted.read()
 
     def path(self, file: RecordFile[Any]) -> Path:
         """Where a file is."""
@@ -70,7 +71,7 @@ class StudyRecords:
 
     def is_noted(self, file: RecordFile[Any]) -> bool:
         """Whether the manifest notes what a file says."""
-        return is_kept(self.study, file.name)
+        return self.noted.notes(file.name)
 
     def models(self, file: RecordFile[M]) -> list[M]:
         """A JSON list; empty where it is not there and need not be. Raises DataError for a damaged or replaced one."""
@@ -81,7 +82,7 @@ class StudyRecords:
     def _read(self, file: RecordFile[M]) -> list[M]:
         command = file.command(self.study)
         if file.noted:
-            return read_kept(self.study, file.name, file.record, command, file.advice)
+            return self.noted.models(file.name, file.record, command, file.advice)
         return read_models(self.path(file), file.record, command)
 
     def sha256(self, file: RecordFile[Any]) -> str:
@@ -106,6 +107,6 @@ class StudyRecords:
         """The bytes of a table, of which the hash is taken at once: what is read is what was proved."""
         if file.name not in self._contents:
             path, command = self.path(file), file.command(self.study)
-            read = read_kept_table(self.study, file.name, command) if file.noted else hashed_bytes(path, command)
+            read = self.noted.table_bytes(file.name, command) if file.noted else hashed_bytes(path, command)
             self._contents[file.name], self._sha256[file.name] = read, read[1]
         return self._contents[file.name][0]

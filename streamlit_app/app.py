@@ -17,15 +17,17 @@ import streamlit as st
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
 from streamlit_app import server
-from streamlit_app.elements import complain, show
-from streamlit_app.readers.overview import OverviewReader
-from streamlit_app.records import OF_PEOPLE, PROMPTED
+from streamlit_app.elements import complain, sections
+from streamlit_app.readers import OF_PEOPLE, PROMPTED, OverviewReader
 from streamlit_app.start import opened
 
 
 @dataclass(frozen=True)
 class PageEntry:
-    """A page: its address, the module in `views/` whose function `draw_` and the address draws it, what it is about."""
+    """A page: its address, the module in `views/` that draws it, what it is about.
+
+    The module's function `draw_` and the address does it, from what the module's `READER` reads.
+    """
 
     address: str
     view: str
@@ -35,7 +37,7 @@ class PageEntry:
 #: The pages by name. An icon would be fetched from another host.
 PAGES = {
     "Overview": PageEntry("overview", "overview"),
-    "Drift and ratings": PageEntry("drift", "drift", "models"),
+    "Drift and ratings": PageEntry("drift", "scores", "models"),
     "Verdicts": PageEntry("verdicts", "verdicts"),
     "What raters see": PageEntry("preview", "campaign"),
     "Campaign": PageEntry("campaign", "campaign"),
@@ -45,7 +47,7 @@ PAGES = {
     "Benchmark": PageEntry("benchmark", "reports", "models"),
     "Wordings": PageEntry("instructions", "reports", "wordings"),
     "People and models": PageEntry("human", "reports", "people"),
-    "Errors and texts": PageEntry("texts", "texts", "outputs"),
+    "Errors and texts": PageEntry("texts", "campaign", "outputs"),
     "People": PageEntry("people", "campaign", "names"),
 }
 
@@ -91,7 +93,8 @@ def main() -> None:
 
 def _draw(entry: PageEntry) -> None:
     view = import_module(f"streamlit_app.views.{entry.view}")
-    show(getattr(view, f"draw_{entry.address}"))
+    draw = getattr(view, f"draw_{entry.address}")
+    sections(lambda: draw(view.READER(opened())))
 
 
 def _study() -> tuple[Study | None, str]:

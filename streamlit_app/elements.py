@@ -22,9 +22,7 @@ from plumbline.exhibits.files import csv_bytes
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import Exhibit, with_minus
 from plumbline.resources import installing
-from plumbline.study import Study
-from streamlit_app.records import NotYetError
-from streamlit_app.start import opened
+from streamlit_app.readers import NotYetError
 
 if TYPE_CHECKING:
     import altair as alt
@@ -37,11 +35,6 @@ _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240  # pixels for the names of a chart's rows
 _LONG = 40  # rows, above which a table scrolls
-
-
-def show(draw: Callable[[Study], None]) -> None:
-    """What `draw` shows of the study on a page, or why it cannot."""
-    sections(lambda: draw(opened()))
 
 
 def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:

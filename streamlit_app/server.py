@@ -29,12 +29,10 @@ from plumbline.study import load_study
 
 #: The pages after the first, and what takes long to import when a table first asks for it.
 MODULES = (
-    "streamlit_app.views.drift",
+    "streamlit_app.views.scores",
     "streamlit_app.views.verdicts",
     "streamlit_app.views.campaign",
-    "streamlit_app.views.scores",
     "streamlit_app.views.reports",
-    "streamlit_app.views.texts",
     "scipy.special",
 )
 LATER = "scipy.stats"  # what a table of scores asks for; no page waits for it that goes without
@@ -73,20 +71,20 @@ def _refuse_taken(port: int) -> None:
             raise StudyError(f"--port {port}: {error.strerror}; name another") from None
 
 
-def read_ahead(study: str, exports: str | None) -> Thread:
+def read_ahead(file: str, exports: str | None) -> Thread:
     """Read what the first page shows in a thread of its own, from when the server stands; its module is imported."""
-    thread = Thread(target=_read, args=(study, exports), daemon=True)
+    thread = Thread(target=_read, args=(file, exports), daemon=True)
     thread.start()
     return thread
 
 
-def _read(study: str, exports: str | None) -> None:
-    from streamlit_app.readers.overview import OverviewReader  # noqa: PLC0415 (while the server starts)
+def _read(file: str, exports: str | None) -> None:
+    from streamlit_app.readers import OverviewReader  # noqa: PLC0415 (while the server starts)
 
     while not runtime.exists():
         time.sleep(_POLL)
     with contextlib.suppress(PlumblineError, OSError):  # the page says it
-        OverviewReader(load_study(study, exports)).read_ahead()
+        OverviewReader(load_study(file, exports)).read_ahead()
     inspect.stack()  # Streamlit asks who called it once: the files of all modules, which Python remembers
 
 

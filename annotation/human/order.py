@@ -17,7 +17,7 @@ from annotation.human.tasks import read_tasks
 from plumbline.errors import DataError
 from plumbline.fields import fields_of
 from plumbline.identity import identity
-from plumbline.manifest import read_kept, read_kept_frame, refuse_replaced_table, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.store import read_records
 from plumbline.study import Study
@@ -93,12 +93,12 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
     lacking is asked by `annotation judge run`.
     """
     try:
-        was = read_kept(study, TASKS, HumanTask, study.command(_COMMAND))
+        was = Manifest.of(study).models(TASKS, HumanTask, study.command(_COMMAND))
         if was == list(tasks):
             return
         same = _same(study, was, tasks, items)
         stays = (study.folder / MODEL_ANSWERS).exists() and same
-        answers = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "") if stays else None
+        answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "") if stays else None
     except DataError:
         answers = None
     (study.folder / ANSWERS).unlink(missing_ok=True)
@@ -106,14 +106,14 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
         (study.folder / MODEL_ANSWERS).unlink(missing_ok=True)
         return
     mask = [key in same for key in zip(answers["task"], answers["item"], strict=True)]
-    write_kept_table(study, MODEL_ANSWERS, answers[mask].reset_index(drop=True), HumanAnswer)
+    Manifest.of(study).write_table(MODEL_ANSWERS, answers[mask].reset_index(drop=True), HumanAnswer)
 
 
 def _same(
     study: Study, was: Sequence[HumanTask], tasks: Sequence[HumanTask], items: Sequence[HumanItem]
 ) -> set[tuple[str, str]]:
     """Task and item of those that are shown and asked as before; of clusterings all of a task's, or none."""
-    refuse_replaced_table(study, ITEMS, _COMMAND)
+    Manifest.of(study).refuse_replaced(ITEMS, _COMMAND)
     before = {(item.task, item.item): item for item in read_records(study.folder / ITEMS, HumanItem, _COMMAND)}
     drawn, now = {task.task: task for task in was}, {task.task: task for task in tasks}
     unchanged = {

@@ -19,7 +19,7 @@ from annotation.questions import AND, ranked
 from generation.datasets.scored import ScoredItem
 from plumbline.errors import DataError
 from plumbline.identity import identity
-from plumbline.manifest import refuse_replaced_table
+from plumbline.manifest import Manifest
 from plumbline.store import read_records
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
@@ -117,7 +117,7 @@ class Rehearsal:
 
 def read_items(study: Study) -> list[HumanItem]:
     """The items of a study's tasks. Raises DataError where they are not there, or not those that were drawn."""
-    refuse_replaced_table(study, ITEMS, study.command(COMMAND))
+    Manifest.of(study).refuse_replaced(ITEMS, study.command(COMMAND))
     return read_records(study.folder / ITEMS, HumanItem, study.command(COMMAND))
 
 

@@ -25,7 +25,7 @@ from generation.datasets.loading import load_dataset
 from generation.datasets.scored import ScoredItem, all_labels, label_words, scored_items, split_of
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
-from plumbline.manifest import is_kept, read_kept
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.human import CANNOT_TELL, MOST_POINTS, HumanSubject, HumanTaskSpec
@@ -134,7 +134,7 @@ def reworded_lines(study: Study) -> list[str]:
     if not study.judging.does_tasks:
         return []
     specs = {spec.name: spec for spec in subject_of(study).tasks}
-    drawn = [task for task in read_kept(study, TASKS, HumanTask, "") if task.task in specs and task.words.own]
+    drawn = [task for task in Manifest.of(study).models(TASKS, HumanTask, "") if task.task in specs and task.words.own]
     reworded_tasks = [task.task for task in drawn if not _as_now(study, specs[task.task], task)]
     if not reworded_tasks:
         return []
@@ -327,7 +327,7 @@ def read_tasks(study: Study) -> list[HumanTask]:
     Raises DataError where they were not drawn yet, or edited, and StudyError where the study says otherwise by now.
     """
     subject, path = subject_of(study), study.folder / TASKS
-    tasks = read_kept(study, TASKS, HumanTask, study.command(COMMAND))
+    tasks = Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))
     if not tasks:
         raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
     drawn = {task.task: task for task in tasks}
@@ -352,7 +352,7 @@ def read_tasks(study: Study) -> list[HumanTask]:
 
 def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
     """Raise StudyError where tasks that were offered are others `now`; other texts are refused with the sample."""
-    was = {task.task: task for task in read_kept(study, TASKS, HumanTask, study.command(COMMAND))}
+    was = {task.task: task for task in Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))}
     for task in now:
         before = was.get(task.task)
         same = before and (before.settings, before.content_hash) == (task.settings, task.content_hash)
@@ -369,7 +369,7 @@ def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[st
     `tasks` are by default those that were drawn last, or, before that, what would be drawn.
     """
     if tasks is None:
-        drawn = (study.folder / TASKS).exists() or is_kept(study, TASKS)
+        drawn = (study.folder / TASKS).exists() or Manifest.of(study).notes(TASKS)
         tasks = read_tasks(study) if drawn else [drawn_task.task for drawn_task in prepared(study)]
     return human_rubric(tasks)
 

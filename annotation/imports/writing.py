@@ -28,7 +28,7 @@ from generation.jobs import Plan
 from plumbline.errors import DataError
 from plumbline.exhibits.files import csv_bytes
 from plumbline.identity import identity
-from plumbline.manifest import stage, write_kept
+from plumbline.manifest import Manifest, stage
 from plumbline.records import Pair, Rating, Text, text_id
 from plumbline.scales import Continuous, is_fine
 from plumbline.schemas import is_whole
@@ -333,7 +333,7 @@ def write_records(
     with alone(study):
         with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study)):
             pairs = _pairs(study, layout, material) if layout.is_pairs else _text_pairs(study)
-            write_kept(study, SUPPLY.name, _supplies(pairs))
+            Manifest.of(study).write_models(SUPPLY.name, _supplies(pairs))
             write_table(study.folder / "controls.parquet", [], Pair)
             write_table(study.folder / PAIRS.name, pairs, Pair)
         files = [study.folder / PAIRS.name, study.folder / "controls.parquet"]

@@ -27,7 +27,7 @@ from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.journal import record_lines
-from plumbline.manifest import stage, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.models.chat import Attempt, Completion, ask_until
 from plumbline.records import Record
 from plumbline.store import only_one
@@ -157,7 +157,7 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
         items = read_items(study)
         started = [model for model in annotators(study) if model.path.exists()]
         rows = [row for model in started for row in model.answers(items)]
-        write_kept_table(study, MODEL_ANSWERS, rows, HumanAnswer)
+        Manifest.of(study).write_table(MODEL_ANSWERS, rows, HumanAnswer)
     return done
 
 

@@ -54,7 +54,7 @@ def selection_record(material: SelectionMaterial, selection: GeneratorSelection)
         generators=tuple(_generators(material, ranked)),
         judges=tuple(_judges(material, selection.question)),
         comparisons=tuple(SelectedPair.model_validate(row) for row in rows),
-        study_sha256=study_hash(study),
+        study_sha256=study_hash(study.file),
         texts_sha256=file_hash(study.folder / "texts.parquet"),
         versions=versions(),
     )

@@ -20,7 +20,7 @@ from annotation.names import named
 from annotation.records import Decision, OfferedAgain, Review, Sign
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
-from plumbline.manifest import write_kept, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import SUGGESTED, Pair, Rating
 from plumbline.scales import as_number
 from plumbline.study import Study
@@ -32,8 +32,8 @@ def write_ratings(records: CampaignRecords, whole: pd.DataFrame) -> None:
     withdrawn = withdrawals(decisions, controls)
     whole = marked(whole, decisions, study.raters.per_pair, withdrawn, records.answers_again)
     of_controls = whole["pair_id"].isin([pair.pair_id for pair in controls])
-    write_kept_table(study, CONTROL_RATINGS.name, whole[of_controls], Rating)
-    write_kept_table(study, RATINGS.name, whole[~of_controls], Rating)
+    Manifest.of(study).write_table(CONTROL_RATINGS.name, whole[of_controls], Rating)
+    Manifest.of(study).write_table(RATINGS.name, whole[~of_controls], Rating)
 
 
 def note_again(records: CampaignRecords, answers: Iterable[tuple[str, str]]) -> None:
@@ -42,7 +42,7 @@ def note_again(records: CampaignRecords, answers: Iterable[tuple[str, str]]) -> 
     if new:
         noted = [OfferedAgain(rater_id=rater, pair_id=pair_id, at=now) for pair_id, rater in new]
         again = [*records.offered_again, *noted]
-        write_kept(records.study, AGAIN.name, again)
+        Manifest.of(records.study).write_models(AGAIN.name, again)
         write_ratings(records.changed(offered_again=again), records.all_ratings)
 
 
@@ -324,6 +324,6 @@ def _pair_named(study: str, name: str, shown: Sequence[Pair]) -> str:
 def _note(records: CampaignRecords, new: Sequence[Decision]) -> None:
     """Add decisions, then mark the ratings: whoever reads in between finds that they lack the marks (`is_marked`)."""
     decisions = [*records.decided, *new]
-    write_kept(records.study, DECISIONS.name, decisions)
+    Manifest.of(records.study).write_models(DECISIONS.name, decisions)
     if len(records.all_ratings):
         write_ratings(records.changed(decided=decisions), records.all_ratings)

@@ -402,7 +402,7 @@ def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def stages_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a stage: when it ran, and whether the study file is still the one that it read."""
-    now = study_hash(material.study)
+    now = study_hash(material.study.file)
     rows = [
         (name, entry.get("finished_at", ""), entry.get("study_sha256", ""), entry.get("study_sha256") == now)
         for name, entry in _stages(material).items()

@@ -31,7 +31,7 @@ from generation.jobs import Plan
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.identity import identity
-from plumbline.manifest import write_kept, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import SUGGESTED, Pair
 from plumbline.store import write_table
 from plumbline.study import Study, file_hash
@@ -102,12 +102,12 @@ def _draw(study: Study) -> list[Pair]:
     if _stays(records, [*drawn.pairs, *drawn.controls]):
         refuse_other_tasks(study, drawn.tasks)
         return records.pairs
-    write_kept(study, SUPPLY.name, drawn.supply)
+    Manifest.of(study).write_models(SUPPLY.name, drawn.supply)
     if drawn.tasks:
         drop_answers(study, drawn.tasks, drawn.items)
-        write_kept_table(study, ITEMS, drawn.items, HumanItem)
-        write_kept(study, TASKS, drawn.tasks)
-        write_kept_table(study, PAIRS.name, drawn.pairs, Pair)
+        Manifest.of(study).write_table(ITEMS, drawn.items, HumanItem)
+        Manifest.of(study).write_models(TASKS, drawn.tasks)
+        Manifest.of(study).write_table(PAIRS.name, drawn.pairs, Pair)
     write_table(study.folder / "controls.parquet", drawn.controls, Pair)
     if not drawn.tasks:
         write_table(study.folder / PAIRS.name, drawn.pairs, Pair)
@@ -382,8 +382,8 @@ def _write(
         **was,
         **hashes,
     )
-    write_kept(study, WAVES.name, [*waves, wave])
-    write_kept(study, SUPPLY.name, drawn.supply)
+    Manifest.of(study).write_models(WAVES.name, [*waves, wave])
+    Manifest.of(study).write_models(SUPPLY.name, drawn.supply)
     for name in ("controls", "pairs"):
         write_table(records.path(files[name]), rows[name], Pair)
     return wave

@@ -22,7 +22,7 @@ from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes
 from generation.unit import journal_files
 from plumbline.errors import DataError, PlumblineError
-from plumbline.manifest import refuse_replaced_table
+from plumbline.manifest import Manifest
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
 from plumbline.study.human import HUMAN
@@ -195,7 +195,7 @@ def _scored(noted: _StageHistory) -> Stage:
     table, command = judging.scores
     stage = _stage("scores", noted.study.folder / table, command, noted)
     try:
-        refuse_replaced_table(noted.study, table, noted.study.command(judging.scored_by))
+        Manifest.of(noted.study).refuse_replaced(table, noted.study.command(judging.scored_by))
     except DataError as error:
         return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
     if stage.state != "not yet" and command not in noted.entries:

@@ -34,7 +34,7 @@ from annotation.verdicts.preregistration import amendment_lines, rules_due, writ
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.verdicts import conclude, with_supply
 from plumbline.errors import DataError
-from plumbline.manifest import write_kept, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.scales import on_scale
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
@@ -85,7 +85,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     acceptance = Acceptance(groups, verdicts, amendment_lines(rules, evidence.first), doubts, written)
     write_rules(study, evidence.rules, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results
-        write_kept(study, LOOKS.name, seen)
+        Manifest.of(study).write_models(LOOKS.name, seen)
     write_json(evidence.path(AGREEMENT), acceptance.groups)
     write_json(evidence.path(VERDICTS), acceptance.verdicts)
     write_table(evidence.path(PAIR_MEANS), means, PairMean)
@@ -159,7 +159,7 @@ def write_answers(study: Study, collected: CampaignData) -> list[str]:
     answers = answered(tasks, items, ratings)
     for name, more in answers.left_out.items():
         uncounted[name].update(more)
-    write_kept_table(study, ANSWERS, answers.answers, HumanAnswer)
+    Manifest.of(study).write_table(ANSWERS, answers.answers, HumanAnswer)
     return lines_of(tasks, answers.answers, uncounted)
 
 

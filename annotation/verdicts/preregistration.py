@@ -23,7 +23,7 @@ from annotation.rubric import Rubric
 from plumbline.errors import StudyError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
-from plumbline.manifest import write_kept
+from plumbline.manifest import Manifest
 from plumbline.prompts import prompt_folders
 from plumbline.records import SANDBOX, SOURCES, Record
 from plumbline.store import read_batches
@@ -286,7 +286,7 @@ def fix_rules(records: CampaignRecords) -> None:
 def write_rules(study: Study, fixed: Sequence[RuleSet], due: Sequence[RuleSet]) -> None:
     """Write the sets of rules that are due, where they are more than those on disk."""
     if len(due) > len(fixed):
-        write_kept(study, RULES.name, due)
+        Manifest.of(study).write_models(RULES.name, due)
 
 
 def rules_due(

@@ -12,9 +12,8 @@ import pandas as pd
 
 from evaluation.benchmarks.scores import Scores, closed, read, slash
 from evaluation.benchmarks.selection_files import PACKAGES, package_version
-from evaluation.display import hundred, short_names
+from evaluation.display import board_notes, board_rows, hundred, short_names
 from evaluation.records import EvaluationRecords
-from evaluation.report.boards import notes, printed
 from evaluation.tables.comparisons import board
 from evaluation.tables.scores import originals
 from generation.output_statistics import shown
@@ -57,12 +56,12 @@ class RankedModels:
         frame, n = self.scores.frame, len(self.types)
         points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # the table has them times 100 already
         form = partial(shown, digits=2) if points else hundred
-        rows = printed(self.table, self.kinds, str, mean="Mean of types", shown=form)
+        rows = board_rows(self.table, self.kinds, str, mean="Mean of types", shown=form)
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
         lines = [*self.scores.notes, f"tasks: {counts}; Mean of types: the mean of the types' means"]
         lines += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
-        lines += notes(self.table, n, "tasks")
+        lines += board_notes(self.table, n, "tasks")
         for kind in ("model", "task"):
             omitted = [omission.name for omission in self.scores.omissions if omission.kind == kind]
             more = ", ..." if len(omitted) > 5 else ""

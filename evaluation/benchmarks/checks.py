@@ -29,9 +29,10 @@ from evaluation.benchmarks.data_checks import (
 )
 from evaluation.benchmarks.findings import THRESHOLDS, Finding
 from evaluation.benchmarks.score_checks import PeopleChecks, ScoreChecks
-from evaluation.planner import plan_units
+from evaluation.models.encoder import ModelHost
 from evaluation.records import SCORES, EvaluationRecords
-from evaluation.units import ScoreUnit, chosen_models
+from evaluation.sources import Folder
+from evaluation.units import ScoreUnit, plan_units
 from evaluation.work import quiet, versions
 from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import load_mteb
@@ -135,12 +136,10 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
     if study.subject:
         return [CheckedTask(spec.name, load_dataset(spec, study.file.parent)) for spec in wanted], []
     if not (study.folder / "verdicts.json").exists():
-        originals = study.model_copy(update={"transformations": (), "datasets": tuple(wanted)})
-        return [CheckedTask(name_of(unit), unit.dataset, unit) for unit in plan_units(originals, [], [])], [
-            _NO_VERDICTS
-        ]
+        units = originals_of(study.model_copy(update={"datasets": tuple(wanted)}))
+        return [CheckedTask(name_of(unit), unit.dataset, unit) for unit in units], [_NO_VERDICTS]
     records = EvaluationRecords.open(study)
-    units = plan_units(study.model_copy(update={"datasets": tuple(wanted)}), records.verified, records.pairs)
+    units = plan_units(Folder(study.model_copy(update={"datasets": tuple(wanted)})), records.verified, records.pairs)
     out_units = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
     tasks = [
         CheckedTask(name_of(unit), unit.data(), unit)
@@ -152,19 +151,17 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
     return tasks, notes
 
 
-def original_of(study: Study, name: str) -> ScoreUnit:
-    """One data set of a study as it is."""
-    spec = next(spec for spec in study.datasets if spec.name == name)
-    (unit,) = plan_units(study.model_copy(update={"transformations": (), "datasets": (spec,)}), [], [])
-    return unit
+def originals_of(study: Study) -> list[ScoreUnit]:
+    """A study's data sets as they are."""
+    return plan_units(Folder(study.model_copy(update={"transformations": ()})), [], [])
 
 
-def refuse_unknown_data(study: Study, names: Sequence[str]) -> None:
-    """Raise StudyError for a data set that --task names and the study does not have."""
-    datasets = [dataset.name for dataset in study.datasets]
+def refuse_unknown_data(names: Sequence[str], datasets: Sequence[DatasetSpec], file: Path) -> None:
+    """Raise StudyError for a data set that --task names and a study (its file) does not have."""
+    data_names = [dataset.name for dataset in datasets]
     for name in names:
-        if name not in datasets:
-            raise StudyError(f"--task {name}: {study.file} has no data set of that name; {nearest(name, datasets)}")
+        if name not in data_names:
+            raise StudyError(f"--task {name}: {file} has no data set of that name; {nearest(name, data_names)}")
 
 
 def name_of(unit: ScoreUnit) -> str:
@@ -187,7 +184,7 @@ def check_tasks(options: argparse.Namespace) -> int:
     if study is None:
         checked, notes = _of_mteb(options.task)
     else:
-        with quiet(study, study.evaluation.models):
+        with quiet(study.datasets, study.evaluation.models):
             checked, notes = _of_study(study, options)
     about = {"study": study.name if study else None, "tasks": [result.task for result in checked]}
     write(out, checked, about | {"seed": options.seed, "notes": notes, "versions": versions()})
@@ -206,7 +203,7 @@ def _of_mteb(names: Sequence[str]) -> tuple[list[TaskCheck], list[str]]:
 
 
 def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck], list[str]]:
-    refuse_unknown_data(study, options.task)
+    refuse_unknown_data(options.task, study.datasets, study.file)
     if not study.datasets:
         raise DataError(f"{study.file}: there is no data set, so that there is nothing to check")
     tasks, notes = tasks_of(study, options.task)
@@ -219,10 +216,12 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
                 people = PeopleChecks(collected, study.raters.per_pair, options.question, options.seed)
             results = check(tasks, beside=people, progress=bar.update)
             return results, [*notes, "the study has no models whose scores could be checked"]
-        compared = chosen_models(study, options.models) if options.models else []
+        host = ModelHost.of(study)
+        compared = [host.label(spec) for spec in host.chosen(options.models)] if options.models else []
         records = EvaluationRecords.open(study)
         scores = records.scores if records.has(SCORES) else pd.DataFrame()
-        scored = stack.enter_context(contextlib.closing(ScoreChecks(study, scores, compared, options.seed)))
+        checks = ScoreChecks(host, scores, compared, options.seed, study.command("evaluation.run"))
+        scored = stack.enter_context(contextlib.closing(checks))
         readers = list(readers_of(study.evaluation.models, study.file.parent))
         return check(tasks, readers, scored, bar.update), notes
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation.tasks.own_data import label_names
-from evaluation.tasks.scoring import make_task
+from evaluation.tasks.scoring import label_names, make_task
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset

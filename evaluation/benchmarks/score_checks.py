@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,18 +20,17 @@ from annotation.ratings.ratings import counting_ratings
 from evaluation.benchmarks.contents import CheckedTask, ContentPart, Contents
 from evaluation.benchmarks.data_checks import hidden_bars
 from evaluation.benchmarks.findings import Finding, found, rows_of, together, undefined
-from evaluation.models import encoder
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.registered import MtebModel
 from evaluation.tasks import scoring
 from evaluation.tasks.item_scores import Items, difference, items_of
-from evaluation.units import Model, ScoreUnit, label
+from evaluation.tasks.protocols import Protocol
+from evaluation.units import Model, ScoreUnit
 from plumbline.errors import PlumblineError, StudyError, nearest
 from plumbline.records import nfc
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.paired import spearman_interval
 from plumbline.statistics.seeding import stream
-from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 
 BASELINE = ModelSpec(name="mteb/baseline-random-encoder", kind="mteb")
@@ -41,20 +40,22 @@ _SCORED = ("random", "near_perfect", "equal_scores", "difference")
 class ScoreChecks:
     """What scores tell of tasks. `scores` is the study's table (none where nothing was scored), `seed` of resampling.
 
-    `compared` are the two models whose difference is looked at; where none are named the first two of the study that
-    have scores: nobody picks them by what they scored.
+    `compared` names the two models whose difference is looked at; where none are named the first two of the study that
+    have scores: nobody picks them by what they scored. `evaluate` is the command that makes scores.
     """
 
-    def __init__(self, study: Study, scores: pd.DataFrame, compared: Sequence[ModelSpec], seed: int) -> None:
-        self._study, self._scores, self._seed = study, scores, seed
-        self._compared = compared
-        self._models = {model.name: model for model in (Model.of(study, spec) for spec in study.evaluation.models)}
+    def __init__(
+        self, host: ModelHost, scores: pd.DataFrame, compared: Sequence[str], seed: int, evaluate: str
+    ) -> None:
+        self._host, self._scores, self._seed, self._evaluate = host, scores, seed, evaluate
+        self._evaluation, self._compared = host.evaluation, compared
+        self._models = {model.name: model for model in Model.all_of(host)}
         self._baselines: dict[str, float] = {}
         self._encoders: dict[str, Encoder] = {}
 
     def __call__(self, task: CheckedTask, _: object = None) -> Iterator[Finding]:
         """The findings of one task."""
-        scores = known_scores(self._study, self._scores, task.unit) if task.unit is not None else {}
+        scores = self._known(task.unit) if task.unit is not None else {}
         if not scores:
             why = self._unscored(task)
             for check in _SCORED:
@@ -65,21 +66,20 @@ class ScoreChecks:
         yield equal_scores(scores)
         yield self._difference(task, scores)
 
+    def _known(self, unit: ScoreUnit) -> dict[str, float]:
+        return known_scores(self._scores, unit, self._models.values(), self._evaluation.protocol)
+
     def close(self) -> None:
         """Let go of the models' stored embeddings."""
         for loaded in self._encoders.values():
             loaded.close()
 
-    @property
-    def _evaluate(self) -> str:
-        return self._study.command("evaluation.run")
-
     def _unscored(self, task: CheckedTask) -> str:
         """Why no model has a score, and what to do where anything can be done."""
-        if why := scoring.unusable(task.dataset, self._study.evaluation.protocol):
+        if why := scoring.unusable(task.dataset, self._evaluation.protocol):
             return f"it can have no score: {why}"
         if not self._scores.empty and task.unit is not None:
-            keys = [task.unit.unit_id(self._study.evaluation.protocol, model) for model in self._models.values()]
+            keys = [task.unit.unit_id(self._evaluation.protocol, model) for model in self._models.values()]
             rows = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]
             if len(rows):
                 return f"no model's score on it is defined ({'; '.join(dict.fromkeys(rows['reason']))})"
@@ -87,12 +87,12 @@ class ScoreChecks:
 
     def _random(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
         """How far the models are above vectors that know nothing of the texts (mteb's random baseline)."""
-        (dataset, *_), protocol = task.unit.place if task.unit else ("",), self._study.evaluation.protocol
+        (dataset, *_), protocol = task.unit.place if task.unit else ("",), self._evaluation.protocol
         if dataset not in self._baselines and task.unit is not None:
             model = Encoder(MtebModel(BASELINE), BASELINE.name, "")
             original = task.unit.dataset
             with hidden_bars("mteb.models.model_implementations.random_baseline"):
-                result = scoring.evaluate(original, model, protocol, self._study.evaluation.batch_size)
+                result = scoring.evaluate(original, model, protocol, self._evaluation.batch_size)
             self._baselines[dataset] = result
             model.close()
         base = self._baselines[dataset]
@@ -104,7 +104,7 @@ class ScoreChecks:
         return found("random", scores[worst] - base, text, fails=scores[best] - base)
 
     def _difference(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
-        names = [label(self._study, spec) for spec in self._compared] or list(scores)[:2]
+        names = [*self._compared] or list(scores)[:2]
         lacking = [name for name in names if name not in scores]
         if lacking or len(names) < 2:
             what = f"{lacking[0]} has no score on it" if lacking else "it takes scores of two models"
@@ -119,21 +119,23 @@ class ScoreChecks:
     def _items(self, task: CheckedTask, name: str) -> Items:
         """What a model made of each item, by its stored embeddings alone: a check encodes nothing."""
         if name not in self._encoders:
-            self._encoders[name] = encoder.load(self._study, self._models[name].spec)
+            self._encoders[name] = self._host.load(self._models[name].spec)
             self._encoders[name].only_stored = True
-        evaluation = self._study.evaluation
+        evaluation = self._evaluation
         return items_of(task.dataset, self._encoders[name], evaluation.protocol, evaluation.batch_size)
 
 
-def known_scores(study: Study, scores: pd.DataFrame, unit: ScoreUnit) -> dict[str, float]:
-    """The models' scores on a unit, in the study's order: those of its table that still are its scores."""
+def known_scores(
+    scores: pd.DataFrame, unit: ScoreUnit, models: Iterable[Model], protocol: Protocol
+) -> dict[str, float]:
+    """Models' scores on a unit, in their order: those of a study's table that still are its scores."""
     if scores.empty:
         return {}
     evaluated = scores[scores["status"] == "evaluated"].set_index("unit_id")
     evaluated = evaluated[(evaluated["dataset"] == unit.name) & (evaluated["transformation"] == unit.transformation)]
     by_model = {}
-    for model in (Model.of(study, spec) for spec in study.evaluation.models):
-        key = unit.unit_id(study.evaluation.protocol, model)
+    for model in models:
+        key = unit.unit_id(protocol, model)
         values = evaluated.loc[[key], "score"] if key in evaluated.index else pd.Series(dtype=float)
         if len(values) and math.isfinite(values.iloc[0]):
             by_model[model.name] = float(values.iloc[0])

@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 
 from evaluation.benchmarks.contents import contents_of
-from evaluation.models import encoder
+from evaluation.models.encoder import ModelHost
 from evaluation.tasks.scoring import evaluate_task, main_score
-from evaluation.units import Model, label
+from evaluation.units import Model
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import in_memory
@@ -35,8 +35,7 @@ from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.paired import spearman_interval
 from plumbline.statistics.rankings import kendall_interval
 from plumbline.statistics.seeding import stream
-from plumbline.study import Study
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 
 D = TypeVar("D", bound=Dataset)
 Ranking = Mapping[str, Sequence[str]]  # a model's passages for each query, the best first
@@ -233,22 +232,22 @@ def refuse_without_bm25() -> None:
 
 
 def rankings(
-    study: Study, dataset: Dataset, specs: Sequence[ModelSpec], depth: int, *, bm25: bool
+    host: ModelHost, dataset: Dataset, specs: Sequence[ModelSpec], depth: int, *, bm25: bool
 ) -> Iterator[tuple[str, Ranking]]:
     """Each model's name and its first passages for each query, one after the other; embeddings are kept as ever."""
     if bm25:
         import mteb  # noqa: PLC0415 (takes seconds)
 
-        yield BM25, _ranking(study, dataset, mteb.get_model(_BM25), depth)
+        yield BM25, _ranking(host.evaluation, dataset, mteb.get_model(_BM25), depth)
     for spec in specs:
-        model = encoder.load(study, spec)
+        model = host.load(spec)
         try:
-            yield label(study, spec), _ranking(study, dataset, model, depth)
+            yield host.label(spec), _ranking(host.evaluation, dataset, model, depth)
         finally:
             model.close()
 
 
-def _ranking(study: Study, dataset: Dataset, model: Any, depth: int) -> Ranking:
+def _ranking(evaluation: EvaluationSpec, dataset: Dataset, model: Any, depth: int) -> Ranking:
     """By mteb's own search, as deep as is asked for."""
 
     def deep(task: Any) -> None:
@@ -256,7 +255,7 @@ def _ranking(study: Study, dataset: Dataset, model: Any, depth: int) -> Ranking:
 
     with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
         evaluate_task(
-            dataset, model, study.evaluation.protocol, study.evaluation.batch_size, prepare=deep,
+            dataset, model, evaluation.protocol, evaluation.batch_size, prepare=deep,
             predictions=Path(folder),
         )  # fmt: skip
         (file,) = Path(folder).glob("*.json")
@@ -279,7 +278,7 @@ class Holding:
 
 
 def holding(
-    study: Study,
+    host: ModelHost,
     small: Dataset,
     whole: Mapping[str, float],
     pooled: Collection[str],
@@ -291,11 +290,11 @@ def holding(
     `whole` has those scores by the model's name; `pooled` names models whose rankings the pool was made of.
     The intervals are 95% percentile bootstraps over models.
     """
-    evaluation, rows = study.evaluation, []
-    for model in (Model.of(study, spec) for spec in evaluation.models):
+    evaluation, rows = host.evaluation, []
+    for model in Model.all_of(host):
         if model.name not in whole:
             continue
-        loaded = encoder.load(study, model.spec)
+        loaded = host.load(model.spec)
         try:
             result = evaluate_task(small, loaded, evaluation.protocol, evaluation.batch_size, prepare=_all_documents)
         finally:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from evaluation.benchmarks.checks import original_of, refuse_unknown_data
+from evaluation.benchmarks.checks import originals_of, refuse_unknown_data
 from evaluation.benchmarks.contents import Contents, contents_of
 from evaluation.benchmarks.score_checks import known_scores
 from evaluation.benchmarks.selection_files import interval_words
@@ -29,9 +29,10 @@ from evaluation.benchmarks.smaller import (
     refuse_without_bm25,
     with_queries,
 )
+from evaluation.models.encoder import ModelHost
 from evaluation.records import SCORES, EvaluationRecords
 from evaluation.tasks.protocols import METRICS
-from evaluation.units import chosen_models
+from evaluation.units import Model
 from evaluation.work import quiet, versions
 from generation.datasets.dataset import Dataset
 from plumbline import cli
@@ -50,13 +51,13 @@ _OF = {"clustering": ("documents", "draw", "replacement"), "retrieval": ("querie
 def shrink(options: argparse.Namespace) -> int:
     """The command `shrink`: a smaller data set in the place of a large one."""
     study = cli.study_of(options)
-    refuse_unknown_data(study, [options.task])
+    refuse_unknown_data([options.task], study.datasets, study.file)
     if study.subject or not study.evaluation.models:
         raise StudyError(
             f"{study.file}: it has no `evaluation.models`, by which a smaller data set is judged; add them"
         )
     out = output_folder(options.out, f"{options.task}-small")
-    with quiet(study, study.evaluation.models):
+    with quiet(study.datasets, study.evaluation.models):
         smaller, holds, pooled = _made(study, options)
 
     about = {
@@ -79,7 +80,8 @@ def shrink(options: argparse.Namespace) -> int:
 
 
 def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, list[str]]:
-    unit = original_of(study, options.task)
+    whole_data = tuple(spec for spec in study.datasets if spec.name == options.task)
+    (unit,), host = originals_of(study.model_copy(update={"datasets": whole_data})), ModelHost.of(study)
     refuse_unfit(unit.dataset)
     for kind, names in _OF.items():
         if kind != unit.task and (named := [name for name in names if getattr(options, name)]):
@@ -95,25 +97,25 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
             replacement=options.replacement,
         )  # fmt: skip
     else:
-        smaller, pooled = _pooled(study, unit.dataset, options)
+        smaller, pooled = _pooled(host, unit.dataset, options)
     records = EvaluationRecords.open(study)
     scores = records.scores if records.has(SCORES) else pd.DataFrame()
-    whole = known_scores(study, scores, unit)
+    whole = known_scores(scores, unit, Model.all_of(host), study.evaluation.protocol)
     with tqdm(total=len(whole), desc="scoring", unit="model", delay=1, leave=False) as bar:
-        return smaller, holding(study, smaller.dataset, whole, pooled, options.seed, bar.update), pooled
+        return smaller, holding(host, smaller.dataset, whole, pooled, options.seed, bar.update), pooled
 
 
-def _pooled(study: Study, dataset: Dataset, options: argparse.Namespace) -> tuple[Smaller, list[str]]:
+def _pooled(host: ModelHost, dataset: Dataset, options: argparse.Namespace) -> tuple[Smaller, list[str]]:
     bm25 = BM25 in options.pool
     if bm25:
         refuse_without_bm25()
     names = [name for name in options.pool if name != BM25]
-    specs = chosen_models(study, names) if names or not bm25 else []
+    specs = host.chosen(names) if names or not bm25 else []
     queries, depth = draw_queries(dataset, options.queries or _QUERIES, options.seed), options.depth or _DEPTH
     drawn = with_queries(dataset, queries)
     by_model = {}
     with tqdm(total=len(specs) + bm25, desc="ranking", unit="model", delay=1, leave=False) as bar:
-        for name, ranking in rankings(study, drawn, specs, depth, bm25=bm25):
+        for name, ranking in rankings(host, drawn, specs, depth, bm25=bm25):
             by_model[name] = ranking
             bar.update()
     return pool(dataset, queries, by_model, depth), list(by_model)

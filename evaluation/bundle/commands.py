@@ -11,15 +11,14 @@ from tqdm import tqdm
 from annotation.comparison import CampaignRatings
 from annotation.verdicts.rules import late_lines
 from evaluation.bundle import report
-from evaluation.bundle.again import study_again
-from evaluation.bundle.archive import check_signature
-from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.bundle import Bundle, check_signature
 from evaluation.bundle.check import faults, open_checked, steps
-from evaluation.bundle.diff import compared, difference
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, models_of, scores_in, specs
 from evaluation.bundle.export import export
 from evaluation.bundle.folder import export_folder, lacking_line
 from evaluation.bundle.records import Fault
+from evaluation.bundle.report import compared, difference
+from evaluation.bundle.source import study_again
 from evaluation.work import quiet
 from plumbline import cli
 from plumbline.commands import as_called
@@ -110,7 +109,8 @@ def evaluate(options: argparse.Namespace) -> int:
     exports = place(options.exports, "--exports") if options.exports else working("exports")
     beside = [(folder.name, scores_in(folder)) for folder in options.beside]
     wanted = EvaluationRequest(_files(options.data), beside, options.include_rejected, options.simulated)
-    with quiet(bundle.study(models), bundle.study(models).evaluation.models):
+    study = bundle.study(models)
+    with quiet(study.datasets, study.evaluation.models):
         done = evaluate_bundle(bundle, models, exports, wanted)
     print(report.evaluation(bundle, done))
     outcome, path = done.outcome, done.study.folder / "scores.parquet"

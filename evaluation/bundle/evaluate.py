@@ -16,11 +16,11 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import KINDS, OF_MODELS
 from evaluation.bundle.source import BundleSource
 from evaluation.display import short_names
-from evaluation.measures.accepted_pairs import AcceptedPairs, AllTexts
-from evaluation.models import encoder
-from evaluation.planner import plan_units
+from evaluation.measures.measures import AcceptedPairs, AllTexts
+from evaluation.models.encoder import ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import RunOutcome, evaluate_units
+from evaluation.units import plan_units
 from evaluation.work import Loader
 from plumbline.errors import StudyError
 from plumbline.records import Score
@@ -61,7 +61,7 @@ def evaluate_bundle(
     models: Sequence[Mapping[str, Any]],
     exports: Path,
     wanted: EvaluationRequest,
-    load: Loader = encoder.load,
+    load: Loader = ModelHost.load,
 ) -> BundleEvaluation:
     """Score models on a bundle that was checked; records go to `exports/<study>-<identity>/`.
 
@@ -76,10 +76,11 @@ def evaluate_bundle(
     study = bundle.study(models, exports, f"{bundle.manifest.study[:54].rstrip('-_')}-{bundle.short}")
     source = BundleSource(bundle, study, wanted.files)
     pairs = source.pairs()
-    units = plan_units(study, bundle.verdicts, pairs, include_rejected=wanted.include_rejected, source=source)
+    units = plan_units(source, bundle.verdicts, pairs, include_rejected=wanted.include_rejected)
     good = accepted_pairs(bundle.means, bundle.rubric.question_names())
     measures = (AcceptedPairs(study.evaluation, pairs, good, study.acceptance.min_pairs), AllTexts())
-    outcome = evaluate_units(study, units, bundle.verdicts, pairs, measures, load)
+    records = EvaluationRecords.open(study)
+    outcome = evaluate_units(records, units, bundle.verdicts, pairs, measures, load)
     scores = EvaluationRecords.open(study).scores
     others, notes = [], []
     for name, frame in ((MAKERS, bundle.scores), *((f" ({name})", frame) for name, frame in wanted.beside)):

@@ -24,7 +24,7 @@ from annotation.names import is_pseudonym
 from annotation.records import PairMean, RuleSet, Verdict
 from annotation.rubric import Rubric
 from evaluation.bundle import records, tables
-from evaluation.bundle.archive import MANIFEST, Writer
+from evaluation.bundle.bundle import MANIFEST, Writer
 from evaluation.bundle.records import ArchiveMember, BundledPrompt, BundledTransformation, BundleManifest, DatasetSource
 from evaluation.records import EvaluationRecords
 from generation.datasets.dataset import Dataset

@@ -1,29 +1,44 @@
-"""Data sets and outputs of a bundle as evaluation takes them (`evaluation.planner.Source`).
+"""What a bundle gives to others: data sets and outputs as evaluation takes them, or its pairs for a study of their own.
 
 Texts that may not be handed on come from the hub, at the bundle's revision, or from the user's own copy of the file.
 Each must be, place by place, the text that was transformed.
+
+A study that starts from a bundle has the very same pairs, for other people to rate, without the first one's answers.
+They are written as they are in the bundle and not drawn again, so that neither data, prompts' files nor outputs are
+needed, and both campaigns' ratings are of the same pairs by their ids.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import yaml
+
+from annotation.campaign_records import SUPPLY, CampaignRecords
+from annotation.rubric import load_rubric
+from annotation.sampling.origin import refuse_other_prompts
+from annotation.sampling.sample import sample_settings
 from evaluation.bundle import records, tables
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.records import DatasetSource
+from evaluation.bundle.records import FOLDER, DatasetSource
 from evaluation.sources import Found, MemoryOutputs
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
 from generation.datasets.mteb_tasks import load_mteb
-from generation.jobs import Job, Maker
-from plumbline.errors import DataError, StudyError, nearest
-from plumbline.records import Pair, Text, text_id
-from plumbline.study import Study
+from generation.jobs import Job, Maker, generator_hash
+from plumbline.errors import DataError, PlumblineError, StudyError, nearest
+from plumbline.manifest import Manifest, stage
+from plumbline.reading import read_bytes
+from plumbline.records import SUGGESTED, Pair, Text, text_id
+from plumbline.store import atomic, write_table
+from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
+from plumbline.study.transformations import EIGHT
+from plumbline.study.upgrade import modern
 from plumbline.words import trim
 
 _COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", records.COPY)
@@ -33,7 +48,7 @@ OTHER = "another revision, or another file"
 
 @dataclass
 class BundlePlan:
-    """What made a bundle's outputs, and which of them stands for a text (`evaluation.planner.Made`)."""
+    """What made a bundle's outputs, and which of them stands for a text (`evaluation.units.Made`)."""
 
     bundle: Bundle
     words: Callable[[], Mapping[str, str]]  #: of outputs that are texts which may not be handed on, by hash
@@ -207,3 +222,131 @@ class BundleSource:
 
 def _found(row: Mapping[str, Any]) -> Found:
     return row["output"] if row["status"] == "ok" else None, frozenset(row["flags"])
+
+
+_KEPT = ("datasets", "seeds", "prompts", "languages", "sample", "rubric", "wordings", "raters", "acceptance", "quality")
+_WRITTEN = {"pairs.parquet", "controls.parquet", SUPPLY.name, "manifest.json"}
+
+
+@dataclass(frozen=True)
+class Again:
+    """What was written."""
+
+    study: Study
+    pairs: int
+    controls: int
+    left_out: int  #: controls that need words which the bundle may not hand on
+
+
+def study_again(
+    bundle: Bundle, out: Path, exports: str | Path | None = None, files: Mapping[str, Path] | None = None
+) -> Again:
+    """Write the study `out` (a YAML file) with a bundle's pairs, controls and rules, and no answers.
+
+    The bundle should have been checked; `files` are copies of texts that may not be handed on, by data set. Raises
+    StudyError where the file or its records are there already, and for pairs that this Plumbline would not say are of
+    that study: of functions or files of outputs, of other prompts, or rated by another rubric than the one here.
+    """
+    if out.suffix not in (".yaml", ".yml"):
+        raise StudyError(f"--out {out}: a study's file ends in .yaml; name it {out}.yaml")
+    content = yaml.safe_dump(_settings(bundle, out), allow_unicode=True, sort_keys=False).encode()
+    begun = out.exists() and read_bytes(out) == content  # by a run that was cut off
+    if out.exists() and not begun:
+        raise StudyError(f"--out {out}: there is such a file; name another, for what people rate there would change")
+    source = BundleSource(bundle, bundle.study(), files or {})
+    sample = source.pairs()
+    with atomic(out, public=True) as file:
+        file.write(content)
+    try:
+        study = load_study(out, exports)
+        if study.folder.exists() and not (begun and _unasked(study.folder)):
+            raise StudyError(f"{study.folder}: there are records of a study of that name; give --out another name")
+        if load_rubric(study).identity() != bundle.rubric.identity():
+            raise StudyError(
+                f"{bundle.path}: its raters were asked by another rubric {study.rubric!r} than the one here, so that"
+                " their ratings cannot be held side by side; get the maker's"
+            )
+        maker = generator_hash(study.generator) if bundle.settings["generator"].get(FOLDER) else ""
+        pairs, controls, n_left_out = _pairs(bundle, sample, maker)
+        refuse_other_prompts(CampaignRecords.open(study), [*pairs, *controls])
+    except PlumblineError:
+        if not begun:
+            out.unlink()
+        raise
+    files_of_study = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY.name)]
+    with stage(study, "sample", [bundle.path], files_of_study, sample_settings(study)):
+        Manifest.of(study).write_models(SUPPLY.name, bundle.evidence.supply)
+        write_table(files_of_study[1], controls, Pair)
+        write_table(files_of_study[0], pairs, Pair)
+    return Again(study, len(pairs), len(controls), n_left_out)
+
+
+def _unasked(folder: Path) -> bool:
+    """Whether a study's folder has nothing but what is written here."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")} <= _WRITTEN
+
+
+def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
+    """The study's file: what raters are asked, and by which rules it is judged, as in the bundle."""
+    settings = bundle.settings
+    rules = settings.get("acceptance", {})  # where judges decided, they would be reported: the campaign has none yet
+    decided = rules.get("judges", {}).get("use") == "decide"
+    generator = {name: value for name, value in settings["generator"].items() if name != FOLDER}
+    if generator["kind"] in ("recorded", "openai"):  # of an equal identity; a server's address is nobody's business
+        generator = {**generator, "kind": "recorded", "path": "outputs"}
+    datasets = [
+        dataset if "mteb" in dataset else {**dataset, "path": Path(dataset["path"]).name}
+        for dataset in settings["datasets"]
+    ]
+    return {
+        "name": out.stem,
+        "description": f"The pairs of {bundle.manifest.study}, bundle {bundle.short}, rated again",
+        **{name: settings[name] for name in _KEPT if name in settings},
+        **({"acceptance": {**rules, "judges": "report"}} if decided else {}),
+        "datasets": datasets,
+        "transformations": list(_transformations(bundle)),
+        "generator": modern({"generator": generator})["generator"],
+    }
+
+
+def _transformations(bundle: Bundle) -> Iterator[Any]:
+    """HTEB's by name, others written out with their prompts."""
+    for name, transformation in bundle.transformations.items():
+        if name in EIGHT:
+            yield name
+        elif not transformation.prompts:
+            raise StudyError(
+                f"{bundle.path}: {name} was made by {transformation.model}, which is not in the bundle, and what"
+                " no prompts made is not rated again from it"
+            )
+        else:
+            yield {
+                **transformation.definition,
+                "calls": [{"text": p.text, "language": p.language} for p in transformation.prompts],
+            }
+
+
+def _pairs(bundle: Bundle, sample: list[Pair], maker: str) -> tuple[list[Pair], list[Pair], int]:
+    """The sample and the controls in one wave, and how many controls lack words."""
+    kind = bundle.evidence.study.generator.kind
+    by_key = {pair.key: pair.original for pair in sample}
+    controls, of_bundle = [], bundle.evidence.collected.control_pairs
+    shown = {
+        control.pair_id for control in of_bundle if control.control == SUGGESTED
+    }  # of an experiment, which is not made again
+    for control in of_bundle:
+        if {control.pair_id, control.repeats} & shown:
+            continue
+        original = control.original or (by_key.get(control.key, "") if control.control == "repeat" else "")
+        controls.append(control.model_copy(update={"original": original}))
+    whole = [control for control in controls if control.original and control.transformed]
+    again = [[_first(pair, kind, maker) for pair in rows] for rows in (sample, whole)]
+    return again[0], again[1], len(controls) - len(whole)
+
+
+def _first(pair: Pair, kind: str, named: str) -> Pair:
+    """A pair in the first wave; what a server made is served from records, what a folder made has its name's hash."""
+    changed: dict[str, Any] = {"generator_kind": kind} if pair.generator_kind == "openai" else {}
+    if named and pair.generator_kind in ("vllm", "openai", "recorded"):
+        changed["generator_hash"] = named
+    return pair.model_copy(update={"wave": 1, **changed})

@@ -25,12 +25,10 @@ from evaluation.bundle.check import open_checked
 from evaluation.bundle.records import DatasetSource
 from evaluation.bundle.report import warnings
 from evaluation.bundle.source import BundleSource
-from evaluation.planner import plan_units
+from evaluation.tasks.mteb_classes import OwnTask, registered, searcher, settle
 from evaluation.tasks.protocols import METRICS, Protocol
-from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
-from evaluation.tasks.ties import searcher, settle
-from evaluation.units import ScoreUnit
+from evaluation.units import ScoreUnit, plan_units
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import with_script
 from plumbline.study.datasets import SEARCHES
@@ -164,7 +162,7 @@ def task_of(metadata: TaskMetadata, units: Mapping[str, ScoreUnit], protocol: Pr
 def _tasks(bundle: Bundle, files: Mapping[str, str | Path], *, include_rejected: bool) -> list[BundleTask]:
     study = bundle.study([{"name": "whatever mteb brings"}])  # for the evaluation's protocol
     source = BundleSource(bundle, study, {name: Path(file) for name, file in files.items()})
-    units = plan_units(study, bundle.verdicts, source.pairs(), include_rejected=include_rejected, source=source)
+    units = plan_units(source, bundle.verdicts, source.pairs(), include_rejected=include_rejected)
     sources, tasks = {dataset.name: dataset for dataset in bundle.manifest.datasets}, []
     for dataset, transformation, of_place in _grouped(units):
         if any(unit.decision.status == "left_out" for unit in of_place):

@@ -9,17 +9,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from annotation.human.records import ITEMS, HumanItem, HumanTask
-from annotation.human.tasks import COMMAND as SAMPLE
-from annotation.human.tasks import read_tasks
+from annotation.human.records import HumanTask
 from annotation.verdicts.tables import SIMULATED, count
 from evaluation.display import short_names
-from evaluation.human.records import COMMAND, NOTES, SCORES, TABLES, HumanNote
+from evaluation.human.records import COMMAND, SCORES, HumanRecords
 from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
-from plumbline.manifest import read_kept, read_kept_frame
-from plumbline.records import Pair
-from plumbline.study import Study
 
 NONE = "–"
 PLACE = ["task", "subset", "language"]
@@ -73,13 +68,12 @@ class HumanMaterial:
         return gaps(wide, PEOPLE) if len(wide) and {PEOPLE} < set(wide) else pd.DataFrame()
 
 
-def read_material(study: Study) -> HumanMaterial:
+def read_material(records: HumanRecords) -> HumanMaterial:
     """The records of an evaluated human study. Raises DataError before it is evaluated, and for edited tables."""
-    command = study.command(COMMAND)
-    tables = {field: read_kept_frame(study, name, record, command) for field, (name, record) in TABLES.items()}
+    tables, study = dict(records.tables), records.study
     scores = tables["scores"]
     if scores.empty:
-        raise DataError(f"{study.folder / SCORES} has no scores; run `{command}` again")
+        raise DataError(f"{study.folder / SCORES} has no scores; run `{study.command(COMMAND)}` again")
     names = _names(scores)
     models = short_names(set(scores.loc[scores["scorer_kind"].isin(MODELS), "scorer"]))
 
@@ -91,14 +85,13 @@ def read_material(study: Study) -> HumanMaterial:
         return named_frame
 
     tables |= {field: named(frame) for field, frame in tables.items() if field != "difficulty"}
-    pairs = read_kept_frame(study, "pairs.parquet", Pair, study.command(SAMPLE))
-    fields = dict(zip(pairs["pair_id"], pairs["fields"], strict=True))
+    fields = {pair.pair_id: pair.fields for pair in records.pairs}
     texts = {
-        (row["task"], row["item"]): _line(fields.get(row["pair_id"] or next(iter(row["records"]), ""), "{}"))
-        for row in read_kept_frame(study, ITEMS, HumanItem, study.command(SAMPLE)).to_dict(orient="records")
+        (item.task, item.item): _line(fields.get(item.pair_id or next(iter(item.records), ""), "{}"))
+        for item in records.items
     }
-    notes = tuple(note.text for note in read_kept(study, NOTES, HumanNote, command))
-    return HumanMaterial({task.task: task for task in read_tasks(study)}, **tables, texts=texts, notes=notes)
+    tasks = {task.task: task for task in records.tasks}
+    return HumanMaterial(tasks, **tables, texts=texts, notes=records.notes)
 
 
 def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:

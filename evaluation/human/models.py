@@ -11,9 +11,8 @@ import functools
 import importlib.metadata
 import json
 import math
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,28 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from annotation.human.records import HumanTask
-from annotation.human.simulated import read_items
-from annotation.human.tasks import METRICS, read_tasks
+from annotation.human.tasks import METRICS
 from evaluation.cluster import run_jobs
 from evaluation.human.records import MADE, ModelMade
-from evaluation.human.sampled import SampledDataset, sampled
-from evaluation.models.encoder import Encoder
+from evaluation.human.sampled import SampledDataset
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.in_process import first_line
 from evaluation.tasks.item_scores import LABELS, Items, SubsetScores, measured
-from evaluation.tasks.own_data import label_names
 from evaluation.tasks.protocols import Protocol
-from evaluation.tasks.scoring import main_score, unusable
+from evaluation.tasks.scoring import label_names, main_score, unusable
 from evaluation.units import UNDEFINED, UNKNOWN, Model
-from evaluation.work import Loader, ModelEnd, ModelJob, naming, versions
-from generation.datasets.loading import load_dataset
+from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, naming, versions
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.reading import read_json
 from plumbline.statistics.resampled_measures import mean
 from plumbline.store import write_json
-from plumbline.study import Study, file_hash
 from plumbline.study.datasets import SEARCHES
 
 if TYPE_CHECKING:
@@ -143,53 +137,6 @@ class _Among:
 _SEAL = "identity"
 
 
-@dataclass
-class ModelsOutcome:
-    """What a run did: scores made and reused, texts requested and encoded, which models failed and why."""
-
-    scored: int = 0
-    reused: int = 0
-    requested: int = 0
-    encoded: int = 0
-    failures: dict[str, str] = field(default_factory=dict)
-
-
-def sampled_tasks(study: Study) -> list[SampledDataset]:
-    """The items that people of a study saw, as sampled tasks, task by task.
-
-    Raises DataError before items are drawn, and where a data set is not the one that they were drawn from.
-    """
-    tasks, specs = read_tasks(study), {spec.name: spec for spec in study.datasets}
-    items = read_items(study)
-    samples, data = list[SampledDataset](), {}
-    for task in tasks:
-        if task.dataset not in data:
-            data[task.dataset] = load_dataset(specs[task.dataset], study.file.parent)
-        dataset = data[task.dataset]
-        if dataset.revision != task.revision:
-            raise other_data(task)
-        samples += sampled(dataset, task, [item for item in items if item.task == task.task])
-    return samples
-
-
-def refuse_changed_files(study: Study) -> None:
-    """Raise DataError where a file of a data set is there, and not the one that people's items were drawn from."""
-    specs = {spec.name: spec for spec in study.datasets}
-    for task in read_tasks(study):
-        spec = specs.get(task.dataset)
-        path = study.resolve(spec.path) if spec and not spec.mteb else None
-        if path is not None and path.exists() and file_hash(path) != task.revision:
-            raise other_data(task)
-
-
-def other_data(task: HumanTask) -> DataError:
-    """That a data set is another than a task's items are of."""
-    return DataError(
-        f"data set {task.dataset!r} is not the one that the items of {task.task!r} were drawn from; bring back"
-        f" revision {task.revision}"
-    )
-
-
 @dataclass(frozen=True)
 class ModelScores:
     """What models made of sampled tasks by a protocol: a file for each in a folder, kept from run to run."""
@@ -199,9 +146,9 @@ class ModelScores:
     batch_size: int
 
     @classmethod
-    def of(cls, study: Study) -> ModelScores:
+    def of(cls, host: ModelHost) -> ModelScores:
         """Those of a study."""
-        return cls(study.folder / MADE, study.evaluation.protocol, study.evaluation.batch_size)
+        return cls(host.folder / MADE, host.evaluation.protocol, host.evaluation.batch_size)
 
     def unit_id(self, model: Model, sample: SampledDataset) -> str:
         """Identity of a score: the items and the data set they are of, model, protocol, mteb."""
@@ -261,17 +208,17 @@ class ModelScores:
 
 
 def score_models(
-    study: Study, samples: Sequence[SampledDataset], models: Sequence[Model], load: Loader, cluster: str = ""
-) -> ModelsOutcome:
+    host: ModelHost, samples: Sequence[SampledDataset], models: Sequence[Model], load: Loader, cluster: str = ""
+) -> JobOutcome:
     """Score models on sampled tasks, but where a file has it already; on the Ray cluster at an address, if any.
 
     Raises as `evaluation.cluster.run_jobs`.
     """
-    scores, outcome = ModelScores.of(study), ModelsOutcome()
+    scores, outcome = ModelScores.of(host), JobOutcome()
     scorable = [sample for sample in samples if not why_unusable(sample, scores.protocol)]
     due = {model.name: [sample for sample in scorable if scores.stored(model, sample) is None] for model in models}
     n_due = sum(map(len, due.values()))
-    outcome.reused = len(scorable) * len(models) - n_due
+    outcome.kept = len(scorable) * len(models) - n_due
     jobs = [
         ModelJob(model, [partial(scores.scored, model, sample) for sample in due[model.name]])
         for model in models
@@ -279,17 +226,14 @@ def score_models(
     ]
     with (
         tqdm(total=n_due, unit="score", desc="evaluating", disable=not n_due) as bar,
-        contextlib.closing(run_jobs(study, jobs, load, cluster if jobs else "")) as stream,
+        contextlib.closing(run_jobs(host, jobs, load, cluster if jobs else "")) as stream,
     ):
         for job, result in stream:
             if isinstance(result, ModelEnd):
-                outcome.requested, outcome.encoded = outcome.requested + result.asked, outcome.encoded + result.encoded
-                if result.failure:
-                    outcome.failures[job.model.name] = result.failure
-                    tqdm.write(f"{job.model.name} failed: {result.failure}", file=sys.stderr)
+                outcome.end(job.model, result)
                 continue
             scores.store(result)
-            outcome.scored += 1
+            outcome.made += 1
             bar.update()
     return outcome
 

@@ -22,11 +22,11 @@ from mteb.benchmarks.benchmark import Benchmark
 
 from annotation.human.records import HumanTask
 from evaluation.human.compare import HumanTables, TaskPart
-from evaluation.human.models import metric_of, protocol_of, sampled_tasks, score
-from evaluation.human.records import MTEB
+from evaluation.human.models import metric_of, protocol_of, score
+from evaluation.human.records import MTEB, HumanRecords
 from evaluation.human.sampled import SampledDataset
+from evaluation.tasks.mteb_classes import OwnTask, registered
 from evaluation.tasks.protocols import Protocol
-from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
 from plumbline.exhibits.files import write_files
 from plumbline.languages import with_script
@@ -189,7 +189,7 @@ def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> 
     (6, 'Classification')
     """
     opened = load_study(study, exports)
-    samples = [sample for sample in sampled_tasks(opened) if sample.units]
+    samples = [sample for sample in HumanRecords.open(opened).samples if sample.units]
     protocol = opened.evaluation.protocol
     tasks = [_task(list(of_task), protocol) for _, of_task in groupby(samples, key=lambda sample: sample.task.task)]
     return Benchmark(

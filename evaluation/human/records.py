@@ -1,19 +1,31 @@
-"""What the evaluation of a human study leaves: scores of people and models, agreement, differences, models' items."""
+"""What the evaluation of a human study leaves, row by row, and the records of such a study, opened once."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
+import pandas as pd
 from pydantic import Field
 
+from annotation.campaign_records import CampaignRecords
+from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer, HumanItem, HumanTask
+from annotation.human.simulated import read_items
+from annotation.human.tasks import read_tasks, subject_of
+from evaluation.human.sampled import SampledDataset, sampled
+from generation.datasets.loading import load_dataset
+from plumbline.errors import DataError
 from plumbline.records import Number, Record
+from plumbline.study import file_hash
+from plumbline.study.human import HumanSubject
 
 SCORES, AGREEMENT, DIFFERENCES = "human/scores.parquet", "human/agreement.parquet", "human/differences.parquet"
 ITEM_SCORES = "human/item_scores.parquet"
 ANNOTATORS, DIFFICULTY = "human/annotators.parquet", "human/difficulty.parquet"  # of language models
 MADE, MTEB = "human/made", "human/mteb"  # a file for each model and sampled task; mteb's results
 NOTES = "human/notes.json"  # what was left out, a line each
-COMMAND = "evaluation.run"
+COMMAND, ACCEPT, JUDGE = "evaluation.run", "annotation accept", "annotation judge run"
 ScorerKind = Literal["rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"]
 ItemScorer = Literal["gold", "rater", "llm", "model"]
 
@@ -175,3 +187,86 @@ TABLES: dict[str, tuple[str, type[Record]]] = {
     "difficulty": (DIFFICULTY, HumanDifficulty),
 }
 FILES = (*(name for name, _ in TABLES.values()), NOTES)
+
+
+class HumanRecords(CampaignRecords):
+    """The records of a study whose people do tasks, from the drawn items to the tables: each read when asked for."""
+
+    @functools.cached_property
+    def subject(self) -> HumanSubject:
+        """The tasks as the study has them. Raises StudyError where it has none."""
+        return subject_of(self.study)
+
+    @functools.cached_property
+    def tasks(self) -> list[HumanTask]:
+        """The tasks as they were drawn last. Raises as `annotation.human.tasks.read_tasks`."""
+        return read_tasks(self.study)
+
+    @functools.cached_property
+    def items(self) -> list[HumanItem]:
+        """Their items. Raises DataError where they are not there, or not those that were drawn."""
+        return read_items(self.study)
+
+    @functools.cached_property
+    def answers(self) -> pd.DataFrame:
+        """People's answers that count (`HumanAnswer`). Raises DataError before they were accepted."""
+        return self.noted.frame(ANSWERS, HumanAnswer, self.study.command(ACCEPT))
+
+    @functools.cached_property
+    def model_answers(self) -> pd.DataFrame:
+        """Those of the language models that the study names (`HumanAnswer`); none before they were asked."""
+        called = [spec.called for spec in self.subject.models]
+        if not called or not (self.study.folder / MODEL_ANSWERS).exists():
+            return self.answers.iloc[:0]
+        every = self.noted.frame(MODEL_ANSWERS, HumanAnswer, self.study.command(JUDGE))
+        return every[every["rater_id"].isin(called)]
+
+    @functools.cached_property
+    def samples(self) -> list[SampledDataset]:
+        """The items that people saw, as sampled tasks, task by task.
+
+        Raises DataError before items are drawn, and where a data set is not the one that they were drawn from.
+        """
+        specs, data = {spec.name: spec for spec in self.study.datasets}, {}
+        samples = list[SampledDataset]()
+        for task in self.tasks:
+            if task.dataset not in data:
+                data[task.dataset] = load_dataset(specs[task.dataset], self.study.file.parent)
+            dataset = data[task.dataset]
+            if dataset.revision != task.revision:
+                raise _other_data(task)
+            samples += sampled(dataset, task, [item for item in self.items if item.task == task.task])
+        return samples
+
+    @functools.cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables of the evaluation, by what `TABLES` calls them. Raises DataError before, and for edited ones."""
+        command = self.study.command(COMMAND)
+        return {field: self.noted.frame(name, record, command) for field, (name, record) in TABLES.items()}
+
+    @functools.cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What the tables leave out or lack, a line each."""
+        return tuple(note.text for note in self.noted.models(NOTES, HumanNote, self.study.command(COMMAND)))
+
+    def write(self, tables: Mapping[str, Sequence[Record] | pd.DataFrame], notes: Sequence[str]) -> None:
+        """Write the tables, by what `TABLES` calls them, and what they leave out."""
+        for field, (name, record) in TABLES.items():
+            self.noted.write_table(name, tables[field], record)
+        self.noted.write_models(NOTES, [HumanNote(text=note) for note in notes])
+
+    def refuse_changed_files(self) -> None:
+        """Raise DataError where a file of a data set is there, and not the one that people's items were drawn from."""
+        specs = {spec.name: spec for spec in self.study.datasets}
+        for task in self.tasks:
+            spec = specs.get(task.dataset)
+            path = self.study.resolve(spec.path) if spec and not spec.mteb else None
+            if path is not None and path.exists() and file_hash(path) != task.revision:
+                raise _other_data(task)
+
+
+def _other_data(task: HumanTask) -> DataError:
+    return DataError(
+        f"data set {task.dataset!r} is not the one that the items of {task.task!r} were drawn from; bring back"
+        f" revision {task.revision}"
+    )

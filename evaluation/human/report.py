@@ -12,8 +12,7 @@ from annotation.human.records import ITEMS
 from annotation.verdicts.tables import SIMULATED
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial, doubts, first_of, headline, read_material
-from evaluation.human.models import refuse_changed_files
-from evaluation.human.records import FILES
+from evaluation.human.records import FILES, HumanRecords
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.exhibits.charts import (
@@ -161,8 +160,9 @@ def write_report(study: Study) -> tuple[Path, HumanMaterial]:
 
     Raises DataError before the study is evaluated, for edited tables, and where a data set's file is another by now.
     """
-    refuse_changed_files(study)
-    material = read_material(study)
+    records = HumanRecords.open(study)
+    records.refuse_changed_files()
+    material = read_material(records)
     title = f"People and models on the same items: study {study.name}"
     words = PageWords(title, SIMULATED if material.simulated else "", headline(material), doubts(material), _ABOUT)
     page = write_outlined(study.folder / FOLDER, words, OUTLINE, all_exhibits(material), all_figures(material))

@@ -7,25 +7,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from annotation.campaign_records import CampaignRecords
-from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer
-from annotation.human.tasks import subject_of
-from annotation.verdicts.tables import SIMULATED, count
+from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS
+from annotation.verdicts.tables import SIMULATED
 from evaluation.display import hundred
 from evaluation.human.compare import HumanTables, TaskPart, compare
-from evaluation.human.models import ModelScores, ModelsOutcome, sampled_tasks, score_models
+from evaluation.human.models import ModelScores, score_models
 from evaluation.human.mteb_results import write_results
-from evaluation.human.records import FILES, NOTES, TABLES, HumanNote
+from evaluation.human.records import FILES, JUDGE, TABLES, HumanRecords
 from evaluation.human.standing import with_ami
-from evaluation.models import encoder
-from evaluation.units import Model, chosen_models
-from evaluation.work import Loader, quiet
-from plumbline.errors import ServiceError
-from plumbline.manifest import read_kept_frame, stage, write_kept, write_kept_table
+from evaluation.models.encoder import ModelHost
+from evaluation.units import Model
+from evaluation.work import JobOutcome, Loader, quiet
+from plumbline.manifest import stage
 from plumbline.store import only_one
 from plumbline.study import Study
 
-ACCEPT, JUDGE, REPORT = "annotation accept", "annotation judge run", "evaluation.human"
+REPORT = "evaluation.human"
 INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
 
 
@@ -33,12 +30,12 @@ INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
 class HumanEvaluation:
     """What a run did with models, and the tables that it wrote."""
 
-    outcome: ModelsOutcome
+    outcome: JobOutcome
     compared: HumanTables
 
 
 def evaluate_human(
-    study: Study, *, models: Sequence[str] = (), cluster: str = "", load: Loader = encoder.load
+    study: Study, *, models: Sequence[str] = (), cluster: str = "", load: Loader = ModelHost.load
 ) -> HumanEvaluation:
     """Write scores, agreement, differences and item scores of a human study, and mteb's result files.
 
@@ -49,29 +46,24 @@ def evaluate_human(
 
     Source: HUME, 3; docs/human.md says where this differs, and why.
     """
-    chosen = [Model.of(study, spec) for spec in chosen_models(study, models)] if study.evaluation.models else []
-    people = read_kept_frame(study, ANSWERS, HumanAnswer, study.command(ACCEPT))
-    named = subject_of(study).models
-    asked_models = bool(named) and (study.folder / MODEL_ANSWERS).exists()
-    every = (
-        read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, study.command(JUDGE)) if asked_models else people.iloc[:0]
-    )
-    annotators = every[every["rater_id"].isin([spec.called for spec in named])]
+    host, records = ModelHost.of(study), HumanRecords.open(study)
+    chosen = [Model.of(host, spec) for spec in host.chosen(models)] if study.evaluation.models else []
+    people, annotators, named = records.answers, records.model_answers, records.subject.models
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
-        samples = sampled_tasks(study)
-        outcome = score_models(study, samples, chosen, load, cluster)
-        embedding = [Model.of(study, spec) for spec in study.evaluation.models]
-        scores = ModelScores.of(study)
-        parts = [TaskPart(sample, people, annotators, tuple(scores.of_models(embedding, sample))) for sample in samples]
+        outcome = score_models(host, records.samples, chosen, load, cluster)
+        embedding, scores = Model.all_of(host), ModelScores.of(host)
+        parts = [
+            TaskPart(sample, people, annotators, tuple(scores.of_models(embedding, sample)))
+            for sample in records.samples
+        ]
         otherwise = {spec.called: spec.relevance for spec in named if spec.relevance}
         compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
-        verdicts = CampaignRecords.open(study).verdicts if (study.folder / "verdicts.json").exists() else ()
         silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]
         notes = [
             *(
                 f"{verdict.transformation} ({verdict.language}) is {verdict.decision}, and scored all the same:"
                 f" {'; '.join(verdict.reasons)}"
-                for verdict in verdicts
+                for verdict in records.known_verdicts
                 if verdict.decision != "accepted"
             ),
             *(
@@ -81,32 +73,22 @@ def evaluate_human(
             *compared.notes,
         ]
         compared = dataclasses.replace(compared, notes=tuple(notes))
-        for field, (name, record) in TABLES.items():
-            write_kept_table(study, name, getattr(compared, field), record)
-        write_kept(study, NOTES, [HumanNote(text=note) for note in compared.notes])
+        records.write({field: getattr(compared, field) for field in TABLES}, compared.notes)
         write_results(study.folder, parts, compared)
     return HumanEvaluation(outcome, compared)
 
 
 def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
     """The command line: evaluate, say what came out. Raises ServiceError where a model failed."""
-    chosen = chosen_models(study, models) if study.evaluation.models else []
+    chosen = ModelHost.of(study).chosen(models) if study.evaluation.models else []
     inputs, outputs = ([study.folder / name for name in names] for names in (INPUTS, FILES))
-    with quiet(study, chosen), stage(study, "evaluation", inputs, outputs):
+    with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
         done = evaluate_human(study, models=models, cluster=cluster)
         outcome = done.outcome
         for line in lines_of(done.compared):
             print(line)
-        print(
-            f"\n{study.name}: {count(outcome.scored, 'score')} made, {outcome.reused} were there;"
-            f" {count(outcome.encoded, 'text')} encoded"
-            f" for {outcome.requested} asked -> {outputs[0]}\ntables and figures: `{study.command(REPORT)}`"
-        )
-        if outcome.failures:
-            raise ServiceError(
-                f"{len(outcome.failures)} of {len(chosen)} models failed: {', '.join(outcome.failures)} (the reason"
-                " stands above); run the same command again to go on"
-            )
+        print(f"\n{study.name}: {outcome.line(outputs[0])}\ntables and figures: `{study.command(REPORT)}`")
+        outcome.refuse_failures(len(chosen))
     return 0
 
 

@@ -47,6 +47,7 @@ from plumbline.errors import StudyError
 from plumbline.exhibits.page import PageWords, write_outlined
 from plumbline.exhibits.table import Cell, Exhibit, cell, printed, reasons
 from plumbline.manifest import stage
+from plumbline.record_files import StudyRecords
 from plumbline.study import load_study
 from plumbline.study.places import output_folder, place
 
@@ -467,7 +468,7 @@ def report_wordings(options: argparse.Namespace) -> int:
     if not options.study:
         return _report_scores(options)
     study = load_study(options.study, options.exports)
-    scores, items = study_scores(study)
+    scores, items = study_scores(StudyRecords.open(study))
     folder = place(options.out, "--out") if options.out else study.folder / FOLDER
     inputs = [study.folder / name for name in (SCORES, ITEMS) if (study.folder / name).exists()]
     with stage(study, "evaluation instructions report", inputs, [folder]):

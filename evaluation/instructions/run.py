@@ -9,33 +9,30 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from evaluation.cluster import run_jobs
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
-from evaluation.models import encoder
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks.item_scores import Items, measured
 from evaluation.tasks.protocols import METRICS
-from evaluation.units import UNDEFINED, Model, chosen_models
-from evaluation.work import Loader, ModelEnd, ModelJob, quiet, versions
+from evaluation.units import UNDEFINED, Model
+from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, quiet, versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline import cli
 from plumbline.cli import columns
-from plumbline.errors import ServiceError
 from plumbline.manifest import stage
+from plumbline.record_files import StudyRecords
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.datasets import SEARCHES
@@ -91,15 +88,10 @@ class PromptedEncoder:
 
 
 @dataclass
-class PromptRunOutcome:
-    """What a run did: units scored and kept, texts asked of models and encoded, what was not scored, what failed."""
+class PromptRunOutcome(JobOutcome):
+    """What a run did, and the units that it was about: those that are not scored say why."""
 
-    units: Sequence[PromptUnit]
-    n_scored: int = 0
-    n_stored: int = 0
-    n_prompted: int = 0
-    encoded: int = 0
-    failures: dict[str, str] = field(default_factory=dict)
+    units: Sequence[PromptUnit] = ()
 
 
 @dataclass(frozen=True)
@@ -121,7 +113,7 @@ def evaluate_instructions(
     models: Sequence[str] = (),
     include_unaccepted: bool = False,
     cluster: str = "",
-    load: Loader = encoder.load,
+    load: Loader = ModelHost.load,
 ) -> PromptRunOutcome:
     """Write `instructions/scores.parquet` and `instructions/item_scores.parquet`; `models` names some of the study's.
 
@@ -132,13 +124,14 @@ def evaluate_instructions(
 
     Source: arXiv 2605.22544, section 2; the default is scored anew instead of taken from a leaderboard.
     """
-    chosen = [Model.of(study, spec) for spec in chosen_models(study, models)]
+    host = ModelHost.of(study)
+    chosen = [Model.of(host, spec) for spec in host.chosen(models)]
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan(study, include_unaccepted=include_unaccepted)
-        results = PromptResults(study, units, [Model.of(study, spec) for spec in study.evaluation.models])
+        results = PromptResults(StudyRecords.open(study), units, Model.all_of(host))
         todo = {model.name: results.todo(model) for model in chosen}
         n_all = len(chosen) * sum(not unit.reason for unit in units)
-        outcome = PromptRunOutcome(units, n_stored=n_all - sum(map(len, todo.values())))
+        outcome = PromptRunOutcome(units=units, kept=n_all - sum(map(len, todo.values())))
         jobs = [
             ModelJob(
                 model,
@@ -150,7 +143,7 @@ def evaluate_instructions(
         try:
             with (
                 tqdm(total=sum(map(len, todo.values())), unit="score", desc="evaluating") as bar,
-                contextlib.closing(run_jobs(study, jobs, load, cluster if jobs else "")) as stream,
+                contextlib.closing(run_jobs(host, jobs, load, cluster if jobs else "")) as stream,
             ):
                 _take(results, stream, outcome, bar)
         finally:
@@ -166,11 +159,9 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
     for job, result in stream:
         model = job.model
         if isinstance(result, ModelEnd):
-            outcome.n_prompted, outcome.encoded = outcome.n_prompted + result.asked, outcome.encoded + result.encoded
+            outcome.end(model, result)
             if result.failure:
-                outcome.failures[model.name] = result.failure
                 results.fail(model, result.failure)
-                tqdm.write(f"{model.name} failed: {result.failure}", file=sys.stderr)
             continue
         unit = units[result.key]
         if result.refused:
@@ -178,7 +169,7 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
         else:
             rows = list(_rows(results, model, unit, result))
         results.save(model, unit, rows, result.items)
-        outcome.n_scored += 1
+        outcome.made += 1
         bar.update()
 
 
@@ -218,9 +209,10 @@ def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bo
 
     Documents of searches are counted once, other texts once a prompt. What is encoded already is not taken off.
     """
-    chosen = [Model.of(study, spec) for spec in chosen_models(study, models)]
+    host = ModelHost.of(study)
+    chosen = [Model.of(host, spec) for spec in host.chosen(models)]
     units = plan(study, include_unaccepted=include_unaccepted)
-    results = PromptResults(study, units, chosen)
+    results = PromptResults(StudyRecords.open(study), units, chosen)
     rows, totals = [], [0, 0, 0]
     for model in chosen:
         todo = results.todo(model)
@@ -266,38 +258,29 @@ def score_wordings(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     chosen = {"models": options.models, "include_unaccepted": options.include_unaccepted}
     inputs = [study.folder / name for name in ("verdicts.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
-    models = chosen_models(study, options.models)
-    with quiet(study, models):
+    models = ModelHost.of(study).chosen(options.models)
+    with quiet(study.datasets, models):
         if options.dry_run:
             print(forecast(study, **chosen))
             return 0
         with stage(study, "instruction_scores", inputs, [study.folder / SCORES, study.folder / ITEMS]):
             outcome = evaluate_instructions(study, **chosen, cluster=options.ray)
-    for line in _said(study, outcome, include_unaccepted=options.include_unaccepted):
-        print(line)
-    if outcome.failures:
-        raise ServiceError(
-            f"{len(outcome.failures)} of {len(models)} models failed: {', '.join(outcome.failures)} (the reason stands"
-            " above); run the same command again to go on"
-        )
+    print(f"{study.name}: {outcome.line(study.folder / SCORES)}")
+    for line in _about_wordings(outcome, include_unaccepted=options.include_unaccepted):
+        print(f"  {line}")
+    if study.acceptance.min_raters < 2 and not unlabelled(study.folder):
+        print("  a single pass: one rater's label decides, and there is no agreement to be told")
+    outcome.refuse_failures(len(models))
     return 0
 
 
-def _said(study: Study, outcome: PromptRunOutcome, *, include_unaccepted: bool) -> list[str]:
-    lines = [
-        f"{study.name}: {count(outcome.n_scored, 'score')} made, {outcome.n_stored} were there;"
-        f" {count(outcome.encoded, 'text')} encoded for"
-        f" {outcome.n_prompted} asked -> {study.folder / SCORES}"
-    ]
+def _about_wordings(outcome: PromptRunOutcome, *, include_unaccepted: bool) -> Iterator[str]:
     wordings = {unit.wanted.prompt_id: unit for unit in outcome.units if unit.wanted.text}
     reasons = Counter(unit.reason for unit in wordings.values() if unit.reason)
-    lines.append(f"  wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not")
-    lines += [f"    {number} {reason}" for reason, number in reasons.most_common()]
+    yield f"wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not"
+    yield from (f"  {number} {reason}" for reason, number in reasons.most_common())
     if include_unaccepted:
         unaccepted = sum(unit.wanted.label != "acceptable" for unit in wordings.values())
-        lines.append(f"  {unaccepted} that people did not accept are among them, with their labels")
+        yield f"{unaccepted} that people did not accept are among them, with their labels"
     if any(unit.wanted.simulated for unit in wordings.values()):
-        lines.append("  labels are simulated: they say nothing of the wordings")
-    if study.acceptance.min_raters < 2 and not unlabelled(study):
-        lines.append("  a single pass: one rater's label decides, and there is no agreement to be told")
-    return lines
+        yield "labels are simulated: they say nothing of the wordings"

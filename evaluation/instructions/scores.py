@@ -21,10 +21,9 @@ from evaluation.benchmarks.task_facts import numbers_of, read_table
 from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.identity import identity
-from plumbline.manifest import read_kept_frame
 from plumbline.reading import read_json
+from plumbline.record_files import StudyRecords
 from plumbline.records import Number, Record
-from plumbline.study import Study
 
 SCORES, ITEMS = "instructions/scores.parquet", "instructions/item_scores.parquet"  # in a study's folder
 DEFAULT, NONE, REPORTED = "default", "none", "reported"
@@ -83,11 +82,11 @@ def read_scores(path: Path) -> pd.DataFrame:
     return checked_scores(read_table(path), path)
 
 
-def study_scores(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+def study_scores(records: StudyRecords) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A study's scores by prompt, and those by item where its run wrote them. Raises DataError before there are any."""
-    made_by, path = study.command("evaluation.instructions"), study.folder / ITEMS
-    scores = checked_scores(read_kept_frame(study, SCORES, PromptScore, made_by), study.folder / SCORES)
-    return scores, read_kept_frame(study, ITEMS, PromptItemScore, made_by) if path.exists() else no_items()
+    made_by, folder = records.study.command("evaluation.instructions"), records.study.folder
+    scores = checked_scores(records.noted.frame(SCORES, PromptScore, made_by), folder / SCORES)
+    return scores, records.noted.frame(ITEMS, PromptItemScore, made_by) if (folder / ITEMS).exists() else no_items()
 
 
 def no_items() -> pd.DataFrame:

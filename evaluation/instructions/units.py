@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
 from annotation.subjects import read_texts
@@ -24,12 +23,11 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, ITEMS, NONE, SCORES, Label, PromptItemScore, PromptScore
-from evaluation.planner import content_id
 from evaluation.records import earlier
 from evaluation.tasks import scoring
 from evaluation.tasks.item_scores import Items
 from evaluation.tasks.protocols import METRICS, Protocol
-from evaluation.units import UNKNOWN, Model
+from evaluation.units import UNKNOWN, Model, content_id
 from evaluation.work import versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets
@@ -40,7 +38,6 @@ from generation.instructions.wordings import LABELS, read_wordings
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.journal import Journal
-from plumbline.manifest import write_kept_table
 from plumbline.record_files import RecordFile, StudyRecords
 from plumbline.records import Record
 from plumbline.statistics.resampled_measures import mean
@@ -84,14 +81,14 @@ def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
     return WordingLabel(n_raters=n, reason=f"no label has more than half of its {n} raters")
 
 
-def labelled(study: Study, wordings: Sequence[Instruction]) -> Mapping[str, WordingLabel]:
+def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str, WordingLabel]:
     """What was decided about each wording, by prompt_id.
 
     Raises DataError without verdicts, and where they do not follow from the ratings; StudyError for a rubric that does
     not ask for these labels.
     """
-    verdicts = CampaignRecords.open(study).verdicts
-    evidence = Evidence.read(study)
+    verdicts, study = evidence.verdicts, evidence.study
+    evidence.read_all()
     refuse_stale(evidence, verdicts)
     refuse_edited(evidence, verdicts)
     question = _label_question(evidence.rubric)
@@ -114,9 +111,9 @@ def labelled(study: Study, wordings: Sequence[Instruction]) -> Mapping[str, Word
     return decisions
 
 
-def unlabelled(study: Study) -> bool:
-    """Whether nobody has decided anything about the wordings yet."""
-    return not (study.folder / "verdicts.json").exists()
+def unlabelled(folder: Path) -> bool:
+    """Whether nobody has decided anything about the wordings of a study's folder yet."""
+    return not (folder / "verdicts.json").exists()
 
 
 def _label_question(rubric: Rubric) -> str:
@@ -187,7 +184,7 @@ def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
     if not study.evaluation.models:
         raise StudyError(f"{study.file}: the study has no `evaluation`, so that nothing is scored; add its `models`")
     wordings = read_wordings(study)
-    decisions = {} if include_unaccepted and unlabelled(study) else labelled(study, wordings)
+    decisions = {} if include_unaccepted and unlabelled(study.folder) else labelled(Evidence.open(study), wordings)
     return [
         unit
         for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True)
@@ -256,9 +253,10 @@ class UnitRows(Record):
 class PromptResults:
     """The rows of a run: what holds from earlier ones, and what is still to be made (`todo`)."""
 
-    def __init__(self, study: Study, units: Sequence[PromptUnit], models: Sequence[Model]) -> None:
-        self.study, self.units, self.models = study, units, models
-        self._journal = Journal((study.scratch / SCORES).with_suffix(".journal"))
+    def __init__(self, records: StudyRecords, units: Sequence[PromptUnit], models: Sequence[Model]) -> None:
+        self.study, self.units, self.models = records.study, units, models
+        self._records = records
+        self._journal = Journal((self.study.scratch / SCORES).with_suffix(".journal"))
         self._written = -math.inf
         self._rows = self._kept()
         self._failed: dict[str, str] = {}
@@ -291,7 +289,7 @@ class PromptResults:
         """Write the table of all rows, in the study's order."""
         begun = [model for model in self.models if self._begun(model)]  # one that never ran has no rows
         rows = [row for model in begun for unit in self.units for row in self._of(model, unit)]
-        write_kept_table(self.study, SCORES, rows, InstructionScore)
+        self._records.noted.write_table(SCORES, rows, InstructionScore)
         self._journal.remove()
         self._written = time.monotonic()
 
@@ -309,7 +307,7 @@ class PromptResults:
         ]
         command = self.study.command(COMMAND)
         tables = [read_table(file, PromptItemScore, command) for file in parts if file.exists()]
-        write_kept_table(self.study, ITEMS, joined(tables, PromptItemScore), PromptItemScore)
+        self._records.noted.write_table(ITEMS, joined(tables, PromptItemScore), PromptItemScore)
 
     def row(self, model: Model, unit: PromptUnit, **fields: Any) -> InstructionScore:
         """A row of a unit."""
@@ -349,7 +347,7 @@ class PromptResults:
         rows_by_unit: dict[str, list[InstructionScore]] = {}
         old = (
             row
-            for row in earlier(StudyRecords.open(self.study), RecordFile(SCORES, InstructionScore, COMMAND, noted=True))
+            for row in earlier(self._records, RecordFile(SCORES, InstructionScore, COMMAND, noted=True))
             if row.unit_id
         )
         for unit_id, rows in itertools.groupby(old, key=lambda row: row.unit_id):

@@ -5,21 +5,43 @@ All tables rest on embeddings that scoring has put on disk, so they cost little 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, get_args
+
+import numpy as np
 
 from annotation.campaign_records import PAIR_MEANS
 from annotation.verdicts.verdicts import COMMAND as ACCEPT
 from annotation.verdicts.verdicts import accepted_pairs
-from evaluation.measures.abstention import Abstaining
-from evaluation.measures.accepted_pairs import AcceptedPairs, AllTexts
-from evaluation.measures.rows import MeasureTable, RowMeasure, UnitMeasures
-from evaluation.models.encoder import Encoder
-from evaluation.records import EvaluationRecords
-from evaluation.units import Model, ScoreUnit
+from evaluation.measures.rows import Fields, MeasureTable, RowMeasure, UnitMeasures
+from evaluation.models.encoder import Encoder, drift_of_texts
+from evaluation.records import (
+    ABSTENTION,
+    ACCEPTED_SCORES,
+    TEXT_DRIFT,
+    AbstentionRow,
+    Curve,
+    EvaluationRecords,
+    MeasureRow,
+)
+from evaluation.tables.datasets import QUANTILES
+from evaluation.tasks import scoring
+from evaluation.tasks.protocols import METRICS
+from evaluation.texts import Outputs
+from evaluation.units import UNDEFINED, Model, Place, ScoreUnit
+from generation.datasets.dataset import Dataset
+from plumbline.identity import identity
 from plumbline.record_files import StudyRecords
+from plumbline.records import Pair, Text
+from plumbline.statistics.abstention import CONFIDENCES, Abstention, abstention, confidences, nauc_error
+from plumbline.statistics.seeding import stream
+from plumbline.study.datasets import TaskType
+from plumbline.study.evaluation import EvaluationSpec
+from plumbline.transformations import ORIGINAL
 
 
 @dataclass(frozen=True)
@@ -81,3 +103,306 @@ def pieces(todos: Sequence[MeasureTodo]) -> list[Callable[[Encoder], UnitMeasure
 
 def _measured(measure: RowMeasure[Any], unit: ScoreUnit, encoder: Encoder) -> UnitMeasures:
     return UnitMeasures(measure.file.name, unit.place, measure.measured(unit, encoder))
+
+
+_PASSAGE = "passage"  # the field of retrieval's passages, which are searched and not scored
+
+
+class AcceptedPairs:
+    """Scores on accepted pairs alone: items whose transformed texts people rated and accepted, one by one (a measure).
+
+    A verdict accepts a transformation by the mean over its pairs; some of these are bad all the same. Here an item
+    counts only if each of its texts is one of a rated pair whose own mean reaches the threshold on every question
+    (`verdicts.verdicts.accepted_pairs`), and its output is still the one that was rated; original and transformed texts
+    are scored on the same items. Few items have that where a pair is one sentence of many: what has fewer than
+    `acceptance.min_pairs` items is NaN, with the reason.
+    """
+
+    file = ACCEPTED_SCORES
+    originals = False
+
+    def __init__(
+        self,
+        evaluation: EvaluationSpec,
+        pairs: Sequence[Pair],
+        good: Collection[str] | None,
+        min_pairs: int,
+        accept: str = "",
+    ) -> None:
+        """`good` are the accepted ones of the sample's `pairs` (ids); None where the command `accept` has yet to tell.
+
+        Fewer than `min_pairs` items of a data set are not scored.
+        """
+        self._evaluation, self._min_pairs = evaluation, min_pairs
+        self._unknown = f"it is not known which pairs are accepted: run `{accept}`" if good is None else ""
+        self._good = frozenset(good or ())
+        self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in self._good}
+        self._known: dict[Place, _Selection] = {}
+
+    def identity(self, unit: ScoreUnit, model: Model) -> str:
+        """That of the score, of which texts are accepted, and of how many items it takes."""
+        chosen = sorted(self._selection(unit).texts)
+        return identity("accepted-v1", unit.unit_id(self._evaluation.protocol, model), chosen, self._min_pairs)
+
+    def blank(self, unit: ScoreUnit) -> Fields | None:
+        """NaN with the reason, where the items are too few."""
+        selection = self._selection(unit)
+        return self._fields(unit, math.nan, math.nan, selection.reason) if selection.reason else None
+
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
+        """Both scores, on the same items."""
+        evaluation, texts = self._evaluation, self._selection(unit).texts
+        both = accepted_alone(unit.dataset, outputs_of(unit), texts)
+        before, after = (
+            scoring.evaluate(dataset, encoder, evaluation.protocol, evaluation.batch_size) for dataset in both
+        )
+        return self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")
+
+    def _fields(self, unit: ScoreUnit, before: float, after: float, reason: str) -> Fields:
+        selection, metric = self._selection(unit), METRICS[unit.task]
+        numbers = {"original": before, "score": after, "n": selection.n, "n_pairs": len(selection.texts)}
+        return {"metric": metric, "reason": reason, **numbers}
+
+    def _selection(self, unit: ScoreUnit) -> _Selection:
+        if unit.place not in self._known:
+            self._known[unit.place] = self._select(unit)
+        return self._known[unit.place]
+
+    def _select(self, unit: ScoreUnit) -> _Selection:
+        if self._unknown:
+            return _Selection(frozenset(), 0, self._unknown)
+        if (unit.transformation, unit.seed) not in self._seeds:
+            return _Selection(frozenset(), 0, "no pair of this transformation and seed was rated and accepted")
+        good = {text: pair for text, pair in unit.sampled.items() if pair.pair_id in self._good}
+        rated = [[text, pair.pair_id, pair.transformed] for text, pair in sorted(good.items())]
+        least, protocol = self._min_pairs, self._evaluation.protocol
+
+        def find() -> dict[str, Any]:
+            outputs = outputs_of(unit).texts
+            texts = sorted(text for text, pair in good.items() if outputs.get(text) == pair.transformed)
+            accepted, _ = accepted_alone(unit.dataset, outputs_of(unit), frozenset(texts))
+            n = scoring.size(accepted)
+            few = f"{n} items consist of accepted pairs alone, of at least {least} that are needed"
+            return {"texts": texts, "n": n, "reason": few if n < least else scoring.unusable(accepted, protocol)}
+
+        remembered = unit.texts.remembered
+        selection = remembered.found(remembered.key("accepted", unit.state, rated, least, protocol), find)
+        return _Selection(frozenset(selection["texts"]), selection["n"], selection["reason"])
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The accepted texts of a unit (ids), how many items consist of them, and why these give no score."""
+
+    texts: frozenset[str]
+    n: int
+    reason: str
+
+
+def accepted_alone(dataset: Dataset, outputs: Outputs, accepted: Collection[str]) -> tuple[Dataset, Dataset]:
+    """(original, transformed) data set of the items whose scored texts are all in `accepted` (ids).
+
+    Texts that are not scored (classification's train split, the passages that queries are searched in) stay whole, so
+    that nothing but the items differs from the whole data set's scores.
+    """
+
+    def left(text: Text, cell: str) -> str | None:
+        scored = text.split == "test" and text.field != _PASSAGE
+        return None if scored and text.text_id not in accepted else outputs.change(text, cell)
+
+    return dataset.replaced(lambda text, cell: None if left(text, cell) is None else cell), dataset.replaced(left)
+
+
+def outputs_of(unit: ScoreUnit) -> Outputs:
+    """The outputs of a transformed unit. Raises ValueError for an original."""
+    if unit.outputs is None:
+        raise ValueError(f"{unit.name}: the original has no outputs")
+    return unit.outputs
+
+
+_AT_ONCE = 8192  # texts whose embeddings are in memory at a time
+
+
+class AllTexts:
+    """How it is measured (an `evaluation.measures.rows.Measure`): by the default prompt, as for rated pairs."""
+
+    file = TEXT_DRIFT
+    originals = False
+
+    def identity(self, unit: ScoreUnit, model: Model) -> str:
+        """That of the model and of all texts, before and after."""
+        return identity("text-drift-v1", unit.content_id, model.model_id)
+
+    def blank(self, unit: ScoreUnit) -> Fields | None:
+        """A model is always needed."""
+        return None
+
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
+        """Mean and quantiles. Raises DataError for embeddings that have no direction, or hold NaN."""
+        outputs, originals = outputs_of(unit).texts, unit.texts.originals(unit.spec, unit.revision)
+        both = zip(originals.ids, originals.texts, strict=True)
+        pairs = ((text, outputs[text_id]) for text_id, text in both if text_id in outputs)
+        moved = []
+        while part := list(itertools.islice(pairs, _AT_ONCE)):
+            moved.append(drift_of_texts(encoder, *zip(*part, strict=True)))
+        drift = np.concatenate(moved)
+        quantiles = np.quantile(drift, list(QUANTILES.values())).tolist()
+        return {"n": len(drift), "mean": float(drift.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}
+
+
+NOT_OF_PAIRS = "its metric is of two rankings, not of a query: a query has no score to abstain from"
+NOT_OF_OTHERS = "abstention is of searches (retrieval, reranking), where a query has several similarities"
+
+
+class Abstaining:
+    """How well a model would know which queries to leave unanswered (an `evaluation.measures.rows.RowMeasure`).
+
+    Where a query has several similarities (retrieval, reranking), its confidence can be had of them. The same queries'
+    originals stand beside: a threshold set on these tells whether the model notices that a transformation lost it.
+    """
+
+    file = ABSTENTION
+    originals = True
+
+    def __init__(self, evaluation: EvaluationSpec, seed: int) -> None:
+        self._evaluation, self._seed = evaluation, seed
+        self._last: tuple[Encoder, str, frozenset[str], list[QueryScores]] | None = (
+            None  # originals that were scored last
+        )
+
+    def identity(self, unit: ScoreUnit, model: Model) -> str:
+        """That of the score, and of what errors are drawn by."""
+        return identity("abstention-v2", unit.unit_id(self._evaluation.protocol, model), self._seed)
+
+    def blank(self, unit: ScoreUnit) -> Fields | None:
+        """NaN with the reason, where a query has no score or no several similarities."""
+        task = unit.task
+        if METRICS[task] in OF_QUERY:
+            return None
+        return self._fields(task, 0, {}, NOT_OF_PAIRS if task == "instruction_reranking" else NOT_OF_OTHERS)
+
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
+        """Curves and thresholds of the unit's queries beside those of their originals."""
+        before = self._originals(unit, encoder)
+        after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
+        fields: dict[str, object] = {}
+        reasons = []
+        for number, name in enumerate(CONFIDENCES):
+            curve, original = (_mean(parts, number) for parts in (after, before))
+            thresholds = _together(before, number).thresholds
+            answered, kept_score = _at(thresholds, after, number)
+            fields |= {
+                f"nauc_{name}": curve.nauc,
+                f"nauc_error_{name}": _error(after, number, stream(self._seed, "nauc", unit.name)),
+                f"nauc_original_{name}": original.nauc,
+                f"curve_{name}": curve.curve,
+                f"curve_original_{name}": original.curve,
+                f"threshold_{name}": thresholds,
+                f"answered_{name}": answered,
+                f"kept_{name}": kept_score,
+                "oracle": curve.oracle,
+                "oracle_original": original.oracle,
+            }
+            reasons.append(curve.reason or original.reason)
+        n = sum(len(part.metric) for part in after)
+        return self._fields(unit.task, n, fields, next(filter(None, reasons), ""))
+
+    def _originals(self, unit: ScoreUnit, encoder: Encoder) -> list[QueryScores]:
+        name, lost = unit.name, unit.lost
+        if self._last is None or self._last[0] is not encoder or self._last[1:3] != (name, lost):
+            self._last = encoder, name, lost, self._parts(unit.original(), encoder)
+        return self._last[3]
+
+    def _parts(self, dataset: Dataset, encoder: Encoder) -> list[QueryScores]:
+        watch = Queries(METRICS[dataset.task])
+        settings = self._evaluation
+        scoring.evaluate_task(dataset, encoder, settings.protocol, settings.batch_size, prepare=watch.on)
+        return watch.parts
+
+    def _fields(self, task: TaskType, n: int, measured: Fields, reason: str) -> Fields:
+        nothing = {
+            name: () if field.annotation == Curve else math.nan
+            for name, field in AbstentionRow.model_fields.items()
+            if name not in MeasureRow.model_fields and (field.annotation == Curve or _is_number(field.annotation))
+        }
+        return {**nothing, **measured, "metric": METRICS[task], "n": n, "reason": reason}
+
+
+def _is_number(annotation: object) -> bool:
+    return annotation is float or float in get_args(annotation)
+
+
+def _together(parts: Sequence[QueryScores], number: int) -> Abstention:
+    """One confidence (by its place) over the queries of all subsets."""
+    sure = [confidence[number] for part in parts for confidence in part.sure]
+    return abstention(sure, [value for part in parts for value in part.metric])
+
+
+def _mean(parts: Sequence[QueryScores], number: int) -> Abstention:
+    """The mean over subsets, as mteb averages what it measures of them."""
+    curves = [abstention([confidence[number] for confidence in part.sure], part.metric) for part in parts]
+    curve, oracle, thresholds = (
+        tuple(np.mean([getattr(part, name) for part in curves], axis=0).tolist())
+        for name in ("curve", "oracle", "thresholds")
+    )
+    value = float(np.mean([part.nauc for part in curves]))
+    reason = next((part.reason for part in curves if part.reason), "")
+    return Abstention(curve, oracle, thresholds, value, sum(part.n for part in curves), reason)
+
+
+def _error(parts: Sequence[QueryScores], number: int, rng: np.random.Generator) -> float:
+    """The standard error of `_mean`'s nAUC: subsets' queries are drawn each by themselves."""
+    errors = [nauc_error([confidence[number] for confidence in part.sure], part.metric, rng=rng) for part in parts]
+    return math.sqrt(sum(error**2 for error in errors)) / max(len(errors), 1)
+
+
+def _at(thresholds: Curve, parts: Sequence[QueryScores], number: int) -> tuple[Curve, Curve]:
+    """Share of queries that reach each threshold, and their mean metric."""
+    sure = np.array([confidence[number] for part in parts for confidence in part.sure])
+    metric = np.array([value for part in parts for value in part.metric])
+    reached = [sure >= threshold for threshold in thresholds]
+    means = [float(metric[some].mean()) if some.any() else math.nan for some in reached]
+    return tuple(float(some.mean()) for some in reached), tuple(means)
+
+
+Similarities = Mapping[str, Mapping[str, float]]  # of each query's passages that were ranked
+#: mteb's main metrics of searches, as trec_eval calls them of a query
+OF_QUERY = {"ndcg_at_10": "ndcg_cut_10", "map_at_1000": "map_cut_1000"}
+
+
+@dataclass(frozen=True)
+class QueryScores:
+    """The queries of one subset, in one order: their metric, and their confidences (`statistics.abstention`)."""
+
+    metric: list[float]
+    sure: list[tuple[float, float, float]]
+
+
+@dataclass
+class Queries:
+    """Notes each query's `metric` (mteb's name of the main metric) and confidences, a part a subset."""
+
+    metric: str
+    parts: list[QueryScores] = field(default_factory=list)
+
+    def on(self, task: Any) -> None:
+        """Watch a task of mteb's (`AbsTaskRetrieval`) that is about to be scored."""
+        task.task_specific_scores = partial(self._note, task, task.task_specific_scores)
+
+    def _note(
+        self, task: Any, measure: Callable[..., Any], scores: Any, qrels: Any, results: Any, **others: Any
+    ) -> Any:
+        """Mteb's own hook, which is given all queries' metrics and similarities."""
+        ranked = _without_first(results) if task.skip_first_result else results
+        name = OF_QUERY[self.metric]
+        sure = [confidences(list(ranked[query].values())) for query in scores]
+        self.parts.append(QueryScores([float(query_scores[name]) for query_scores in scores.values()], sure))
+        return measure(scores, qrels, results, **others)
+
+
+def _without_first(results: Similarities) -> dict[str, dict[str, float]]:
+    """As mteb scores tasks whose first passage is the query itself."""
+    return {
+        query: dict(sorted(ranking.items(), key=lambda passage: passage[1], reverse=True)[1:])
+        for query, ranking in results.items()
+    }

@@ -12,6 +12,8 @@ import gc
 import importlib.metadata
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -28,7 +30,8 @@ from plumbline.errors import DataError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.rates import Stopwatch
 from plumbline.study import Study
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.datasets import DatasetSpec
+from plumbline.study.evaluation import EvaluationSpec, ModelSpec, refuse_no_repository
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -38,24 +41,6 @@ _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|AL
 _PIECE = 1 << 16  # texts that are looked up at a time
 _TRIES = 3  # to read rows that do not match their checksums and were encoded again
 _CHUNK = 2048  # texts that are encoded and kept at a time: what a killed run has to encode again
-
-
-def model_id(study: Study, spec: ModelSpec) -> str:
-    """Identity of a model: kind, name, revision, precision, prompts, parameters, a local one's files, which are read.
-
-    How mteb's models are loaded and prompted is mteb's, so its version is part of them.
-    """
-    parts = ["model-v1", spec.name, spec.revision, fingerprint(spec, study.file.parent)]
-    precision = study.evaluation.precision
-    parts += [precision] if precision != "float32" and spec.kind == "sentence_transformers" else []
-    settings: dict[str, Any] = {"prompts": spec.prompts} if spec.prompts else {}
-    if spec.kind != "sentence_transformers":
-        settings["kind"] = spec.kind
-    if spec.kind == "word_vectors":
-        settings["files"] = [spec.vectors, spec.words]
-    if spec.kind == "mteb":
-        settings["mteb"] = importlib.metadata.version("mteb")
-    return identity(*parts, *([settings] if settings else []))
 
 
 class Encoder:
@@ -223,55 +208,108 @@ class Encoder:
         return self._model.default_prompt
 
 
-def load(study: Study, spec: ModelSpec) -> Encoder:
-    """The encoder of a study's model, with what the study's earlier runs encoded; raises as `load_model`."""
-    model, revision = load_model(study, spec)
-    return Encoder(model, spec.name, revision, study.evaluation.batch_size, store_of(study, model_id(study, spec)))
+@dataclass(frozen=True)
+class ModelHost:
+    """What a study's models are loaded with: its settings of them, its data sets, and folders.
 
-
-def store_of(study: Study, model: str) -> EmbeddingStore:
-    """What a study's runs encoded with a model (its id). Raises DataError for a folder that is damaged."""
-    return EmbeddingStore(study.scratch / "embeddings" / model, study.evaluation.embeddings_gb * 1e9)
-
-
-def load_model(study: Study, spec: ModelSpec) -> tuple[TextModel, str]:
-    """A study's model, and what it calls its revision.
-
-    Raises StudyError for what the study says wrongly of it, ServiceError for a model that cannot be had.
+    `file` is the study's, beside which local models are; `folder` has its records, `scratch` what its models encoded.
     """
-    evaluation = study.evaluation
-    if spec.prompts:
-        _refuse_unknown_prompts(study, spec)
-    if spec.kind == "mteb":
-        registered = MtebModel(spec, evaluation.device)
-        return registered, registered.revision
-    if spec.kind == "openai":
-        return ServerModel(spec), spec.revision
-    if spec.kind == "word_vectors":
-        return WordVectors(spec, study.file.parent), spec.revision
-    if spec.kind == "lexical":
-        return CharacterNgrams(spec), spec.revision
-    base, device, precision = study.file.parent, evaluation.device, evaluation.precision
-    return SentenceTransformerModel(spec, base, device, precision), spec.revision
 
+    file: Path
+    folder: Path
+    scratch: Path
+    evaluation: EvaluationSpec
+    datasets: tuple[DatasetSpec, ...]
 
-def _refuse_unknown_prompts(study: Study, spec: ModelSpec) -> None:
-    """Raise StudyError for a prompt that no task would ever look up: the model would be scored without it."""
-    from mteb.abstasks.task_metadata import TaskType  # noqa: PLC0415
+    @classmethod
+    def of(cls, study: Study) -> ModelHost:
+        """A study's; nothing is read."""
+        return cls(study.file, study.folder, study.scratch, study.evaluation, tuple(study.datasets))
 
-    roles = ("query", "document")
-    names = [
-        *get_args(TaskType),
-        *(part.mteb or part.name for part in study.datasets),
-    ]
-    names_allowed = [*roles, *names, *(f"{name}-{role}" for name in names for role in roles)]
-    for name in spec.prompts:
-        if name not in names_allowed:
-            hint = nearest(name, names_allowed)
-            hint = hint if len(hint) < 200 else "names are query, document, mteb's types of tasks, and data sets"
-            raise StudyError(
-                f"{study.file}: model {spec.name!r} has a prompt for {name!r}, which is not a task; {hint}"
-            )
+    def label(self, spec: ModelSpec) -> str:
+        """The model's name in records and tables; with its revision where the study has two of one name."""
+        same = [model for model in self.evaluation.models if model.name == spec.name]
+        return spec.name if len(same) == 1 else f"{spec.name}@{spec.revision}"
+
+    @property
+    def labels(self) -> list[str]:
+        """What the study's models are called in records, in its order."""
+        return [self.label(spec) for spec in self.evaluation.models]
+
+    def chosen(self, names: Sequence[str] = ()) -> list[ModelSpec]:
+        """The study's models, or those that are named (by name or label). StudyError for one that cannot be."""
+        specs = {self.label(spec): spec for spec in self.evaluation.models}
+        chosen = []
+        for name in [names] if isinstance(names, str) else names:
+            specs_of_name = [spec for key, spec in specs.items() if name in (key, spec.name)]
+            if not specs_of_name:
+                raise StudyError(f"{self.file}: no model {name!r} in `evaluation.models`; {nearest(name, list(specs))}")
+            chosen += [spec for spec in specs_of_name if spec not in chosen]
+        chosen = chosen or list(specs.values())
+        for spec in chosen:
+            if spec.from_hub and spec.kind == "sentence_transformers":
+                refuse_no_repository(spec.name)
+        return chosen
+
+    def model_id(self, spec: ModelSpec) -> str:
+        """Identity of a model: kind, name, revision, precision, prompts, parameters, a local one's files, read for it.
+
+        How mteb's models are loaded and prompted is mteb's, so its version is part of them.
+        """
+        parts = ["model-v1", spec.name, spec.revision, fingerprint(spec, self.file.parent)]
+        precision = self.evaluation.precision
+        parts += [precision] if precision != "float32" and spec.kind == "sentence_transformers" else []
+        settings: dict[str, Any] = {"prompts": spec.prompts} if spec.prompts else {}
+        if spec.kind != "sentence_transformers":
+            settings["kind"] = spec.kind
+        if spec.kind == "word_vectors":
+            settings["files"] = [spec.vectors, spec.words]
+        if spec.kind == "mteb":
+            settings["mteb"] = importlib.metadata.version("mteb")
+        return identity(*parts, *([settings] if settings else []))
+
+    def load(self, spec: ModelSpec) -> Encoder:
+        """The encoder of a model, with what the study's earlier runs encoded; raises as `load_model`."""
+        model, revision = self.load_model(spec)
+        return Encoder(model, spec.name, revision, self.evaluation.batch_size, self.store(self.model_id(spec)))
+
+    def store(self, model: str) -> EmbeddingStore:
+        """What the study's runs encoded with a model (its id). Raises DataError for a folder that is damaged."""
+        return EmbeddingStore(self.scratch / "embeddings" / model, self.evaluation.embeddings_gb * 1e9)
+
+    def load_model(self, spec: ModelSpec) -> tuple[TextModel, str]:
+        """A model, and what it calls its revision.
+
+        Raises StudyError for what the study says wrongly of it, ServiceError for a model that cannot be had.
+        """
+        if spec.prompts:
+            self._refuse_unknown_prompts(spec)
+        if spec.kind == "mteb":
+            registered = MtebModel(spec, self.evaluation.device)
+            return registered, registered.revision
+        if spec.kind == "openai":
+            return ServerModel(spec), spec.revision
+        base = self.file.parent
+        if spec.kind == "word_vectors":
+            return WordVectors(spec, base), spec.revision
+        if spec.kind == "lexical":
+            return CharacterNgrams(spec), spec.revision
+        return SentenceTransformerModel(spec, base, self.evaluation.device, self.evaluation.precision), spec.revision
+
+    def _refuse_unknown_prompts(self, spec: ModelSpec) -> None:
+        """Raise StudyError for a prompt that no task would ever look up: the model would be scored without it."""
+        from mteb.abstasks.task_metadata import TaskType  # noqa: PLC0415
+
+        roles = ("query", "document")
+        names = [*get_args(TaskType), *(part.mteb or part.name for part in self.datasets)]
+        names_allowed = [*roles, *names, *(f"{name}-{role}" for name in names for role in roles)]
+        for name in spec.prompts:
+            if name not in names_allowed:
+                hint = nearest(name, names_allowed)
+                hint = hint if len(hint) < 200 else "names are query, document, mteb's types of tasks, and data sets"
+                raise StudyError(
+                    f"{self.file}: model {spec.name!r} has a prompt for {name!r}, which is not a task; {hint}"
+                )
 
 
 def lacks_memory(complaint: str) -> bool:

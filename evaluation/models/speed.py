@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from plumbline.rates import Stopwatch, keep_rates
-from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 
 IN_TORCH = ("sentence_transformers", "mteb")  # kinds that torch runs in this process, where it has one on a GPU
 
 
-def keep_speed(study: Study, spec: ModelSpec, model_id: str, watch: Stopwatch, gpu: str | None = None) -> None:
-    """Note what a model took for the texts that it was given; nothing where it was given none.
+def keep_speed(folder: Path, spec: ModelSpec, model_id: str, watch: Stopwatch, gpu: str) -> None:
+    """Note in a study's folder what a model took for the texts that it was given; nothing where it was given none.
 
-    `gpu` is what kind of GPU it was on, empty for none; by default what this process has.
+    `gpu` is what kind of GPU it was on, empty for none.
     """
     rate = watch.rate("encoding", spec.name, spec.name, model_id)
-    if rate and (kind := gpu_of(spec, study.evaluation.device) if gpu is None else gpu):
-        rate = rate.model_copy(update={"gpu": kind, "gpu_seconds": rate.seconds})
-    keep_rates(study, [rate])
+    if rate and gpu:
+        rate = rate.model_copy(update={"gpu": gpu, "gpu_seconds": rate.seconds})
+    keep_rates(folder, [rate])
 
 
 def gpu_of(spec: ModelSpec, device: str) -> str:

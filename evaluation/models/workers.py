@@ -14,13 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.models import encoder
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.protocols import PromptingModel
 from evaluation.models.speed import IN_TORCH, gpu_of
 from plumbline.errors import StudyError
-from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 
 
@@ -159,36 +157,36 @@ class Due:
     versions: Mapping[str, str]
 
 
-def due_of(study: Study, spec: ModelSpec) -> Due:
+def due_of(host: ModelHost, spec: ModelSpec) -> Due:
     """What this machine has. What is built for (`+cpu`, `+cu128`) is none of a version: machines differ in that."""
     due = {}
     for package in _RUN if spec.kind in IN_TORCH else ():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             due[package] = importlib.metadata.version(package).partition("+")[0]
-    return Due(encoder.model_id(study, spec), due)
+    return Due(host.model_id(spec), due)
 
 
 class EncodingWorker:
     """Runs a model on a node, in a process of its own: loads it once, and keeps nothing."""
 
-    def __init__(self, study: Study, spec: ModelSpec, due: Due, quiet: Callable[..., Any]) -> None:
+    def __init__(self, host: ModelHost, spec: ModelSpec, due: Due, quiet: Callable[..., Any]) -> None:
         """Nothing is loaded yet. `due` is what the command's machine has (`due_of`).
 
         `quiet` has the settings that libraries read when they are imported.
         """
-        self._study, self._spec, self._due = study, spec, due
+        self._host, self._spec, self._due = host, spec, due
         self._open = contextlib.ExitStack()
-        self._open.enter_context(quiet(study, [spec]))
+        self._open.enter_context(quiet(host.datasets, [spec]))
         self._lock = threading.Lock()  # questions are asked while texts are encoded, which may change the model
 
     def facts(self) -> Facts:
         """Load the model.
 
-        Raises StudyError for other files or versions than the command's machine has, and as `encoder.load`.
+        Raises StudyError for other files or versions than the command's machine has, and as `ModelHost.load_model`.
         """
-        here = due_of(self._study, self._spec)
+        here = due_of(self._host, self._spec)
         if here.model_id != self._due.model_id:
-            self._spec.location(self._study.file.parent)
+            self._spec.location(self._host.file.parent)
             raise StudyError(
                 f"the files of model {self._spec.name!r}, or mteb, are not those of the command's machine;"
                 " have the same everywhere"
@@ -199,11 +197,11 @@ class EncodingWorker:
                     f"{package} {here.versions.get(package, 'none')} runs model {self._spec.name!r} there, and"
                     f" {version} on the command's machine; install the same everywhere"
                 )
-        self._model, revision = encoder.load_model(self._study, self._spec)
+        self._model, revision = self._host.load_model(self._spec)
         model = self._model
-        self._encoder = Encoder(model, self._spec.name, revision, self._study.evaluation.batch_size)
+        self._encoder = Encoder(model, self._spec.name, revision, self._host.evaluation.batch_size)
         similarities = getattr(model, "similarities", lambda: None)()
-        gpu = gpu_of(self._spec, self._study.evaluation.device)
+        gpu = gpu_of(self._spec, self._host.evaluation.device)
         picks = isinstance(model, PromptingModel)
         return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, similarities, gpu)
 
@@ -251,13 +249,13 @@ class ScoringWorker:
     `begin` and `go_on` return with the next that is asked, or with what was made; what it raises, they raise.
     """
 
-    def __init__(self, study: Study, specs: Sequence[ModelSpec], quiet: Callable[..., Any]) -> None:
+    def __init__(self, host: ModelHost, specs: Sequence[ModelSpec], quiet: Callable[..., Any]) -> None:
         """`quiet` has the settings that libraries read when they are imported."""
         self._open = contextlib.ExitStack()
-        self._open.enter_context(quiet(study, specs))
+        self._open.enter_context(quiet(host.datasets, specs))
         self._steps: queue.SimpleQueue[Step | BaseException] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._batch_size = study.evaluation.batch_size
+        self._batch_size = host.evaluation.batch_size
 
     def begin(self, make: Callable[[Encoder], Any], facts: Facts, name: str) -> Step:
         """Begin to make something with a model, of which these are the facts and the name."""

@@ -17,10 +17,10 @@ from annotation.verdicts.tables import SIMULATED, display
 from annotation.verdicts.verdicts import accepted_pairs, pair_means
 from evaluation import tables
 from evaluation.display import short_names
+from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, SCORES, EvaluationRecords
 from evaluation.report.paper_tables import PaperResults
 from evaluation.tables.sensitivity import resampled_acceptance
-from evaluation.units import label
 from generation.jobs import makers_of
 from generation.lengths import length_table, lengths_measure
 from generation.output_statistics import incomparable, labels, tally
@@ -97,7 +97,7 @@ def read_evaluation(records: EvaluationRecords) -> tuple[list[Verdict], pd.DataF
     if scores.empty:
         raise DataError(f"{records.path(SCORES)} has no scores; run `{study.command(COMMAND)}` again")
     refuse_outrun(study, scores, verdicts)
-    return verdicts, scores, notes_of(study, scores, verdicts)
+    return verdicts, scores, notes_of(scores, verdicts, ModelHost.of(study).labels, study.command(COMMAND))
 
 
 def read_material(
@@ -169,10 +169,12 @@ def warnings(verdicts: Sequence[Verdict]) -> list[str]:
     return [*([SIMULATED] if any(verdict.simulated for verdict in verdicts) else []), *late_lines(verdicts)]
 
 
-def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """What stands below every table: simulated ratings, models without scores, and what was left out and why."""
-    models = [label(study, spec) for spec in study.evaluation.models]
-    notes = [*warnings(verdicts), *missing_scores(scores, models, study.command(COMMAND))]
+def notes_of(scores: pd.DataFrame, verdicts: Sequence[Verdict], models: Sequence[str], command: str) -> tuple[str, ...]:
+    """What stands below every table: simulated ratings, models without scores, and what was left out and why.
+
+    `models` are all that were to be scored, by their labels; `command` scores them.
+    """
+    notes = [*warnings(verdicts), *missing_scores(scores, models, command)]
     if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
         notes.append(SAME_ITEMS)
     all_datasets = set(scores["dataset"])

@@ -12,8 +12,7 @@ import pandas as pd
 from annotation.records import Verdict
 from annotation.verdicts.tables import display, number
 from evaluation import tables
-from evaluation.display import axis_notes, decimal, hundred, points, total_notes, worded
-from evaluation.report import boards
+from evaluation.display import axis_notes, board_notes, board_rows, decimal, hundred, points, total_notes, worded
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, in_order
 
@@ -159,11 +158,11 @@ def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
     """MMTEB, Table 2: Borda ranks and means, with intervals over data sets."""
     frame = tables.ranking_table(results.scores, transformed=transformed, seed=results.seed)
     tasks = [name for name in results.scores["task_type"].unique() if name in frame.columns]
-    rows = boards.printed(frame, tasks, named)
+    rows = board_rows(frame, tasks, named)
     which = "axis-balanced transformed scores" if transformed else "original scores"
     name = "ranking_transformed" if transformed else "ranking_original"
     n_datasets = int(frame["n_datasets"].max()) if len(frame) else 0
-    says = [_AVERAGED, *boards.notes(frame, n_datasets)]
+    says = [_AVERAGED, *board_notes(frame, n_datasets)]
     why = (*says, *(results.of_total if transformed else ()), *reasons(frame["model"], frame["reason"]))
     return exhibit(name, f"Models ranked by {which}, times 100", frame, rows, why)
 

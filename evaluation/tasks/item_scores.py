@@ -166,7 +166,7 @@ def _predictions(folder: Path) -> dict[str, Any]:
 
 def _part(kind: TaskType, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
     """Gold and predictions of one subset; None where they do not belong together."""
-    from evaluation.tasks.ties import settled  # noqa: PLC0415 (it imports mteb)
+    from evaluation.tasks.mteb_classes import settled  # noqa: PLC0415 (it imports mteb)
 
     if kind in SEARCHES:
         order = [outputs[query] for query in sorted(outputs)]

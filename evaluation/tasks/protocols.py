@@ -57,7 +57,7 @@ _WHOLE = {"samples_per_label": 10**9, "n_experiments": 1}  # the full train spli
 
 def classifier(protocol: Protocol) -> dict[str, Any]:
     """Attributes for classification, with an evaluator of its own: mteb has one for all tasks, and changes it."""
-    from evaluation.tasks.classifier import OneThread, scores  # noqa: PLC0415 (it imports mteb)
+    from evaluation.tasks.mteb_classes import OneThread, scores  # noqa: PLC0415 (it imports mteb)
 
     attributes = {"evaluator_model": OneThread(max_iter=100), "_calculate_scores": staticmethod(scores)}
     return attributes | (_WHOLE if protocol == "paper" else {})

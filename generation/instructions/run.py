@@ -33,7 +33,7 @@ from generation.instructions.wordings import by_people, human_wording, machine_w
 from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.journal import record_lines
-from plumbline.manifest import write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.models.asking import AnswerTable, ask_all
 from plumbline.models.chat import Attempt, Chat, Completion, ask_until
 from plumbline.models.engines import open_chat
@@ -186,7 +186,7 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
         chosen = one_of_each([*_by_machine(writer, calls, replies, tasks), *people], subject.near)
         _refuse_known(study.resolve(subject.known), items, chosen.wordings)
         write_json(study.folder / REMOVED, chosen.removed)
-        write_kept_table(study, INSTRUCTIONS, [*chosen.wordings, *items], Instruction)
+        Manifest.of(study).write_table(INSTRUCTIONS, [*chosen.wordings, *items], Instruction)
     trouble = [reply for call in calls if (reply := replies.get(call.key)) is not None and reply.status != "ok"]
     return WordingRun(chosen.wordings, chosen.removed, counts, trouble)
 

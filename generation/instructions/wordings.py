@@ -15,7 +15,7 @@ from generation.datasets.tables import read_frame, row_number
 from generation.instructions.calls import DatasetDescription, InvalidReplyError, wording
 from generation.instructions.records import Instruction, RemovedWording, prompt_id
 from plumbline.errors import DataError, nearest
-from plumbline.manifest import refuse_replaced_table
+from plumbline.manifest import Manifest
 from plumbline.store import read_records
 from plumbline.study import Study
 from plumbline.study.subject import INSTRUCTIONS
@@ -114,7 +114,7 @@ def one_of_each(candidates: Sequence[Instruction], near: float) -> WordingSet:
 def read_wordings(study: Study) -> list[Instruction]:
     """A study's wordings, known items aside. Raises DataError where they are not there, or not as they were written."""
     wordings = read_records(study.folder / INSTRUCTIONS, Instruction, study.command(COMMAND))
-    refuse_replaced_table(study, INSTRUCTIONS, study.command(COMMAND))
+    Manifest.of(study).refuse_replaced(INSTRUCTIONS, study.command(COMMAND))
     return [instruction for instruction in wordings if not instruction.right]
 
 

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from plumbline.errors import PlumblineError
 from plumbline.journal import Journal
-from plumbline.manifest import read_kept_frame, refuse_replaced_table, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.store import BATCH, as_record, read_batches
 from plumbline.study import Study
 
@@ -56,6 +56,7 @@ class AnswerTable(Generic[J, R]):
         again: bool = False,
     ) -> None:
         self._study, self._name, self._command = study, name, study.command(command)
+        self._manifest = Manifest.of(study)
         self._record: type[R] = record
         self._jobs_by_key = jobs_by_key
         self.path = study.folder / name
@@ -94,12 +95,12 @@ class AnswerTable(Generic[J, R]):
         if self.journal.path.exists():
             lines = (line for _, line in self._column("line", "line IS NOT NULL"))
             answers = (self._finished(answer) for answer in self.journal.records(lines, self._record))
-        write_kept_table(self._study, self._name, answers, self._record)
+        self._manifest.write_table(self._name, answers, self._record)
         self.journal.remove()
 
     def frame(self) -> pd.DataFrame:
         """The answers that the study wants, as far as they stand in the table."""
-        frame = read_kept_frame(self._study, self._name, self._record, self._command)
+        frame = self._manifest.frame(self._name, self._record, self._command)
         return frame[frame["key"].isin({key for key, _ in self._jobs_by_key()})].reset_index(drop=True)
 
     def close(self) -> None:
@@ -136,7 +137,7 @@ class AnswerTable(Generic[J, R]):
         if self.path.exists():
             for table in read_batches(self.path, self._record, self._command, ["key", "status"]):
                 self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
-            refuse_replaced_table(self._study, self._name, self._command)
+            self._manifest.refuse_replaced(self._name, self._command)
         for path in self._journals():
             lines = Journal(path).lines(self._record)
             self._note((row["key"], ELSEWHERE, row["status"]) for _, row in lines)

@@ -1,5 +1,304 @@
 """From a study's records to what pages show: a class for each family of pages, a method for each thing shown.
 
 Nothing is computed here: records are filtered by what a page asks for and handed to functions of `generation`,
-`annotation` and `evaluation`. The first page needs `overview`, which imports nothing that takes long.
+`annotation` and `evaluation`. What is made of them is made once, until a file changes that it rests on: `cached` and
+`shared` are for the methods of readers, and a result is kept for as long as the files keep their times, size and inode.
+The first page needs `OverviewReader` alone, which imports nothing that takes long.
 """
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import pandas as pd
+import streamlit as st
+
+from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.records import Look, RuleSet, Sign, Verdict
+from annotation.sampling.sample import COMMAND as SAMPLE
+from annotation.status.status import Status, read_status
+from annotation.verdicts import preregistration
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.rules import late_lines
+from annotation.verdicts.verdicts import refuse_stale
+from annotation.verdicts.verification import refuse_other_file
+from plumbline.errors import DataError
+from plumbline.manifest import Manifest
+from plumbline.prompts import prompt_folders
+from plumbline.records import Pair, Score
+from plumbline.store import is_remote, read_frame
+from plumbline.study import Study
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T", bound="PageReader")
+Stamp = tuple[str, int, int, int, int]
+#: Files of a study's folder that several methods rest on.
+CONTROLS = ("controls.parquet", "control_ratings.parquet")
+RATED = ("pairs.parquet", "ratings.parquet")
+COLLECTED = (*RATED, *CONTROLS, "decisions.json")
+JUDGED = (*RATED, "control_ratings.parquet", "agreement.json", "verdicts.json")
+SCORED = ("scores.parquet", "verdicts.json")
+# A ledger that is being written has its last entries beside it.
+RULES = ("rules.json", "decisions.json", "looks.json", *CONTROLS, "crowd.sqlite", "crowd.sqlite-wal")
+PROMPTED = ("instructions/scores.parquet",)
+OF_PEOPLE = (
+    "human/scores.parquet",
+    "human/agreement.parquet",
+    "human/differences.parquet",
+    "human/item_scores.parquet",
+    "human/annotators.parquet",
+    "human/difficulty.parquet",
+)
+_LISTED = 2.0  # seconds until a far folder is listed again
+
+
+class NotYetError(DataError):
+    """A record that no stage has written yet; the message names the command that does."""
+
+
+class _Keep(Protocol):
+    """Calls `make`, unless the result of an equal `name`, `stamps` and `options` is there."""
+
+    def __call__(
+        self, name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], R]
+    ) -> R: ...
+
+
+class PageReader:
+    """Reads the records of a study for pages."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+
+    @property
+    def name(self) -> str:
+        """The study's name, with which names of downloaded files begin."""
+        return self.study.name
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the study's folder has this file."""
+        return (self.study.folder / name).exists()
+
+
+class _Decorator(Protocol):
+    """Makes a method of a reader that remembers what it returned."""
+
+    def __call__(self, make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]: ...
+
+
+def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
+    """A method whose callers get a copy each, to do with as they like.
+
+    It rests on these files of the study's folder: without those that it `needs` it raises NotYetError, those that it
+    `watches` may be missing. `*` stands for all that the state of a study rests on; a name that ends in / for all below
+    that folder. It raises DataError for damaged files, and StudyError where the study cannot say what is needed.
+    """
+    return _remembering(_copies, needs, watches)
+
+
+def shared(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
+    """The same for what is large or asked for often: all callers get one object, which nobody may change."""
+    return _remembering(_originals, needs, watches)
+
+
+def _remembering(keep: Callable[[], _Keep], needs: Sequence[str], watches: Sequence[str]) -> _Decorator:
+    def decorate(make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]:
+        name, signature = f"{make.__module__}.{make.__qualname__}", inspect.signature(make)
+
+        @functools.wraps(make)
+        def read(reader: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            bound = signature.bind(reader, *args, **kwargs)
+            bound.apply_defaults()
+            options = {
+                option: f"{value.__module__}.{value.__qualname__}" if callable(value) else value
+                for option, value in list(bound.arguments.items())[1:]
+            }
+            stamps = _stamps(reader.study, (*needs, *watches))
+            try:
+                return keep()(name, stamps, options, lambda: make(reader, *args, **kwargs))
+            except NotYetError:
+                raise
+            except DataError as error:
+                if all(name in reader for name in needs):
+                    raise
+                raise NotYetError(str(error)) from None
+
+        return read
+
+    return decorate
+
+
+def _made(name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], R]) -> R:
+    """Streamlit tells calls apart by the arguments whose names do not begin with _; the study's file is in `stamps`."""
+    return _make()
+
+
+# Streamlit's caches want a server, so they are made when one of them is first asked for, not at import.
+@functools.cache
+def _copies() -> _Keep:
+    keep: Any = st.cache_data(show_spinner=False, max_entries=256)(_made)
+    cache: _Keep = keep
+    return cache
+
+
+@functools.cache
+def _originals() -> _Keep:
+    keep: Any = st.cache_resource(show_spinner=False, max_entries=16)(_made)
+    cache: _Keep = keep
+    return cache
+
+
+def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
+    """The states of the study's file and of files of its folder, as `cached` names them."""
+    if is_remote(study.folder):
+        _list_again(study.folder, int(time.monotonic() / _LISTED))
+    paths = [study.file]
+    for name in names:
+        if name == "*":
+            paths += sorted(path for path in study.folder.glob("*") if path.is_file())
+            paths += [*_below(study.outputs), *(path for data in study.data_files() for path in [data, *_below(data)])]
+            paths += [path for folder in prompt_folders() for path in _below(folder)]
+        elif name.endswith("/"):
+            paths += _below(study.folder / name)
+        else:
+            paths.append(study.folder / name)
+    return tuple(map(_stamp, paths))
+
+
+@functools.lru_cache(maxsize=1)
+def _list_again(folder: Path, _: int) -> None:
+    """Ask a far folder what it holds now: its package remembers what was listed, whoever writes meanwhile."""
+    files: Any = folder.fs  # type: ignore[attr-defined]  # UPath's
+    files.invalidate_cache()
+    with contextlib.suppress(FileNotFoundError):
+        files.ls(folder.path, detail=True)  # type: ignore[attr-defined]  # all at once, so that no file is asked for alone
+
+
+def _below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+
+
+def _stamp(path: Path) -> Stamp:
+    """What tells one state of a file from another: path, size (-1: not there), inode, and times in nanoseconds.
+
+    The time of the last change of any kind is among these: a program can put the time of writing back, not that one.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return str(path), -1, 0, 0, 0
+    if is_remote(path):
+        return str(path), status.st_size, 0, int(1e9 * status.st_mtime), 0
+    return str(path), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+
+
+class OverviewReader(PageReader):
+    """Reads where a study stands, and the records that most pages rest on; imports nothing that takes long."""
+
+    @cached(watches=("*",))
+    def status(self) -> Status:
+        """Where the study stands, as `python -m annotation status` says it."""
+        noted = Manifest.of(self.study).read().get("stages", {})
+        if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
+            path = self.study.folder / "manifest.json"
+            raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
+        evidence = Evidence.open(self.study).changed(collected=self.collected(), signs=self.signs())
+        return read_status(evidence, datetime.now(UTC))
+
+    def read_ahead(self) -> None:
+        """Read what the page shows, so that it is there when the page is asked for."""
+        self.simulated()
+        self.status()
+        self.amendments()
+        self.looks()
+
+    @shared("verdicts.json")
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts reached last."""
+        return tuple(CampaignRecords.open(self.study).verdicts)
+
+    @cached("verdicts.json", watches=(*RATED, "manifest.json"))
+    def verdicts_hold(self) -> str:
+        """Empty where the verdicts follow from what is on disk, else why not."""
+        try:
+            records = CampaignRecords.open(self.study)
+            refuse_stale(records, self.verdicts())
+            refuse_other_file(records)
+        except DataError as error:
+            return str(error)
+        return ""
+
+    @shared("ratings.parquet")
+    def answers(self) -> pd.DataFrame:
+        """Every answer (`plumbline.records.Rating`)."""
+        return CampaignRecords.open(self.study).ratings
+
+    @shared(watches=COLLECTED)
+    def collected(self) -> CampaignData:
+        """What raters saw and answered, controls and repeats too."""
+        return CampaignData.read(self.study)
+
+    @shared(*RATED, watches=RULES)
+    def signs(self) -> Sequence[Sign]:
+        """What is odd in raters' answers."""
+        return Evidence.open(self.study).changed(collected=self.collected()).signs
+
+    @cached(watches=("verdicts.json", *COLLECTED))
+    def simulated(self) -> bool:
+        """Whether any rating, or any verdict, rests on simulated raters; records that cannot be read say nothing."""
+        any_simulated = False
+        with contextlib.suppress(DataError, OSError):
+            any_simulated = bool(self.collected().ratings["simulated"].any())
+        with contextlib.suppress(DataError, OSError):
+            any_simulated = any_simulated or self.simulates()
+        return any_simulated
+
+    def simulates(self) -> bool:
+        """Whether any verdict rests on simulated ratings."""
+        return any(verdict.simulated for verdict in self.verdicts())
+
+    @cached(watches=("verdicts.json", *COLLECTED))
+    def late(self) -> Sequence[str]:
+        """A line where the verdicts' rules were fixed after the first rating; verdicts that are not there say none."""
+        with contextlib.suppress(DataError, OSError):
+            return late_lines(self.verdicts())
+        return ()
+
+    @cached(watches=RULES)
+    def looks(self) -> list[Look]:
+        """When verdicts were reached."""
+        return CampaignRecords.open(self.study).looks
+
+    @cached(watches=(*RULES, *COLLECTED))
+    def amendments(self) -> list[tuple[RuleSet, list[str]]]:
+        """The rules that replaced others after the first rating, each with what it changed."""
+        first = preregistration.first_rating(self.collected().ratings)
+        return preregistration.amendments(CampaignRecords.open(self.study).rules, first)
+
+    @cached("scores.parquet")
+    def coverage(self) -> pd.DataFrame:
+        """How many scores there are; columns: transformation, status, n (of all models, data sets and seeds)."""
+        # What `evaluation.results` would import to read the same table takes longer than the page.
+        scores = Manifest.of(self.study).frame("scores.parquet", Score, self.study.command("evaluation.run"))
+        counts = scores.groupby(["transformation", "status"], sort=False).size()
+        table: pd.DataFrame = counts.rename("n").reset_index()
+        return table
+
+    @shared("pairs.parquet")
+    def pairs(self) -> pd.DataFrame:
+        """The sample's pairs."""
+        return words_as_objects(read_frame(self.study.folder / "pairs.parquet", Pair, self.study.command(SAMPLE)))
+
+
+def words_as_objects(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its words as Python's strings: tables go through them often, and Arrow's take long."""
+    words = {name: object for name, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)}
+    return frame.astype(words)

@@ -30,8 +30,7 @@ from plumbline.exhibits.table import Exhibit
 from plumbline.records import Pair, Text, TransformedText, nfc
 from plumbline.store import as_record, read_batches
 from plumbline.transformations import ORIGINAL
-from streamlit_app.readers.overview import OverviewReader
-from streamlit_app.records import CONTROLS, JUDGED, RATED, RULES, cached, shared
+from streamlit_app.readers import CONTROLS, JUDGED, RATED, RULES, OverviewReader, cached, shared
 
 SHOWN = 100  # matches
 _TEXT = ["dataset", "split", "item", "field", "language", "text_id", "text"]

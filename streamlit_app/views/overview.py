@@ -14,11 +14,13 @@ from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import SIMULATED, display, number, rated
 from plumbline.commands import as_called
-from plumbline.study import Study
 from plumbline.transformations import in_order
 from streamlit_app import frames
 from streamlit_app.elements import complain, heading, link, sections, table
-from streamlit_app.readers.overview import OverviewReader
+from streamlit_app.readers import OverviewReader
+
+READER = OverviewReader
+
 
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
@@ -42,20 +44,19 @@ ITEM_WORDS = {
 }
 
 
-def draw_overview(study: Study) -> None:
+def draw_overview(reader: OverviewReader) -> None:
     """The page."""
-    reader = OverviewReader(study)
     st.caption(
-        f"People judge {study.called.item}s one by one, and a verdict says of each group whether they accept it."
-        if study.subject
+        f"People judge {reader.study.called.item}s one by one, and a verdict says of each group whether they accept it."
+        if reader.study.subject
         else "Do embedding models hold when a text changes and its meaning does not? Texts are transformed, people say"
         " whether each transformation keeps the meaning, and only what they accept is evaluated."
     )
     with st.expander("Words used here"):
-        words = ITEM_WORDS if study.subject else WORDS
+        words = ITEM_WORDS if reader.study.subject else WORDS
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in words.items()))
     # What is not there yet stands in the table of stages, with the next step.
-    scored = (_people,) if study.judging.does_tasks else (_coverage,) if study.evaluation.models else ()
+    scored = (_people,) if reader.study.judging.does_tasks else (_coverage,) if reader.study.evaluation.models else ()
     parts = (_short, _stages, _doubts, _tiles, *scored, _rules)
     sections(*(partial(part, reader) for part in parts), not_yet=False)
 
@@ -143,7 +144,7 @@ def _coverage(reader: OverviewReader) -> None:
 
 def _people(reader: OverviewReader) -> None:
     """Of a study whose people do tasks: where they stand among models."""
-    from streamlit_app.readers.reports import ReportReader  # noqa: PLC0415 (other studies' first page goes without)
+    from streamlit_app.readers.scores import ReportReader  # noqa: PLC0415 (other studies' first page goes without)
 
     report = ReportReader(reader.study).people()
     heading("People and models")

@@ -9,12 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from annotation.verdicts.tables import SIMULATED
+from evaluation.display import BOARD_CAPTION
 from evaluation.human import report as people_page
 from evaluation.instructions import analysis
 from evaluation.instructions import page as wording_page
-from evaluation.report import boards, charts, paper_tables, sensitivity_tables
+from evaluation.report import charts, paper_tables, sensitivity_tables
 from plumbline.exhibits.charts import first_panel
-from plumbline.study import Study
 from streamlit_app import frames
 from streamlit_app.elements import (
     choose,
@@ -30,7 +30,10 @@ from streamlit_app.elements import (
     sections,
     table,
 )
-from streamlit_app.readers.reports import ReportParts, ReportReader
+from streamlit_app.readers.scores import ReportParts, ReportReader
+
+READER = ReportReader
+
 
 VERDICTS = ("fail", "look", "pass")
 _COLUMNS = {
@@ -44,9 +47,8 @@ _COLUMNS = {
 }
 
 
-def draw_benchmark(study: Study) -> None:
+def draw_benchmark(reader: ReportReader) -> None:
     """The page."""
-    reader = ReportReader(study)
     sections(*(partial(part, reader) for part in (_board, _agreement, _abstention, _quality)))
 
 
@@ -57,7 +59,7 @@ def _board(reader: ReportReader) -> None:
     heading("Board")
     if "rank_low" in board.frame and board.frame["rank_low"].notna().any():
         few = limits(simulated=False, n=int(board.frame["n_datasets"].max()), what="data sets")
-        says = f"Original scores: {boards.CAPTION}.{few}"
+        says = f"Original scores: {BOARD_CAPTION}.{few}"
         figure(file_name(reader.name, "rank limits"), charts.rank_limits(board.frame), says)
     exhibit(reader.name, board)
     link("rankings", "Whether ranks hold when texts change")
@@ -109,20 +111,18 @@ def _quality(reader: ReportReader) -> None:
     table(file_name(reader.name, "task quality"), checks, frames.quality_frame(checks))
 
 
-def draw_instructions(study: Study) -> None:
+def draw_instructions(reader: ReportReader) -> None:
     """What other wordings of the instruction make of scores, defaults and ranks."""
-    reader = ReportReader(study)
     answer = partial(_answer, reader.wordings, analysis.SIMULATED)
-    parts = (partial(_section, study.name, reader.wordings, *part) for part in wording_page.OUTLINE.items())
+    parts = (partial(_section, reader.study.name, reader.wordings, *part) for part in wording_page.OUTLINE.items())
     sections(answer, *parts)
 
 
-def draw_human(study: Study) -> None:
+def draw_human(reader: ReportReader) -> None:
     """People and models on the same items: scores, differences, agreement, and items that they see differently."""
-    reader = ReportReader(study)
     # Else it stands above.
     answer = partial(_answer, reader.people, "" if reader.simulated() else SIMULATED)
-    parts = (partial(_section, study.name, reader.people, *part) for part in people_page.OUTLINE.items())
+    parts = (partial(_section, reader.study.name, reader.people, *part) for part in people_page.OUTLINE.items())
     sections(answer, *parts)
 
 

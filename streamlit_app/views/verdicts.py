@@ -18,7 +18,6 @@ from annotation.verdicts.tables import display, rated, verdict_table
 from evaluation.report.charts import threshold_decisions, threshold_scores
 from evaluation.tables.sensitivity import thresholds_of
 from plumbline.exhibits.charts import first_panel
-from plumbline.study import Study
 from plumbline.transformations import Axes
 from streamlit_app import charts, frames, pair
 from streamlit_app.elements import (
@@ -34,14 +33,15 @@ from streamlit_app.elements import (
     sections,
     table,
 )
+from streamlit_app.readers import OverviewReader
 from streamlit_app.readers.campaign import CampaignReader
-from streamlit_app.readers.overview import OverviewReader
 from streamlit_app.readers.scores import ScoreReader
 
+READER = CampaignReader
 
-def draw_verdicts(study: Study) -> None:
+
+def draw_verdicts(reader: CampaignReader) -> None:
     """The page."""
-    reader = CampaignReader(study)
     if not reader.verdicts():
         st.caption("There are no verdicts: the sample holds no pairs.")
         return
@@ -59,7 +59,7 @@ def draw_verdicts(study: Study) -> None:
     parts += [partial(_labels, reader), *([partial(_agreement, reader)] if names else [])]
     parts.append(partial(_judges, reader))
     if question and not reader.study.acceptance.rules:  # which have no one threshold that could be another
-        parts.append(partial(_another, ScoreReader(study), rubric.scale))
+        parts.append(partial(_another, ScoreReader(reader.study), rubric.scale))
     sections(*parts)
     pair.open_chosen(reader)
 

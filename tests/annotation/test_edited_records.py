@@ -25,16 +25,17 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, rules_now
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.planner import plan_units
+from evaluation.sources import Folder
+from evaluation.units import plan_units
 from generation.output_statistics import flagged_outputs
 from generation.production import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError
-from plumbline.manifest import stage, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.prompts import PROMPTS
 from plumbline.records import Pair, Rating, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
-from streamlit_app.readers.overview import OverviewReader
+from streamlit_app.readers import OverviewReader
 from tests.annotation.ratings.test_review import rate
 from tests.conftest import make_variant
 
@@ -283,7 +284,7 @@ def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     says = "paraphrasing/1337.parquet is not what was written (edited by hand, or another copy's); bring it back"
     assert says in said_by(lambda: command(study))
     found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
-    assert says in said_by(lambda: plan_units(study, found, CampaignRecords.open(study).pairs))
+    assert says in said_by(lambda: plan_units(Folder(study), found, CampaignRecords.open(study).pairs))
     path.unlink()
     generate(study)
     assert [row.output for row in read_transformed(study, "paraphrasing", 1337)] == [row.output for row in rows]
@@ -373,14 +374,14 @@ def swapped(study: Study, number: int) -> None:
     rated = [pair.key for pair in CampaignRecords.open(study).pairs if pair.transformation == "paraphrasing"][:number]
     rows = read_transformed(study, "paraphrasing", 1337)
     others = [row.model_copy(update={"output": "Bananas."}) if row.key in rated else row for row in rows]
-    write_kept_table(study, OUTPUTS, others, TransformedText)
+    Manifest.of(study).write_table(OUTPUTS, others, TransformedText)
 
 
 def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Study) -> None:
     found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
 
     def decisions(**options: bool) -> set[tuple[str, str]]:
-        units = plan_units(study, found, CampaignRecords.open(study).pairs, **options)
+        units = plan_units(Folder(study), found, CampaignRecords.open(study).pairs, **options)
         return {(u.decision.status, u.decision.reason) for u in units if u.transformation == "paraphrasing"}
 
     assert decisions() == {("evaluated", "")}
@@ -396,7 +397,7 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
     generator = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", **model}
     server = variant(transformations=TRANSFORMATIONS, generator=generator)
     found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
-    units = plan_units(server, found, CampaignRecords.open(server).pairs)
+    units = plan_units(Folder(server), found, CampaignRecords.open(server).pairs)
     reasons = {unit.decision.reason for unit in units if unit.transformation == "paraphrasing"}
     assert reasons == {
         "the verdict is of recorded outputs of 'plumbline-sample', not of openai ones: have these rated, or bring the"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import DataError
-from plumbline.manifest import refuse_replaced_table, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord
 from plumbline.store import write_table
 from plumbline.study import Study
@@ -20,19 +20,19 @@ def drift(number: float) -> DriftRecord:
 
 
 def test_a_table_that_was_edited_is_refused_and_named(generated: Study) -> None:
-    write_kept_table(generated, "drift.parquet", [drift(0.5)], DriftRecord)
-    refuse_replaced_table(generated, "drift.parquet", "x")
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
+    Manifest.of(generated).refuse_replaced("drift.parquet", "x")
     write_table(generated.folder / "drift.parquet", [drift(0.1)], DriftRecord)
     with pytest.raises(DataError, match=r"drift\.parquet is not what was written .* run `x` again"):
-        refuse_replaced_table(generated, "drift.parquet", "x")
+        Manifest.of(generated).refuse_replaced("drift.parquet", "x")
     (generated.folder / "drift.parquet").unlink()
-    refuse_replaced_table(generated, "drift.parquet", "x")
-    write_kept_table(generated, "drift.parquet", [drift(0.2)], DriftRecord)
-    refuse_replaced_table(generated, "drift.parquet", "x")
+    Manifest.of(generated).refuse_replaced("drift.parquet", "x")
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.2)], DriftRecord)
+    Manifest.of(generated).refuse_replaced("drift.parquet", "x")
 
 
 def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_kept_table(generated, "drift.parquet", [drift(0.5)], DriftRecord)
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
 
     replace = Path.replace
 
@@ -43,8 +43,8 @@ def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkey
 
     monkeypatch.setattr(Path, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_kept_table(generated, "drift.parquet", [drift(0.1)], DriftRecord)
-    refuse_replaced_table(generated, "drift.parquet", "x")
+        Manifest.of(generated).write_table("drift.parquet", [drift(0.1)], DriftRecord)
+    Manifest.of(generated).refuse_replaced("drift.parquet", "x")
     assert not list(generated.folder.glob(".*.tmp"))
 
 
@@ -52,16 +52,16 @@ KILLED = """
 import os, sys
 from plumbline import manifest, study
 from plumbline.records import DriftRecord
-manifest._note_kept = lambda *_: os._exit(9)
+manifest.Manifest._note = lambda *_: os._exit(9)
 row = DriftRecord(pair_id="a", transformation="paraphrasing", model="m", drift=0.1, unit_id="u")
-manifest.write_kept_table(study.load_study(*sys.argv[1:]), "drift.parquet", [row], DriftRecord)
+manifest.Manifest.of(study.load_study(*sys.argv[1:])).write_table("drift.parquet", [row], DriftRecord)
 """
 
 
 def test_what_killed_writings_of_a_table_leave_goes_with_the_next_one(generated: Study) -> None:
-    write_kept_table(generated, "drift.parquet", [drift(0.5)], DriftRecord)
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
     there = {path.name for path in generated.folder.iterdir()}
     arguments = [sys.executable, "-c", KILLED, str(generated.file), str(generated.folder.parent)]
     assert subprocess.run(arguments, check=False).returncode == 9
-    write_kept_table(generated, "drift.parquet", [drift(0.2)], DriftRecord)
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.2)], DriftRecord)
     assert {path.name for path in generated.folder.iterdir()} == there

@@ -18,14 +18,14 @@ import yaml
 
 from annotation.__main__ import main as annotation
 from annotation.campaign_records import CampaignRecords
-from evaluation.models.encoder import Encoder, load
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.report.__main__ import main as evaluation_report
 from evaluation.run import main as evaluation_run
 from generation.compare import main as compare
 from generation.errors import main as errors
 from generation.run import main as generation_run
 from plumbline import cli
-from plumbline.study import ROOT, Study, load_study
+from plumbline.study import ROOT, load_study
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import Loader
 
@@ -108,15 +108,15 @@ def run(words: str, place: Place, environment: Mapping[str, str]) -> Done:
         for name, value in {**ours, **environment}.items():
             patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
         patch.setattr(sys, "argv", [module, *rest])
-        patch.setattr("evaluation.models.encoder.load", _load)
+        patch.setattr(ModelHost, "load", _load)
         with pytest.raises(SystemExit) as ended:
             cli.run(MAINS[module])
     return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
-def _load(study: Study, spec: ModelSpec) -> Encoder:
+def _load(host: ModelHost, spec: ModelSpec, load: Any = ModelHost.load) -> Encoder:
     """The model `fake` is made up, others are what they are."""
-    return Loader()(study, spec) if spec.name == "fake" else load(study, spec)
+    return Loader()(host, spec) if spec.name == "fake" else load(host, spec)
 
 
 def left(place: Place) -> dict[str, str]:

@@ -18,7 +18,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.records import Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
 from plumbline.identity import identity
@@ -95,18 +95,18 @@ class FakeModel:
 
 @dataclass
 class Loader:
-    """Stands in for `evaluation.models.encoder.load` and counts."""
+    """Stands in for `ModelHost.load` and counts."""
 
     model: FakeModel = field(default_factory=FakeModel)
     loaded: list[str] = field(default_factory=list)
     broken: Callable[[str], Exception | None] = lambda _: None
 
-    def __call__(self, study: Study, spec: ModelSpec) -> Encoder:
+    def __call__(self, host: ModelHost, spec: ModelSpec) -> Encoder:
         error = self.broken(spec.name)
         if error is not None:
             raise error
         self.loaded.append(spec.name)
-        return Encoder(self.model, spec.name, spec.revision, study.evaluation.batch_size)
+        return Encoder(self.model, spec.name, spec.revision, host.evaluation.batch_size)
 
 
 @pytest.fixture

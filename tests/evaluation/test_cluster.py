@@ -207,7 +207,6 @@ def told(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (cluster, model_runs):
         monkeypatch.setattr(module, "quiet", nothing)
     monkeypatch.setattr(model_runs, "EncodingWorker", Encodes)
-    monkeypatch.setattr(model_runs, "store_of", lambda *_: EmbeddingStore())
     monkeypatch.setattr(model_runs, "due_of", lambda *_: None)
     monkeypatch.setattr(model_runs, "keep_speed", lambda *_: None)
 
@@ -215,13 +214,16 @@ def told(monkeypatch: pytest.MonkeyPatch) -> None:
 def found_by(ray: ToldRay, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     monkeypatch.setattr(scheduling, "time", SimpleNamespace(monotonic=lambda: ray.seconds))
     monkeypatch.setattr(Encodes, "asked", Counter(), raising=False)
-    study = SimpleNamespace(evaluation=SimpleNamespace(batch_size=4, device="cpu"), file=Path("study.yaml"))
+    evaluation = SimpleNamespace(batch_size=4, device="cpu")
+    host = SimpleNamespace(
+        evaluation=evaluation, file=Path("study.yaml"), folder=Path(), datasets=(), store=lambda _: EmbeddingStore()
+    )
     jobs = []
     for name, kind in MODELS.items():
         spec = SimpleNamespace(name=name, kind=kind, http=SimpleNamespace(concurrency=1), location=lambda _: None)
         model = SimpleNamespace(spec=spec, name=name, model_id=name)
         jobs.append(ModelJob(cast("Any", model), [piece(name, STEP * number) for number in range(PIECES)]))
-    scheduler, found = cluster._ModelScheduler(ray, cast("Any", study), jobs), []
+    scheduler, found = cluster._ModelScheduler(ray, cast("Any", host), jobs), []
     for _ in range(1000):
         if scheduler.done:
             break

@@ -174,7 +174,7 @@ def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Clust
     where = ["--study", str(there.file), "--exports", str(there.folder.parent)]
     after = here("evaluation.run", *where, "--ray", "auto", "--models", "served", "one")
     assert "0 scores made, 12 were there" in after.stdout
-    rates = {rate.what: rate for rate in read_rates(there)}  # what the command was told by those that ended well
+    rates = {rate.what: rate for rate in read_rates(there.folder)}  # what the command was told by those that ended well
     assert {name: rate.work for name, rate in rates.items()} == {"served": "encoding", "one": "encoding"}
 
 
@@ -187,7 +187,7 @@ def test_wordings_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) ->
     assert (status, "16 scores made, 0 were there" in out) == (0, True), err
     plain = load_study(study.file, tmp_path / "here")
     outcome = evaluate_instructions(plain)
-    assert f"{outcome.encoded} texts encoded for {outcome.n_prompted} asked" in out
+    assert f"{outcome.encoded} texts encoded for {outcome.asked} asked" in out
     for file in (SCORES, ITEMS):
         made, expected = (pd.read_parquet(one.folder / file) for one in (study, plain))
         pd.testing.assert_frame_equal(made, expected, check_exact=True)

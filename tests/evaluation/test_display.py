@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from evaluation.display import report
+from evaluation.records import EvaluationRecords
 from evaluation.report import paper_tables
 from evaluation.report.paper_tables import PaperResults
 from plumbline.records import DriftRecord, Rating
@@ -31,7 +32,8 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
         drift.append(DriftRecord(**where, model="two", drift=0.5, unit_id="").model_dump())
     frames = (pd.DataFrame([pair.model_dump() for pair in pairs]), pd.DataFrame(ratings), pd.DataFrame(drift))
     scores = pd.DataFrame([score_row("one", "sts", "original", 0.8)])
-    said = report(study, scores, [], pairs=frames[0], ratings=frames[1], drift=frames[2])
+    records = EvaluationRecords.open(study).changed(scores=scores, sample=frames[0], sample_ratings=frames[1])
+    said = report(records.changed(drift=frames[2]), [])
     assert "against mean similarity" in said
     assert "paraphrasing    one    -1.00" in said  # the further it moved, the less similar it is
     assert "two        –" in said and "– to –" not in said  # it moves all pairs alike: there is no correlation
@@ -62,5 +64,5 @@ def test_the_original_that_a_difference_is_taken_from_can_be_seen(tmp_path: Path
 
 def said_of(folder: Path, rows: list[dict[str, Any]]) -> str:
     drift = pd.DataFrame(columns=list(DriftRecord.model_fields))
-    study = write_study(folder)
-    return report(study, pd.DataFrame(rows), [], pairs=pd.DataFrame(), ratings=None, drift=drift)
+    records = EvaluationRecords.open(write_study(folder))
+    return report(records.changed(scores=pd.DataFrame(rows), drift=drift), [])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from annotation.campaign_records import CampaignRecords
 from evaluation.gate import verdict_hash
-from evaluation.planner import plan_units
-from evaluation.units import ScoreUnit
+from evaluation.sources import Folder
+from evaluation.units import ScoreUnit, plan_units
 from generation.production import read_transformed
 from plumbline.identity import identity
 from plumbline.records import TransformedText
@@ -18,7 +18,9 @@ from .conftest import verdict
 def units(study: Study, **changes: object) -> dict[str, ScoreUnit]:
     """The units of paraphrases, by data set."""
     found = plan_units(
-        study, [verdict(study, name, **changes) for name in study.transformations], CampaignRecords.open(study).pairs
+        Folder(study),
+        [verdict(study, name, **changes) for name in study.transformations],
+        CampaignRecords.open(study).pairs,
     )
     return {unit.dataset.name: unit for unit in found if unit.transformation == "paraphrasing"}
 
@@ -56,7 +58,9 @@ def test_a_verdict_in_another_language_keeps_nothing_out(study: Study) -> None:
     flag(study)
     own = [verdict(study, name) for name in study.transformations]
     other = verdict(study, "paraphrasing", language="de", without=("wrong_language",))
-    assert not any(unit.n_kept_out for unit in plan_units(study, [*own, other], CampaignRecords.open(study).pairs))
+    assert not any(
+        unit.n_kept_out for unit in plan_units(Folder(study), [*own, other], CampaignRecords.open(study).pairs)
+    )
 
 
 def test_the_hash_of_a_verdict_that_covers_everything_is_what_it_was(study: Study) -> None:

@@ -31,7 +31,7 @@ def nodes(*resources: dict[str, float]) -> Any:
 def test_slots_stay_what_they_are_when_other_nodes_join(study: Study) -> None:
     """4 and 9 CPUs are slots of 4: one and two. A node of 2 CPUs has none of these, one of 8 CPUs and a GPU has two."""
     start = nodes({"CPU": 4.0}, {"CPU": 9.0})
-    size = size_of_slots(start, study)
+    size = size_of_slots(start, study.evaluation.device)
     before = model_slots(start, size)
     assert size == (4, 0)
     assert [(slot.node, slot.number) for slot in before if slot.cpus] == [("n0", 0), ("n1", 0), ("n1", 1)]
@@ -47,10 +47,10 @@ def test_slots_stay_what_they_are_when_other_nodes_join(study: Study) -> None:
 
 def test_a_slot_has_a_gpu_where_there_are_some(study: Study) -> None:
     cluster = nodes({"CPU": 2.0, "GPU": 4.0}, {"CPU": 64.0}, {})
-    assert size_of_slots(cluster, study) == (1, 1)
+    assert size_of_slots(cluster, study.evaluation.device) == (1, 1)
     assert [(slot.node, slot.gpus) for slot in model_slots(cluster, (1, 1)) if slot.cpus] == [("n0", 1), ("n0", 1)]
     with pytest.raises(ServiceError, match="no node of the Ray cluster has a CPU"):
-        size_of_slots(nodes({}, {"GPU": 1.0}), study)
+        size_of_slots(nodes({}, {"GPU": 1.0}), study.evaluation.device)
 
 
 def test_a_model_is_loaded_again_only_where_texts_are_left(study: Study) -> None:
@@ -97,8 +97,9 @@ def test_the_command_keeps_how_fast_a_model_was_on_each_kind_of_gpu(study: Study
         shard = run.shards.next(1)
         assert shard is not None
         run.take(shard, gpu, vectors(shard.texts), seconds)
-    run.close(study)
+    run.close(study.folder)
     kept = {
-        one.gpu: (one.identity, one.texts, one.characters, one.seconds, one.gpu_seconds) for one in read_rates(study)
+        one.gpu: (one.identity, one.texts, one.characters, one.seconds, one.gpu_seconds)
+        for one in read_rates(study.folder)
     }
     assert kept == {"H200": ("id of own", 2, 9, 2.0, 2.0), "": ("id of own", 1, 3, 3.0, 0.0)}

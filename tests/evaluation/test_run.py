@@ -16,13 +16,12 @@ import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from evaluation.models import encoder
-from evaluation.models.encoder import Encoder
-from evaluation.outputs import Outputs, transformed
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.results import path_of
 from evaluation.scoring import evaluate
 from evaluation.tasks import scoring
+from evaluation.texts import Outputs, transformed
 from evaluation.units import UNDEFINED
 from evaluation.work import pieces
 from generation.datasets.loading import load_datasets
@@ -294,8 +293,8 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
     study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A third of the rows in another order, and the scores deleted: these rows are encoded again, and it is said."""
-    monkeypatch.setattr(encoder, "load_model", lambda *_: (FakeModel(), "1"))
-    monkeypatch.setattr(encoder, "model_id", lambda *_: "m")
+    monkeypatch.setattr(ModelHost, "load_model", lambda *_: (FakeModel(), "1"))
+    monkeypatch.setattr(ModelHost, "model_id", lambda *_: "m")
     first = evaluate(study, models=["one"])
     scores = EvaluationRecords.open(study).scores
     file = study.scratch / "embeddings" / "m" / "vectors.f32"

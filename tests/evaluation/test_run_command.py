@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from evaluation.forecast import forecast
-from evaluation.planner import plan_units
+from evaluation.models.encoder import ModelHost
 from evaluation.records import EvaluationRecords
-from evaluation.scoring import evaluate
+from evaluation.scoring import evaluate, forecast
 from evaluation.sources import Folder
-from evaluation.units import Model
+from evaluation.units import Model, plan_units
 from generation.datasets.loading import load_datasets
 from plumbline.errors import DataError
 from plumbline.rates import Rate, keep_rates, read_rates
@@ -85,11 +84,11 @@ def test_a_dry_run_tells_what_is_left_by_what_runs_have_measured(study: Study, l
     assert (before.returncode, before.stderr) == (0, "")
     assert "not measured yet: one" in before.stdout and not (study.folder / "scores.parquet").exists()
     evaluate(study, models=["one"], load=loader)
-    (rate,) = read_rates(study)
+    (rate,) = read_rates(study.folder)
     assert (rate.work, rate.what, rate.gpu) == ("encoding", "one", "")
     row = next(line for line in before.stdout.splitlines() if line.startswith("one "))
     scores, texts, characters = (int(cell.replace(",", "")) for cell in row.split()[1:])
-    units = plan_units(study, CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
+    units = plan_units(Folder(study), CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
     evaluated = [unit for unit in units if unit.decision.status == "evaluated"]
     needed = {text.text for unit in evaluated for text in unit.data().texts()}
     assert (scores, texts, characters) == (len(evaluated), len(needed), sum(map(len, needed)))
@@ -101,18 +100,18 @@ def test_hours_are_told_of_each_revision_of_a_model(study: Study, tmp_path: Path
     """One took an hour for as many characters as are left, the other two: 1 + 2 = 3."""
     both = [{"name": "one", "revision": revision} for revision in ("1", "2")]
     study = write_study(tmp_path, evaluation={"models": both})
-    first, second = (Model.of(study, spec) for spec in study.evaluation.models)
-    plan = plan_units(study, CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
-    told = forecast(EvaluationRecords.open(study), plan, study.evaluation.models)
+    first, second = Model.all_of(ModelHost.of(study))
+    plan = plan_units(Folder(study), CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
+    told = forecast(EvaluationRecords.open(study), plan, [first, second])
     assert told.endswith("not measured yet: one@1, one@2")
     rows = [line.split() for line in told.splitlines() if line.startswith("one@")]
     (characters,) = {int(row[-1].replace(",", "")) for row in rows}
     speed = {"work": "encoding", "what": "one", "model": "one", "texts": 1, "gpu_seconds": 0, "gpu": ""}
     for model, seconds in ((first, 3600), (second, 7200)):
         made = {**speed, "identity": model.model_id, "characters": characters, "seconds": seconds}
-        keep_rates(study, [Rate.model_validate({**made, "finished_at": datetime.now(UTC)})])
-    assert "about 3 hours with no GPU" in forecast(EvaluationRecords.open(study), plan, study.evaluation.models)
-    assert "about 2 hours with no GPU" in forecast(EvaluationRecords.open(study), plan, study.evaluation.models[1:])
+        keep_rates(study.folder, [Rate.model_validate({**made, "finished_at": datetime.now(UTC)})])
+    assert "about 3 hours with no GPU" in forecast(EvaluationRecords.open(study), plan, [first, second])
+    assert "about 2 hours with no GPU" in forecast(EvaluationRecords.open(study), plan, [second])
 
 
 def test_outputs_that_are_not_those_of_the_plan_are_refused_each_time(study: Study) -> None:

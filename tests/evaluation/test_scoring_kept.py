@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import CampaignRecords
 from evaluation import display, tables
 from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
@@ -126,7 +125,7 @@ def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple
     assert listed[listed["status"] == "failed"][["transformation", "reason"]].values.tolist() == [
         ["everything", f"one: {WHY}"]
     ]
-    assert any(WHY in note for note in notes_of(study, scores, ()))
+    assert any(WHY in note for note in notes_of(scores, (), ["one", "two"], ""))
 
 
 def test_the_reason_stays_until_the_model_works_and_its_scores_stay_all_the_while(study: Study, loader: Loader) -> None:
@@ -153,7 +152,7 @@ def test_memory_that_does_not_suffice_fails_the_model_and_the_others_go_on(study
         def similarity_pairwise(self, *_: Any) -> Any:
             raise error
 
-    def load(study: Study, spec: Any) -> Encoder:
+    def load(_: object, spec: Any) -> Encoder:
         return Encoder(Full() if spec.name == "one" else FakeModel(), spec.name, spec.revision)
 
     outcome = evaluate(study, load=load)
@@ -184,15 +183,8 @@ def rated(study: Study) -> pd.DataFrame:
 
 def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_drift(study: Study) -> None:
     evaluate(study, load=broken("one", "two"))
-    pairs = pd.read_parquet(study.folder / "pairs.parquet")
-    said = display.report(
-        study,
-        EvaluationRecords.open(study).scores,
-        CampaignRecords.open(study).verdicts,
-        pairs=pairs,
-        ratings=rated(study),
-        drift=EvaluationRecords.open(study).drift,
-    )
+    records = EvaluationRecords.open(study).changed(sample_ratings=rated(study))
+    said = display.report(records, records.verdicts)
     assert "no model has a drift yet" in said and "no pair has a rating" not in said
     assert WHY in said
 

@@ -58,7 +58,7 @@ def test_hours_are_those_that_runs_have_measured(tmp_path: Path) -> None:
     watch.note("paraphrasing", 4, 20)
     (measured_rate,) = measured(plan, watch)
     assert measured_rate is not None
-    keep_rates(study, [measured_rate.model_copy(update={"gpu_seconds": 4 * 3600})])
+    keep_rates(study.folder, [measured_rate.model_copy(update={"gpu_seconds": 4 * 3600})])
     more = small_study(tmp_path, (*WORDS, "seven", "eight"), generator=server("http://127.0.0.1:1/v1"))
     assert "about 6 GPU hours (NVIDIA H200)" in forecast(more)
     second = measured_rate.model_copy(update={"gpu_seconds": 4.0})

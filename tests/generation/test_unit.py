@@ -125,7 +125,7 @@ def test_a_stop_while_the_table_moves_loses_nothing(tmp_path: Path, monkeypatch:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("plumbline.models.asking.write_kept_table", stop)
+    monkeypatch.setattr("plumbline.manifest.Manifest.write_table", stop)
     with pytest.raises(KeyboardInterrupt):
         work(study, upper)  # the table's rows are in the journal now, and the table is still there
     monkeypatch.undo()

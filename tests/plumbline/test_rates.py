@@ -60,26 +60,26 @@ def test_hours_are_by_characters_and_by_what_was_measured_of_the_same_work() -> 
 def test_rates_are_kept_run_by_run_and_read_with_those_of_other_studies(tmp_path: Path) -> None:
     study = small_study(tmp_path)
     other = small_study(tmp_path, name="pilot")
-    keep_rates(study, [rate(), None])
-    keep_rates(study, [None])
-    keep_rates(other, [rate(texts=11)])
-    keep_rates(study, [rate(texts=12)])
+    keep_rates(study.folder, [rate(), None])
+    keep_rates(study.folder, [None])
+    keep_rates(other.folder, [rate(texts=11)])
+    keep_rates(study.folder, [rate(texts=12)])
     assert len(list((study.folder / "rates").iterdir())) == 2
-    assert sorted(one.texts for one in read_rates(study)) == [10, 11, 12]
+    assert sorted(one.texts for one in read_rates(study.folder)) == [10, 11, 12]
     far = load_study(study.file, "memory://rates")
-    keep_rates(far, [rate()])
-    assert read_rates(far) == [rate()]
+    keep_rates(far.folder, [rate()])
+    assert read_rates(far.folder) == [rate()]
 
 
 def test_damaged_rates_are_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No record rests on them: another study's, too, stop no forecast."""
     study = small_study(tmp_path)
     other = small_study(tmp_path, name="pilot")
-    keep_rates(study, [rate()])
-    keep_rates(other, [rate(texts=11)])
+    keep_rates(study.folder, [rate()])
+    keep_rates(other.folder, [rate(texts=11)])
     (other.folder / "rates" / "0.json").write_text("[{}]", encoding="utf-8")
     (other.folder / "rates" / "1.json").write_text('[{"work": "gen', encoding="utf-8")
-    assert sorted(one.texts for one in read_rates(study)) == [10, 11]
+    assert sorted(one.texts for one in read_rates(study.folder)) == [10, 11]
     first, second = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"left out: .*pilot/rates/0.json does not hold what it should \(.*\); delete it", first)
     assert re.fullmatch(r"left out: .*pilot/rates/1.json is damaged \(.*\); delete it", second)

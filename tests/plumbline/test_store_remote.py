@@ -24,7 +24,7 @@ from generation.datasets.tables import read_frame
 from generation.production import generate
 from plumbline import cli
 from plumbline.errors import DataError, ServiceError, StudyError
-from plumbline.manifest import read_manifest, stage
+from plumbline.manifest import Manifest, stage
 from plumbline.records import Text, TransformedText
 from plumbline.store import only_one, read_json, read_records, write_json, write_table
 from plumbline.study import ROOT, Study, file_hash, load_study
@@ -111,7 +111,7 @@ def test_generation_leaves_there_what_it_leaves_here(address: str, tmp_path: Pat
     assert generate(there) == {"reused": counts.total()}
     assert not [p for p in (tmp_path / "local").rglob("*") if p.suffix in (".journal", ".tmp")]
 
-    entry = read_manifest(there)["stages"]["generation"]
+    entry = Manifest.of(there).read()["stages"]["generation"]
     assert entry["outputs"] == {
         "texts.parquet": file_hash(here.folder / "texts.parquet"),
         "transformations": file_hash(there.outputs),

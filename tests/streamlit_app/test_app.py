@@ -25,7 +25,7 @@ from annotation.records import RuleSet, Verdict
 from annotation.server import Home
 from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.tables import SIMULATED
-from plumbline.manifest import write_kept, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study, load_study
@@ -153,7 +153,7 @@ def test_a_study_at_an_address_fills_pages_and_shows_what_others_change(
             assert [heading.value for heading in shown.header] == SECTIONS[view]
             assert boxes(shown, "Not there yet") == boxes(shown, "cannot be shown") == 0
         far.rm("/far/demo/scores.parquet")
-        monkeypatch.setattr("streamlit_app.records._LISTED", 1e-9)
+        monkeypatch.setattr("streamlit_app.readers._LISTED", 1e-9)
         assert boxes(page(*where, view="robustness"), "Not there yet")
     finally:
         far.store.clear()
@@ -266,7 +266,7 @@ def test_a_wrong_start_is_one_line(page: Open, arguments: tuple[str, ...]) -> No
 
 def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
-    write_kept_table(study, "ratings.parquet", ratings.assign(value=1), Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings.assign(value=1), Rating)
     shown = page("--study", DEMO, "--exports", exports)
     states = table_with(shown, "State").set_index("Stage")["State"]
     assert states["verdicts"] == "⚠ stale"
@@ -281,7 +281,7 @@ def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study)
         RuleSet(fixed_at=datetime(2026, 2, 1, tzinfo=UTC), rules=changed_rules),
         RuleSet(fixed_at=datetime(2026, 4, 1, tzinfo=UTC), rules=rules, reason="<b>too low</b>"),
     ]
-    write_kept(study, "rules.json", fixed)
+    Manifest.of(study).write_models("rules.json", fixed)
     shown = page("--study", DEMO, "--exports", exports)
     assert_calm(shown)
     assert shown.warning[1].value == "The rules were changed after the first rating, on 2026-04-01 at 00:00 UTC."
@@ -396,7 +396,7 @@ def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(page
 
 def test_comments_stand_with_a_pair(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(comment=HOSTILE[0])
-    write_kept_table(study, "ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     shown = page("--study", DEMO, "--exports", exports, view="drift")
     shown.session_state["chosen_pair"] = (CampaignRecords.open(study).pairs[0].pair_id, 0)
     shown.run()
@@ -405,7 +405,7 @@ def test_comments_stand_with_a_pair(page: Open, exports: Path, study: Study) -> 
 
 def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
-    write_kept_table(study, "ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     verdicts = [verdict.model_copy(update={"simulated": False}) for verdict in CampaignRecords.open(study).verdicts]
     write_json(study.folder / "verdicts.json", verdicts)
     shown = page("--study", DEMO, "--exports", exports)
@@ -418,7 +418,7 @@ def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study
 
 def test_doubts_stand_in_a_box_with_the_command_that_helps(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(seconds=0.1)
-    write_kept_table(study, "ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     shown = page("--study", DEMO, "--exports", exports)
     assert_calm(shown)
     assert boxes(shown, "This needs care") == 1
@@ -429,7 +429,7 @@ def test_doubts_stand_in_a_box_with_the_command_that_helps(page: Open, exports: 
 def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
     ratings.loc[0, "simulated"] = True
-    write_kept_table(study, "ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     (study.folder / "verdicts.json").unlink()
     assert [item.value for item in page("--study", DEMO, "--exports", exports).warning] == [SIMULATED]
 
@@ -481,7 +481,7 @@ def test_the_campaign_leads_to_the_pairs_to_read(page: Open, exports: Path, stud
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     pair_id = ratings["pair_id"].iloc[40]
     ratings["comment"] = ratings["pair_id"].map({pair_id: "odd"}).fillna("")
-    write_kept_table(study, "ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     shown = page("--study", DEMO, "--exports", exports, view="campaign")
     assert_calm(shown)
     first = table_with(shown, "Comments").iloc[0]
@@ -659,7 +659,7 @@ def hostile_study(folder: Path) -> Path:
 def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     keep = ratings[ratings["transformation"] == "expansion"]["pair_id"].drop_duplicates().head(2)
-    write_kept_table(study, "ratings.parquet", ratings[ratings["pair_id"].isin(keep)], Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings[ratings["pair_id"].isin(keep)], Rating)
     shown = page("--study", DEMO, "--exports", exports, view="drift")
     assert_calm(shown)
     assert len(panels(shown)) == 1
@@ -669,7 +669,7 @@ def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, stud
 
 def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
-    write_kept_table(study, "ratings.parquet", ratings.head(0), Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings.head(0), Rating)
     write_json(study.folder / "verdicts.json", list[Verdict]())
     for view, line in (("drift", "No pair has both a rating that counts and a drift."), ("verdicts", "no verdicts")):
         shown = page("--study", DEMO, "--exports", exports, view=view)

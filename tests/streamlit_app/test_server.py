@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 
 from streamlit_app import server
-from streamlit_app.readers.overview import OverviewReader
+from streamlit_app.readers import OverviewReader
 from tests.streamlit_app.conftest import DEMO, Open
 
 

@@ -31,7 +31,7 @@ from annotation.sampling.sample import extend_sample
 from generation.production import read_transformed
 from plumbline import prompts
 from plumbline.errors import DataError, ServiceError, StudyError
-from plumbline.manifest import write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.prompts import PROMPTS
 from plumbline.records import TransformedText
 from plumbline.store import only_one
@@ -253,7 +253,7 @@ def test_a_campaign_of_other_prompts_than_the_studys_is_refused(
             with pytest.raises(StudyError, match="the sample's pairs of paraphrasing were made by .* other prompts"):
                 work(study, argilla)
     rows = [row.model_copy(update={"prompt_hash": "other"}) for row in read_transformed(study, "paraphrasing", 1337)]
-    write_kept_table(study, OUTPUTS, rows, TransformedText)
+    Manifest.of(study).write_table(OUTPUTS, rows, TransformedText)
     for work in (publish, collect):
         with pytest.raises(DataError, match="these outputs are of another generator or other prompts"):
             work(study, argilla)

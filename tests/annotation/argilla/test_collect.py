@@ -32,7 +32,7 @@ from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_members
 from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError, ServiceError, StudyError
-from plumbline.manifest import write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating
 from plumbline.store import write_table
 from plumbline.study import ROOT, Study
@@ -360,7 +360,7 @@ def test_killed_while_collecting_and_run_again_gives_the_same(
     simulate(study, argilla)
     whole = collect(study, argilla)
     path = study.folder / "ratings.parquet"
-    write_kept_table(study, "ratings.parquet", whole.iloc[:2], Rating)
+    Manifest.of(study).write_table("ratings.parquet", whole.iloc[:2], Rating)
     before = path.read_bytes()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
     base = [sys.executable, "-m", "annotation", "collect", "--study", str(study.file)]

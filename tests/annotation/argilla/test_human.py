@@ -27,7 +27,7 @@ from annotation.names import account_pseudonym
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.fields import fields_of
-from plumbline.manifest import read_kept_frame
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.campaigns import answer, pending, rater
 from tests.annotation.human.studies import study_of
@@ -74,7 +74,7 @@ def test_tasks_from_the_draw_to_answers_that_count(
     assert lines[0].endswith("not counted: drafts 1, discarded 1")
     assert {one.transformation for one in CampaignRecords.open(study).verdicts} == {"classes", "search", "several"}
 
-    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     by_person = found[~found["simulated"]]
     assert by_person[["task", "abstained", "label"]].to_numpy().tolist() == [["classes", True, ""]]
     # What came back through Argilla is what the simulated raters said, item by item.
@@ -163,7 +163,7 @@ def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argill
         " ".join(map(str, one)) for one in orders.values()
     }
     answers_lines(study, accept(study))
-    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     ids = {user.username: account_pseudonym(study.name, user.id, simulated=False) for user in argilla.users()}
     names = {ids[person.username]: person.username for person in people}
     told = {

@@ -14,7 +14,7 @@ from annotation.human.tasks import read_tasks
 from annotation.sampling.sample import draw_sample, sample_settings
 from annotation.status.stages import stages_of
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import read_kept_frame, stage, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import load_study
@@ -119,12 +119,12 @@ def test_models_answers_to_items_that_stay_stay(tmp_path: Path) -> None:
         if kept:
             draw_sample(study)
             there = (study.folder / MODEL_ANSWERS).exists()
-            kept += [read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "x")] if there else []
+            kept += [Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "x")] if there else []
             continue
         draw_sample(study)
         write_rehearsed(study)
-        answers = read_kept_frame(study, ANSWERS, HumanAnswer, "x")
-        write_kept_table(study, MODEL_ANSWERS, answers, HumanAnswer)
+        answers = Manifest.of(study).frame(ANSWERS, HumanAnswer, "x")
+        Manifest.of(study).write_table(MODEL_ANSWERS, answers, HumanAnswer)
         kept.append(answers)
     assert len(kept[0]) == 6 * 2 and len(kept) == 2 and kept[1].equals(kept[0])
 
@@ -172,7 +172,7 @@ def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its
     (drawn,) = read_tasks(study)
     assert (drawn.scale, drawn.gold_scale) == ((1, 2, 3, 4, 5), (0.0, 1.0))
     write_rehearsed(study)
-    answers = read_kept_frame(study, ANSWERS, HumanAnswer, "x")
+    answers = Manifest.of(study).frame(ANSWERS, HumanAnswer, "x")
     assert [value - 1 for value in answers["value"]] == [4 * rows[int(item)]["score"] for item in answers["item"]]
     content["datasets"][0]["gold_scale"] = [0, 0.5]
     study.file.write_text(yaml.safe_dump(content))

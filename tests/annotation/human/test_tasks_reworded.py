@@ -20,7 +20,7 @@ from annotation.status.status import read_status
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from plumbline.errors import StudyError
-from plumbline.manifest import write_kept
+from plumbline.manifest import Manifest
 from plumbline.prompts import PROMPTS
 from plumbline.study import Study
 from tests.annotation.human.studies import study_of
@@ -127,7 +127,7 @@ def test_records_that_kept_a_hash_alone_go_on_with_the_same_instructions(tmp_pat
     study = study_of(tmp_path, TASK)
     draw_sample(study)
     rubric, tasks = load_rubric(study), read_tasks(study)
-    write_kept(study, TASKS, [one.model_copy(update={"words": TaskInstructions()}) for one in tasks])
+    Manifest.of(study).write_models(TASKS, [one.model_copy(update={"words": TaskInstructions()}) for one in tasks])
     assert load_rubric(study) == rubric and read_tasks(study) == tasks
     reword(prompts / "sts.yaml")
     assert reworded_lines(study) == []

@@ -29,12 +29,12 @@ from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import verdict_table
 from annotation.verdicts.verdicts import verdicts
 from annotation.verdicts.verification import refuse_edited
-from evaluation.bundle.again import _settings
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
 from evaluation.bundle.records import BundledJudgement
 from evaluation.bundle.report import checks, contents
+from evaluation.bundle.source import _settings
 from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.prediction_powered import FEWEST_RATED

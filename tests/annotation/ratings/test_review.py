@@ -13,7 +13,7 @@ from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError
-from plumbline.manifest import write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.store import write_table
 from plumbline.study import Study
@@ -83,7 +83,7 @@ def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> N
     rate(generated)
     before = CampaignRecords.open(generated).ratings
     decide(generated, "a", exclude=True, reason="fails controls")
-    write_kept_table(generated, "ratings.parquet", before, Rating)  # as though it had been killed before this
+    Manifest.of(generated).write_table("ratings.parquet", before, Rating)  # as though it had been killed before this
     accept(generated)
     ratings = CampaignRecords.open(generated).ratings
     assert set(ratings.loc[ratings["excluded"] == "fails controls", "rater_id"]) == {"a"}

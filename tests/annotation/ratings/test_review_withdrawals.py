@@ -29,7 +29,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.errors import DataError
-from plumbline.manifest import write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
@@ -139,7 +139,7 @@ def test_who_withdraws_what_raters_rejected_is_told_so(generated: Study) -> None
     own = means[means["transformation"] == rejected.transformation].groupby("pair_id")["mean"].min()
     ratings = CampaignRecords.open(generated).ratings
     ratings.loc[ratings["pair_id"].isin(own.nlargest(20).index), "value"] = 4
-    write_kept_table(generated, "ratings.parquet", ratings, Rating)
+    Manifest.of(generated).write_table("ratings.parquet", ratings, Rating)
     doubts = " ".join(accept(generated).doubts)
     assert "withdrawn" not in doubts
     withdraw(generated, list(own.nsmallest(4).index), take_back=False, reason="strange")
@@ -175,7 +175,7 @@ def test_a_decision_that_nothing_carries_yet_refuses_the_verdicts(
     assert set(ratings.loc[ratings["excluded"] == "", "rater_id"]) == {"a"}
 
 
-@pytest.mark.parametrize("moment", ["ratings.write_ratings", "ratings.write_kept", ""])
+@pytest.mark.parametrize("moment", ["write_ratings", "Manifest.write_models", ""])
 def test_a_withdrawal_that_was_cut_off_can_be_repeated(
     generated: Study, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -185,7 +185,7 @@ def test_a_withdrawal_that_was_cut_off_can_be_repeated(
     words = ["--pair", *ids, "--reason", WHY]
     with monkeypatch.context() as patch:
         if moment:
-            patch.setattr(f"annotation.ratings.{moment}", cut_off)
+            patch.setattr(f"annotation.ratings.ratings.{moment}", cut_off)
         done = command(generated, "withdraw", *words)
     assert done.returncode == (130 if moment else 0)
     done = command(generated, "withdraw", *words)

@@ -25,7 +25,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import write_kept, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study, load_study
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
@@ -108,8 +108,8 @@ def records(study: Study, name: str) -> list[dict[str, Any]]:
 
 
 def test_its_numbers_are_those_of_the_records(study: Study) -> None:
-    write_kept_table(
-        study, "ratings.parquet", CampaignRecords.open(study).ratings.assign(comment="Ada Lovelace, 555-0100"), Rating
+    Manifest.of(study).write_table(
+        "ratings.parquet", CampaignRecords.open(study).ratings.assign(comment="Ada Lovelace, 555-0100"), Rating
     )
     accept(study)
     page = Reader(write_report(study))
@@ -174,7 +174,7 @@ def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
         c.assign(rater_id="f", status="draft", **open_),
         c.assign(rater_id="g", status="discarded", **open_),
     ]
-    write_kept_table(study, "ratings.parquet", pd.concat([ratings, *added]).astype({"value": "Int64"}), Rating)
+    Manifest.of(study).write_table("ratings.parquet", pd.concat([ratings, *added]).astype({"value": "Int64"}), Rating)
     accept(study)
     page = Reader(write_report(study))
     counts = table(study, "exclusions").set_index("why")["ratings"].to_list()
@@ -199,7 +199,9 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
 
 
 def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
-    write_kept_table(study, "ratings.parquet", CampaignRecords.open(study).ratings.assign(simulated=True), Rating)
+    Manifest.of(study).write_table(
+        "ratings.parquet", CampaignRecords.open(study).ratings.assign(simulated=True), Rating
+    )
     accept(study)
     page = Reader(write_report(study))
     assert page.words.index(SIMULATED) < page.words.index("This report")
@@ -212,7 +214,7 @@ def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -
         one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)})
         for one in CampaignRecords.open(study).rules
     ]
-    write_kept(study, "rules.json", rules)  # as though fixed before the ratings of 2026
+    Manifest.of(study).write_models("rules.json", rules)  # as though fixed before the ratings of 2026
     accept(study)
     before = Reader(write_report(study))
     assert "The rules were fixed on 2025-01-01 at 00:00 UTC, before the first rating" in before.words
@@ -289,7 +291,7 @@ def test_examples_are_the_best_the_worst_and_the_most_disputed(variant: Callable
     ids = sorted(ratings["pair_id"].unique())
     where = zip(ratings["pair_id"], ratings["rater_id"], strict=True)
     values = [given[ids.index(pair)]["abc".index(rater)] for pair, rater in where]
-    write_kept_table(study, "ratings.parquet", ratings.assign(value=values).astype({"value": "Int64"}), Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings.assign(value=values).astype({"value": "Int64"}), Rating)
     accept(study)
     found = examples(read_material(Evidence.open(study)))
     assert list(found["why"]) == ["best"] * 3 + ["worst"] * 2 + ["most disputed"] * 3

@@ -24,7 +24,7 @@ from generation.jobs import Plan
 from generation.output_statistics import flagged_lines
 from generation.production import generate, read_transformed
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import stage, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.records import Rating, Text, TransformedText, text_id
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
@@ -93,7 +93,7 @@ def add_output(study: Study, text: str) -> None:
     row = rows[0].model_copy(
         update={"key": key, "text_id": added.text_id, "text": text, "status": "ok", "output": text}
     )
-    write_kept_table(study, OUTPUTS, [*rows, row], TransformedText)
+    Manifest.of(study).write_table(OUTPUTS, [*rows, row], TransformedText)
 
 
 def test_of_near_duplicates_one_is_drawn(variant: Callable[..., Study]) -> None:
@@ -115,10 +115,10 @@ def test_an_output_that_comes_later_moves_one_pair_at_most(variant: Callable[...
     rows = read_transformed(study, "paraphrasing", 1337)
     late = [row for row in rows if row.status == "ok"][::10]
     moved = []
-    write_kept_table(study, OUTPUTS, [row for row in rows if row not in late], TransformedText)
+    Manifest.of(study).write_table(OUTPUTS, [row for row in rows if row not in late], TransformedText)
     before = {pair.pair_id for pair in draw_sample(study)}
     for row in late:
-        write_kept_table(study, OUTPUTS, [*read_transformed(study, "paraphrasing", 1337), row], TransformedText)
+        Manifest.of(study).write_table(OUTPUTS, [*read_transformed(study, "paraphrasing", 1337), row], TransformedText)
         now = {pair.pair_id for pair in draw_sample(study)}
         moved.append(len(before - now))
         before = now
@@ -140,7 +140,7 @@ def flag(study: Study, flags: tuple[str, ...], number: int) -> set[str]:
     rows = read_transformed(study, "paraphrasing", 1337)
     chosen = [row.key for row in rows if row.status == "ok"][:number]
     changed = [row.model_copy(update={"flags": flags}) if row.key in chosen else row for row in rows]
-    write_kept_table(study, OUTPUTS, changed, TransformedText)
+    Manifest.of(study).write_table(OUTPUTS, changed, TransformedText)
     return set(chosen)
 
 
@@ -185,7 +185,7 @@ def test_an_old_sample_says_nothing_of_flags() -> None:
 def test_failed_outputs_are_not_rated(generated: Study) -> None:
     rows = read_transformed(generated, "paraphrasing", 1337)
     failed = rows[0].model_copy(update={"status": "failed", "reason": "made up", "output": ""})
-    write_kept_table(generated, OUTPUTS, [failed, *rows[1:]], TransformedText)
+    Manifest.of(generated).write_table(OUTPUTS, [failed, *rows[1:]], TransformedText)
     assert failed.key not in {pair.key for pair in draw_sample(generated)}
 
 
@@ -326,7 +326,7 @@ def test_a_sample_with_fewer_usable_outputs_than_a_verdict_needs_says_so(
     rows = read_transformed(generated, "paraphrasing", 1337)
     good = [row.key for row in rows if row.status == "ok"][:19]
     failed = [row if row.key in good else row.model_copy(update={"status": "failed"}) for row in rows]
-    write_kept_table(generated, OUTPUTS, failed, TransformedText)
+    Manifest.of(generated).write_table(OUTPUTS, failed, TransformedText)
     where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
     monkeypatch.setattr("sys.argv", ["annotation", "sample", *where])
     assert main() == 0

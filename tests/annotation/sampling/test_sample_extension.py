@@ -18,6 +18,7 @@ from annotation.sampling.near_duplicates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample, extend_sample
 from generation.production import generate
 from plumbline.errors import StudyError
+from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.study import Study
 
@@ -123,8 +124,8 @@ def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
     study = larger(variant)
     left = cut
 
-    def counted(name: str) -> None:
-        real = getattr(drawing, name)
+    def counted(owner: object, name: str) -> None:
+        real = getattr(owner, name)
 
         def write(*arguments: object) -> None:
             nonlocal left
@@ -135,11 +136,11 @@ def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
                 left -= 1
             real(*arguments)
 
-        monkeypatch.setattr(drawing, name, write)
+        monkeypatch.setattr(owner, name, write)
 
     with monkeypatch.context():
-        counted("write_kept")
-        counted("write_table")
+        counted(Manifest, "write_models")
+        counted(drawing, "write_table")
         if cut < 4:
             with pytest.raises(KeyboardInterrupt):
                 extend_sample(study, "more")

@@ -26,7 +26,7 @@ from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED, count
 from generation.production import generate
 from plumbline import cli
-from plumbline.manifest import stage, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.records import Rating
 from plumbline.store import write_json
 from plumbline.study import Study
@@ -206,7 +206,7 @@ def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
         for rater in raters
         for question in ("quality", "fluency")
     ]  # fmt: skip
-    write_kept_table(study, "ratings.parquet", rows, Rating)
+    Manifest.of(study).write_table("ratings.parquet", rows, Rating)
 
 
 def test_from_nothing_to_a_published_sample(demo: Study) -> None:
@@ -442,7 +442,7 @@ def test_ratings_from_files_and_of_pairs_that_are_gone(generated: Study) -> None
     give(generated, "ab")
     ratings = pd.read_parquet(generated.folder / "ratings.parquet").assign(source="form.csv")
     ratings.loc[ratings["pair_id"] == ratings["pair_id"][0], "pair_id"] = "gone"
-    write_kept_table(generated, "ratings.parquet", ratings, Rating)
+    Manifest.of(generated).write_table("ratings.parquet", ratings, Rating)
     status, following = at(generated)
     assert status.stages["published"].note == "ratings came from files"
     again = generated.command("annotation collect")

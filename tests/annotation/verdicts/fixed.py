@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from annotation.campaign_records import CampaignRecords
 from annotation.verdicts.preregistration import fix_rules
-from plumbline.manifest import write_kept
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 
 
@@ -14,6 +14,6 @@ def fixed_in_2025(study: Study) -> None:
     """Fix the study's rules as though it had been done in 2025, before the ratings of 2026."""
     fix_rules(CampaignRecords.open(study))
     before = datetime(2025, 1, 1, tzinfo=UTC)
-    write_kept(
-        study, "rules.json", [one.model_copy(update={"fixed_at": before}) for one in CampaignRecords.open(study).rules]
+    Manifest.of(study).write_models(
+        "rules.json", [one.model_copy(update={"fixed_at": before}) for one in CampaignRecords.open(study).rules]
     )

@@ -23,7 +23,7 @@ from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError
-from plumbline.manifest import write_kept
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.attention import CARELESS, HONEST, share_waiting
@@ -103,7 +103,7 @@ def test_a_rater_who_is_kept_and_answers_otherwise_is_looked_at_again(generated:
 
     # What an earlier version noted says how many answers there were, and no more.
     earlier = [one.model_copy(update={"answers_hash": ""}) for one in CampaignRecords.open(generated).decided]
-    write_kept(generated, "decisions.json", earlier)
+    Manifest.of(generated).write_models("decisions.json", earlier)
     assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
 
 
@@ -141,8 +141,8 @@ def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:
 def test_rules_of_before_stay_as_they_were(clicked: Study) -> None:
     rules = rules_now(CampaignRecords.open(clicked))
     rules["quality"] = {name: one for name, one in rules["quality"].items() if name not in ("attentive", "failing")}
-    write_kept(
-        clicked, RULES.name, [RuleSet(fixed_at=NOW - timedelta(days=9), rules=rules)]
+    Manifest.of(clicked).write_models(
+        RULES.name, [RuleSet(fixed_at=NOW - timedelta(days=9), rules=rules)]
     )  # as an earlier version did
     found = accept(clicked).verdicts
     assert {one.decision for one in found} == {"accepted"} and not any(one.checked for one in found)

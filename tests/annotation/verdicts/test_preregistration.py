@@ -21,7 +21,7 @@ from annotation.verdicts.preregistration import (
     rules_now,
 )
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import write_kept
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.ratings.test_review import rate
@@ -169,4 +169,4 @@ def _fixed_long_ago(study: Study) -> None:
         one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=day)})
         for day, one in enumerate(CampaignRecords.open(study).rules)
     ]
-    write_kept(study, "rules.json", old)
+    Manifest.of(study).write_models("rules.json", old)

@@ -14,7 +14,7 @@ from evaluation.benchmarks.checks import check, tasks_of
 from evaluation.benchmarks.contents import CheckedTask
 from evaluation.benchmarks.findings import Finding
 from evaluation.benchmarks.score_checks import ScoreChecks, difference_found, equal_scores, near_perfect
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.tasks.item_scores import Items, SubsetScores, difference, items_of
 from evaluation.tasks.scoring import evaluate as score_of
@@ -41,7 +41,8 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[str, Finding]:
     tasks, _ = tasks_of(study, [])
     (one,) = (own for own in tasks if own.name == task)
-    checks = ScoreChecks(study, EvaluationRecords.open(study).scores if scores is None else scores, [], 7)
+    scores = EvaluationRecords.open(study).scores if scores is None else scores
+    checks = ScoreChecks(ModelHost.of(study), scores, [], 7, study.command("evaluation.run"))
     try:
         return {finding.check: finding for finding in check([one], [], checks)[0].findings}
     finally:
@@ -78,7 +79,7 @@ def test_why_no_model_has_a_score_is_said(scored: Study) -> None:
     one = TableDataset(
         "one", "clustering", "en", "1", {"test": pd.DataFrame({"text": ["a", "b"], "label": ["x", "x"]})}
     )
-    (first, *_) = ScoreChecks(scored, pd.DataFrame(), [], 7)(CheckedTask("one", one))
+    (first, *_) = ScoreChecks(ModelHost.of(scored), pd.DataFrame(), [], 7, "")(CheckedTask("one", one))
     assert first.reason.startswith("not known: it can have no score: all rows of its test split have the label 'x'")
 
 

@@ -15,6 +15,7 @@ import yaml
 from evaluation.benchmarks import smaller
 from evaluation.benchmarks.contents import contents_of
 from evaluation.benchmarks.smaller import holding
+from evaluation.models.encoder import ModelHost
 from evaluation.tasks import scoring
 from generation.datasets.loading import load_datasets
 from generation.datasets.local import TableDataset
@@ -94,10 +95,9 @@ def test_what_comes_out_scores_alike_in_mteb_in_a_study_and_in_the_check(
     made = runpy.run_path(str(small / "task.py"))["TASK"]
     made.load_data()
     scores = pd.read_csv(small / "scores.csv").set_index("model")["smaller"]
-    from evaluation.models.encoder import load
 
     for spec in study.evaluation.models:
-        model = load(study, spec)
+        model = ModelHost.of(study).load(spec)
         assert scoring.evaluate(loaded, model, "paper", 32) == pytest.approx(scores[spec.name], abs=1e-9)
         if task == "search":
             found = made.evaluate(model, split="test", encode_kwargs={})["default"]["ndcg_at_10"]
@@ -170,13 +170,13 @@ def test_a_pool_holds_what_is_judged_and_what_models_rank_first_and_nothing_else
 def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
     sets = dataset(study, "sets")
     small = smaller.draw_documents(sets, 40, stratified=True, seed=1).dataset
-    made = holding(study, small, {f"m{size}": 0.5 for size in (2, 3, 4)}, ["m2"], seed=1)
+    made = holding(ModelHost.of(study), small, {f"m{size}": 0.5 for size in (2, 3, 4)}, ["m2"], seed=1)
     assert np.isnan(made.tau.value) and made.tau.reason == "tau is undefined: all scores of one side are equal"
     own = made.scores.set_index("model")["smaller"]
-    again = holding(study, small, {name: -value for name, value in own.items()}, [], seed=1)
+    again = holding(ModelHost.of(study), small, {name: -value for name, value in own.items()}, [], seed=1)
     assert again.tau.value == pytest.approx(-1) and again.rho.value == pytest.approx(-1)
     assert list(made.scores["in_pool"]) == [True, False, False]
-    assert holding(study, small, {}, [], seed=1).tau.reason == "tau needs at least 2 models, there are 0"
+    assert holding(ModelHost.of(study), small, {}, [], seed=1).tau.reason == "tau needs at least 2 models, there are 0"
 
 
 @pytest.mark.parametrize(

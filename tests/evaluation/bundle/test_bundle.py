@@ -20,12 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.judges import decisions
-from evaluation.bundle import diff
-from evaluation.bundle.archive import Archive, check_signature
-from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.bundle import Archive, Bundle, check_signature
 from evaluation.bundle.check import faults, open_checked
 from evaluation.bundle.export import export
 from evaluation.bundle.records import REPORTS
+from evaluation.bundle.report import difference
 from evaluation.bundle.source import BundleSource
 from plumbline.errors import DataError, StudyError
 from plumbline.store import hashed_bytes
@@ -96,8 +95,8 @@ def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch:
     frame = pd.read_parquet(path)
     frame.assign(rater_id="anna").drop_duplicates(["pair_id", "question"]).to_parquet(path)
     monkeypatch.setattr(
-        "plumbline.record_files.read_kept_table",
-        lambda study, name, made_by: hashed_bytes(study.folder / name, made_by),
+        "plumbline.manifest.Manifest.table_bytes",
+        lambda manifest, name, made_by: hashed_bytes(manifest.folder / name, made_by),
     )
     with pytest.raises(DataError, match="1 raters have no pseudonym"):
         export(study, tmp_path / "a.plumb")
@@ -155,7 +154,7 @@ def test_a_copy_of_a_text_is_left_out_of_pairs_and_put_back(tmp_path: Path, monk
     assert (whole.original, whole.transformed) == (one["original"], other)
     hashed = bundle.outputs("paraphrasing", 1337).to_pandas().query("copy_of != ''")
     assert list(hashed["copy_of"]) == list(texts.query("text == @other")["text_id"])
-    said = "\n".join(diff.difference(Bundle.open(made_bundle() / "a.plumb"), bundle).splitlines())
+    said = "\n".join(difference(Bundle.open(made_bundle() / "a.plumb"), bundle).splitlines())
     assert ["paraphrasing", "84", "83", "1", "0"] in [line.split() for line in said.splitlines()]
     assert ["translation", "84", "84", "0", "0"] in [line.split() for line in said.splitlines()]
 

@@ -13,10 +13,9 @@ from pandas.testing import assert_frame_equal
 from evaluation.bundle import report
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
-from evaluation.bundle.diff import difference
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, like_for_like, models_of, specs
 from evaluation.bundle.export import export
-from evaluation.bundle.report import write_report
+from evaluation.bundle.report import difference, write_report
 from evaluation.records import EvaluationRecords
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study

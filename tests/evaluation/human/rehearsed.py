@@ -11,7 +11,7 @@ from annotation.human.tasks import read_tasks
 from annotation.judges.annotators import annotate
 from annotation.sampling.sample import draw_sample
 from evaluation.human.run import evaluate_human
-from plumbline.manifest import write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.study import ROOT, Study, load_study
 
 
@@ -26,7 +26,7 @@ def write_rehearsed(study: Study) -> None:
                 for record in item.records or (item.pair_id,)
             }
             rows += answers_of(tasks[item.task], item, given, f"simulated-{rater.name}", simulated=True)
-    write_kept_table(study, ANSWERS, rows, HumanAnswer)
+    Manifest.of(study).write_table(ANSWERS, rows, HumanAnswer)
 
 
 def human_study(folder: Path) -> Study:

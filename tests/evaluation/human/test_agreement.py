@@ -29,9 +29,10 @@ from evaluation.human.records import (
     SCORES,
     HumanAnnotator,
     HumanDifficulty,
+    HumanRecords,
     HumanScore,
 )
-from plumbline.manifest import read_kept_frame
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.evaluation.human.made import people, task_of
 
@@ -296,15 +297,15 @@ def test_what_is_hard_for_both_is_spearmans_rho_over_tasks() -> None:
 
 def test_a_model_that_answered_stands_beside_people_in_all_tables(study: Study) -> None:
     name = "rule (recorded)"
-    every = read_kept_frame(study, SCORES, HumanScore, study.command(COMMAND))
+    every = Manifest.of(study).frame(SCORES, HumanScore, study.command(COMMAND))
     scores = every[every["main"] & (every["scorer_kind"] == "llm")]
     assert set(scores["scorer"]) == {name} and len(scores) == 6 and scores["score"].notna().all()
-    table = read_kept_frame(study, ANNOTATORS, HumanAnnotator, study.command(COMMAND))
+    table = Manifest.of(study).frame(ANNOTATORS, HumanAnnotator, study.command(COMMAND))
     assert set(table["model"]) == {name} and len(table) == 6 and table["simulated"].all()
     assert table.loc[table["task"] != "sample_intent_clusters", "winning_rate"].notna().all()
     assert table["among_people"].notna().all()
-    (row,) = read_kept_frame(study, DIFFICULTY, HumanDifficulty, study.command(COMMAND)).to_dict("records")
+    (row,) = Manifest.of(study).frame(DIFFICULTY, HumanDifficulty, study.command(COMMAND)).to_dict("records")
     assert row["model"] == name and row["n"] == 6 and -1 <= row["rho"] <= 1
-    tables = all_exhibits(read_material(study))
+    tables = all_exhibits(read_material(HumanRecords.open(study)))
     assert tables["annotators"].printed["Model"].unique().tolist() == [name] and len(tables["difficulty"].printed) == 1
     assert tables["models"].printed["Kind"].tolist().count("answers as people do") == 6

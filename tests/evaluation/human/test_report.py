@@ -22,11 +22,11 @@ from evaluation.human import records
 from evaluation.human.exhibits import OF_N_ITEMS, all_exhibits
 from evaluation.human.material import doubts, headline, read_material
 from evaluation.human.metrics import ami
-from evaluation.human.records import HumanScore
+from evaluation.human.records import HumanRecords, HumanScore
 from evaluation.human.report import OUTLINE, all_figures, write_report
 from evaluation.human.run import evaluate_human
 from plumbline.errors import DataError
-from plumbline.manifest import read_kept_frame, stage, write_kept_table
+from plumbline.manifest import Manifest, stage
 from plumbline.statistics.estimates import jackknife
 from plumbline.statistics.resampled_measures import v_measure
 from plumbline.store import read_frame
@@ -39,8 +39,8 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
     page, _ = write_report(study)
     text = page.read_text()
     assert "SIMULATED RATINGS" in text and "character-n-grams" in text
-    one = read_material(study)
-    tables, scores = all_exhibits(one), read_kept_frame(study, records.SCORES, HumanScore, "x")
+    one = read_material(HumanRecords.open(study))
+    tables, scores = all_exhibits(one), Manifest.of(study).frame(records.SCORES, HumanScore, "x")
     assert {name for names in OUTLINE.values() for name in names} == {*tables, *all_figures(one)}
     assert all(table.notes[0].startswith("SIMULATED") for table in tables.values())
     kept = pd.read_csv(page.parent / "tables" / "ceiling.csv").query("metric != 'ami'").set_index("where")
@@ -60,7 +60,7 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
 
 
 def test_items_seen_differently_are_shown_with_what_was_said(study: Study) -> None:
-    one = read_material(study)
+    one = read_material(HumanRecords.open(study))
     frame = all_exhibits(one)["items"].frame
     answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
     row = frame[frame["where"] == "sample_intents"].iloc[0]
@@ -72,7 +72,7 @@ def test_items_seen_differently_are_shown_with_what_was_said(study: Study) -> No
 
 
 def test_who_answered_too_few_items_is_best_of_nobody(study: Study) -> None:
-    one, task = read_material(study), "sample_intents"
+    one, task = read_material(HumanRecords.open(study)), "sample_intents"
     before = all_exhibits(one)["ceiling"].frame.set_index("where").loc[task]
     scores = one.scores.copy()
     some = scores["main"] & (scores["where"] == task) & scores["scorer_kind"].isin(("llm", "model"))
@@ -88,7 +88,7 @@ def test_who_answered_too_few_items_is_best_of_nobody(study: Study) -> None:
 
 
 def test_a_rater_of_other_items_is_in_no_range_of_humes(study: Study) -> None:
-    one, task = read_material(study), "sample_retrieval"
+    one, task = read_material(HumanRecords.open(study)), "sample_retrieval"
     scores = one.scores.copy()
     raters = scores.index[scores["main"] & (scores["where"] == task) & (scores["scorer_kind"] == "rater")]
     scores.loc[raters, "score"] = [0.1, 0.8, 0.6]
@@ -103,12 +103,12 @@ def test_a_rater_of_other_items_is_in_no_range_of_humes(study: Study) -> None:
 def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
     answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
     alone = answers[answers["rater_id"] == answers["rater_id"].iloc[0]]
-    write_kept_table(study, ANSWERS, alone, HumanAnswer)
+    Manifest.of(study).write_table(ANSWERS, alone, HumanAnswer)
     text = study.file.read_text()
     study.file.write_text(text[: text.index("evaluation:")])
     bare = load_study(study.file, study.folder.parent)
     evaluate_human(bare)
-    one = read_material(bare)
+    one = read_material(HumanRecords.open(bare))
     write_report(bare)
     assert headline(one)[0].endswith("no embedding model was scored on the same items.")
     assert any(line.startswith("one rater alone") for line in doubts(one))
@@ -120,18 +120,18 @@ def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
 def test_a_study_that_is_not_evaluated_is_refused(study: Study, tmp_path: Path) -> None:
     (study.folder / records.SCORES).unlink()
     with pytest.raises(DataError, match="python -m evaluation.run"):
-        read_material(study)
+        read_material(HumanRecords.open(study))
 
 
 def test_a_report_is_made_where_nobody_could_tell(study: Study) -> None:
     answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
     sts = answers["task"] == "sample_sts"
     unsure = answers.assign(abstained=True, label="", value=math.nan)[~sts]  # and nobody answered that one
-    write_kept_table(study, ANSWERS, unsure, HumanAnswer)
+    Manifest.of(study).write_table(ANSWERS, unsure, HumanAnswer)
     told = evaluate_human(study).compared.notes
     assert "sample_sts (en): nobody's answers count, so that models stand alone" in told
     assert write_report(study)[0].exists()
-    assert "apart" not in all_exhibits(read_material(study))
+    assert "apart" not in all_exhibits(read_material(HumanRecords.open(study)))
 
 
 def test_texts_whose_summaries_are_all_alike_to_a_model_leave_it_a_score_of_no_items(tmp_path: Path) -> None:
@@ -151,14 +151,18 @@ def test_a_label_that_looks_like_a_list_is_a_label(study: Study) -> None:
     """Of several labels alone an answer is a JSON list."""
     data = study.file.parent / "requests.csv"
     text = (ROOT / "studies/demo/requests.csv").read_text()
-    label = read_material(study).items.query("task == 'sample_intents' and scorer_kind == 'gold'")["answer"].iloc[0]
+    label = (
+        read_material(HumanRecords.open(study))
+        .items.query("task == 'sample_intents' and scorer_kind == 'gold'")["answer"]
+        .iloc[0]
+    )
     data.write_text(text.replace(label, f"[{label}"))
     study.file.write_text(study.file.read_text().replace(f"{ROOT}/studies/demo/requests.csv", str(data)))
     other = load_study(study.file, study.folder.parent)
     draw_sample(other)
     write_rehearsed(other)
     evaluate_human(other)
-    items = read_material(other).items
+    items = read_material(HumanRecords.open(other)).items
     assert f"[{label}" in set(items[items["task"] == "sample_intents"]["answer"])
 
 
@@ -179,7 +183,7 @@ def test_where_a_study_stands_names_the_report_on_people_and_models(study: Study
 
 
 def test_ami_stands_before_a_v_measure_whose_interval_says_what_it_is_of(study: Study) -> None:
-    one = read_material(study)
+    one = read_material(HumanRecords.open(study))
     tables, page = all_exhibits(one), write_report(study)[0].read_text(encoding="utf-8")
     clusters = one.scores[one.scores["metric"] == "v_measure"]
     where = clusters["where"].iloc[0]

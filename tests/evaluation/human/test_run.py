@@ -20,9 +20,8 @@ from annotation.records import Verdict
 from evaluation import human_benchmark
 from evaluation.human import records
 from evaluation.human.compare import TaskPart, compare, gold_of
-from evaluation.human.models import sampled_tasks
 from evaluation.human.mteb_results import results_of
-from evaluation.human.records import HumanDifference, HumanItemScore, HumanScore
+from evaluation.human.records import HumanDifference, HumanItemScore, HumanRecords, HumanScore
 from evaluation.human.report import write_report
 from evaluation.human.run import evaluate_human, lines_of
 from evaluation.human.sampled import sampled
@@ -31,7 +30,7 @@ from evaluation.models.server import CharacterNgrams
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import passage_names
 from plumbline.errors import DataError, ServiceError
-from plumbline.manifest import read_kept_frame, write_kept_table
+from plumbline.manifest import Manifest
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.evaluation import ModelSpec
@@ -44,7 +43,7 @@ REVISION = "8b3219a92973c328a8e22fadcfa821b5dc75636a"
 
 
 def _scores(study: Study) -> pd.DataFrame:
-    return read_kept_frame(study, records.SCORES, HumanScore, "x")
+    return Manifest.of(study).frame(records.SCORES, HumanScore, "x")
 
 
 def test_people_and_models_stand_on_the_same_items(study: Study) -> None:
@@ -95,7 +94,7 @@ def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study, monkeypat
         raise AssertionError("no model has anything left")
 
     done = evaluate_human(study, load=load)
-    assert (done.outcome.scored, done.outcome.reused, done.outcome.failures) == (0, 6, {})
+    assert (done.outcome.made, done.outcome.kept, done.outcome.failures) == (0, 6, {})
     pd.testing.assert_frame_equal(_scores(study), before)
     simulated, line, *_ = lines_of(done.compared)
     assert simulated.startswith("SIMULATED") and "best model" in line and "best language model" in line
@@ -117,14 +116,14 @@ def test_a_data_set_that_changed_is_refused(study: Study) -> None:
     with pytest.raises(
         DataError, match=r"data set 'sample_sts' is not the one that the items of 'sample_sts' were drawn"
     ):
-        sampled_tasks(load_study(study.file, study.folder.parent))
+        _ = HumanRecords.open(load_study(study.file, study.folder.parent)).samples
     with pytest.raises(DataError, match=r"data set 'sample_sts' is not the one"):
         write_report(load_study(study.file, study.folder.parent))
 
 
 def test_mteb_loads_people_beside_models_and_ranks_them(study: Study, tmp_path: Path) -> None:
     answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
-    write_kept_table(study, ANSWERS, answers.assign(simulated=False), HumanAnswer)
+    Manifest.of(study).write_table(ANSWERS, answers.assign(simulated=False), HumanAnswer)
     evaluate_human(study)
     scores, folder = _scores(study), study.folder / "human" / "mteb"
     benchmark, cache = human_benchmark(study.file, exports=study.folder.parent), ResultCache(folder)

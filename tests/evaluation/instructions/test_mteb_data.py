@@ -14,6 +14,7 @@ from evaluation.instructions import units
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import study_scores
 from generation.instructions.run import word_instructions
+from plumbline.record_files import StudyRecords
 from tests.evaluation.conftest import FakeModel, Loader, vectors
 from tests.instructions import label, made
 from tests.mteb_site import ARABIC, PAIRS, search_tables, site, specs
@@ -56,8 +57,8 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
     monkeypatch.setattr(units, "iter_datasets", lambda _: iter([site().tasks[name] for name in NAMES]))
     loader = Loader(FakeModel(prompts={"query": "asked as: "}))
     outcome = evaluate_instructions(study, load=loader)
-    assert (outcome.failures, outcome.n_scored) == ({}, 2 * 3)
-    rows, items = study_scores(study)
+    assert (outcome.failures, outcome.made) == ({}, 2 * 3)
+    rows, items = study_scores(StudyRecords.open(study))
     said = {"": "", COMPARE: f"{COMPARE} ", FIND: f"{FIND} "}
     for row in rows[rows["task"] == "STS17"].to_dict("records"):  # pairs have no role, so no prompt of the model's own
         expected = rho(PAIRS if row["subset"] == "en-de" else ARABIC, said[row["text"]])
@@ -76,4 +77,4 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
         assert sorted(kept["score"]) == pytest.approx(sorted(gains), abs=1e-5)
     passages = [text for prompt, _, texts in loader.model.calls for text in texts if text.endswith("passage 0")]
     assert len(passages) == 1  # once for all prompts
-    assert evaluate_instructions(study, load=loader).n_scored == 0
+    assert evaluate_instructions(study, load=loader).made == 0

@@ -14,11 +14,10 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from evaluation.instructions import run as forecasts
-from evaluation.instructions.run import _said, evaluate_instructions
+from evaluation.instructions.run import _about_wordings, evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores, study_scores
 from evaluation.instructions.units import PromptResults, decide, plan
-from evaluation.models import encoder
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks import scoring
 from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
@@ -26,6 +25,7 @@ from generation.instructions.run import word_instructions
 from generation.instructions.wordings import read_wordings
 from plumbline.errors import DataError, ServiceError
 from plumbline.fields import fields_of
+from plumbline.record_files import StudyRecords
 from plumbline.store import read_frame
 from plumbline.study import Study
 from tests.instructions import label, made
@@ -63,9 +63,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Any, pd.Dat
     label(study, ANSWERS)
     expected = forecasts.forecast(study)
     outcome = evaluate_instructions(study)
-    assert expected.endswith(
-        f"{outcome.n_scored} scores left; {_texts(study)} texts, 0.03 million characters, to encode"
-    )
+    assert expected.endswith(f"{outcome.made} scores left; {_texts(study)} texts, 0.03 million characters, to encode")
     return study, outcome, read_scores(study.folder / SCORES)
 
 
@@ -80,8 +78,8 @@ def _texts(study: Study) -> int:
 
 
 def test_every_accepted_wording_is_scored_with_the_default_and_none(scored: tuple[Study, Any, pd.DataFrame]) -> None:
-    study, outcome, rows = scored
-    assert not outcome.failures and outcome.n_scored == 9 + 7 and outcome.n_stored == 0
+    _, outcome, rows = scored
+    assert not outcome.failures and outcome.made == 9 + 7 and outcome.kept == 0
     there = rows[rows["score"].notna()]
     assert there.groupby("task").size().to_dict() == {"sample_retrieval": 9, "sample_intents": 7}
     assert set(there.loc[~there["prompt_id"].isin(["default", "none"]), "label"]) == {"acceptable"}
@@ -91,7 +89,7 @@ def test_every_accepted_wording_is_scored_with_the_default_and_none(scored: tupl
     assert rows.loc[rows["text"] != "", "simulated"].all() and not rows.loc[rows["text"] == "", "simulated"].any()
     effective = dict(zip(there["text"], there["effective"], strict=True))
     assert effective["Find {it} for"] == "Find {it} for " and effective[""] == ""
-    lines = "\n".join(_said(study, outcome, include_unaccepted=False))
+    lines = "\n".join(_about_wordings(outcome, include_unaccepted=False))
     assert "wordings: 12 scored, 3 not" in lines and "labels are simulated" in lines
 
 
@@ -104,7 +102,7 @@ def test_wordings_that_mtebs_folders_mix_up_have_scores_of_their_own(scored: tup
         own = rows[rows["text"] == text]
         frame = search.splits["test"].assign(query=[f"{text} {one}" for one in search.splits["test"]["query"]])
         prefixed = dataclasses.replace(search, splits={"test": frame})
-        by_hand = scoring.evaluate(prefixed, encoder.load(study, spec), "paper", 8)
+        by_hand = scoring.evaluate(prefixed, ModelHost.of(study).load(spec), "paper", 8)
         assert own["score"].tolist() == [pytest.approx(by_hand, abs=1e-9)]
     assert rows.loc[rows["text"].isin(["Query:", "Query?"]), "prompt_id"].nunique() == 2
 
@@ -125,9 +123,9 @@ def test_a_table_that_a_hand_changed_is_refused(scored: tuple[Study, Any, pd.Dat
     frame = pd.read_parquet(file)
     frame.assign(score=frame["score"] / 2).to_parquet(file)
     with pytest.raises(DataError, match=r"is not what was written .*run `python -m evaluation.instructions --study"):
-        study_scores(scored[0])
+        study_scores(StudyRecords.open(scored[0]))
     file.write_bytes(before)
-    assert not study_scores(scored[0])[1].empty
+    assert not study_scores(StudyRecords.open(scored[0]))[1].empty
 
 
 def unloaded(*_: object) -> Encoder:
@@ -141,7 +139,7 @@ def test_texts_are_encoded_once_a_prompt_and_scores_are_kept(scored: tuple[Study
     nothing = len({one.text for one in search.texts()}) + len({one.text for one in intents.texts()})
     assert outcome.encoded == _texts(study) - nothing  # of this model the default is none
     again = evaluate_instructions(study, load=unloaded)
-    assert (again.n_scored, again.n_stored) == (0, 16)
+    assert (again.made, again.kept) == (0, 16)
 
 
 def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
@@ -151,14 +149,14 @@ def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
     with monkeypatch.context() as patch:  # killed before anything was written but the journal
         patch.setattr(PromptResults, "write", lambda _: None)
         patch.setattr(PromptResults, "write_items", lambda _: None)
-        assert evaluate_instructions(study, include_unaccepted=True).n_scored == 3
+        assert evaluate_instructions(study, include_unaccepted=True).made == 3
     outcome = evaluate_instructions(study, include_unaccepted=True, load=unloaded)
-    assert (outcome.n_scored, outcome.n_stored) == (0, 19)
-    assert "3 that people did not accept" in "\n".join(_said(study, outcome, include_unaccepted=True))
+    assert (outcome.made, outcome.kept) == (0, 19)
+    assert "3 that people did not accept" in "\n".join(_about_wordings(outcome, include_unaccepted=True))
     opened = read_scores(study.folder / SCORES)
     assert opened["score"].notna().all()
     assert set(opened.loc[opened["text"].isin(WHY), "label"]) == {"irrelevant", ""}
-    assert evaluate_instructions(study, load=unloaded).n_stored == 16
+    assert evaluate_instructions(study, load=unloaded).kept == 16
     pd.testing.assert_frame_equal(read_scores(study.folder / SCORES), rows)
 
 
@@ -166,13 +164,13 @@ def test_a_model_that_fails_has_rows_that_say_so_and_the_other_goes_on(tmp_path:
     study = study_of(tmp_path, subject={"contexts": []}, models=NGRAMS)
     label(study, {}, raters=3, simulated=False)
 
-    def load(study: Study, spec: Any) -> Encoder:
+    def load(host: ModelHost, spec: Any) -> Encoder:
         if spec.name == "short":
             raise ServiceError("no such server")
-        return encoder.load(study, spec)
+        return host.load(spec)
 
     outcome = evaluate_instructions(study, load=load)
-    assert outcome.failures == {"short": "no such server"} and outcome.n_scored == 5 + 4
+    assert outcome.failures == {"short": "no such server"} and outcome.made == 5 + 4
     rows = read_scores(study.folder / SCORES)
     assert set(rows.loc[rows["model"] == "short", "reason"]) == {"no such server"}
     assert rows.loc[rows["model"] == "long", "score"].notna().all() and not rows["simulated"].any()

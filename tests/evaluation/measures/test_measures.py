@@ -15,14 +15,14 @@ from scipy import stats
 from annotation.campaign_records import CampaignRecords
 from annotation.records import PairMean
 from evaluation.measures import measures as beside
-from evaluation.measures.accepted_pairs import (
+from evaluation.measures.measures import (
     accepted_alone,
     outputs_of,
 )
-from evaluation.models.encoder import Encoder
-from evaluation.planner import plan_units
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
-from evaluation.units import Model, ScoreUnit
+from evaluation.sources import Folder
+from evaluation.units import Model, ScoreUnit, plan_units
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError
@@ -90,13 +90,13 @@ def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[Fak
     """Measure what is left; the model that was asked, and how many rows it made."""
     model, made = FakeModel(), 0
     units = plan_units(
-        study,
+        Folder(study),
         CampaignRecords.open(study).verdicts,
         CampaignRecords.open(study).pairs,
         include_rejected=include_rejected,
     )
     records = EvaluationRecords.open(study)
-    models = [Model.of(study, spec) for spec in study.evaluation.models]
+    models = Model.all_of(ModelHost.of(study))
     picked = [one for one in models if one.name in chosen]
     tables = beside.Tables(records, units, beside.measures(records), models, picked)
     for one in picked:
@@ -171,7 +171,7 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
 
 
 def unit_of(study: Study, dataset: str) -> ScoreUnit:
-    units = plan_units(study, CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
+    units = plan_units(Folder(study), CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
     return next(unit for unit in units if unit.place == (dataset, "paraphrasing", 1337))
 
 
@@ -245,9 +245,9 @@ def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
 
 
 def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
-    units = plan_units(rated, CampaignRecords.open(rated).verdicts, CampaignRecords.open(rated).pairs)
+    units = plan_units(Folder(rated), CampaignRecords.open(rated).verdicts, CampaignRecords.open(rated).pairs)
     records = EvaluationRecords.open(rated)
-    models = [Model.of(rated, spec) for spec in rated.evaluation.models]
+    models = Model.all_of(ModelHost.of(rated))
     tables = beside.Tables(records, units, beside.measures(records), models, models)
     requests = set(pd.read_csv(rated.resolve("requests.csv"))["text"])
     spoilt = Encoder(FakeModel(spoil=requests.__contains__), "one", "1")

@@ -16,11 +16,10 @@ from mteb.types import PromptType
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import (
     Encoder,
+    ModelHost,
     SentenceTransformerModel,
     drift_of_texts,
     fingerprint,
-    load,
-    model_id,
 )
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
@@ -161,13 +160,13 @@ def test_name_and_revision_reach_mteb() -> None:
 
 def test_a_missing_folder_is_said_before_anything_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no folder"):
-        load(write_study(tmp_path), ModelSpec(name="mine", path="nothing"))
+        ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="mine", path="nothing"))
 
 
 def test_a_hub_model_without_the_hub_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # read at import: the variable is too late
     with pytest.raises(ServiceError) as caught:
-        load(write_study(tmp_path), ModelSpec(name="nobody/no-such-model", revision="main"))
+        ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="nobody/no-such-model", revision="main"))
     assert "model 'nobody/no-such-model' cannot be loaded" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -178,14 +177,14 @@ def test_a_hub_that_does_not_answer_is_said_at_once(tmp_path: Path, monkeypatch:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{taken.getsockname()[1]}")
         start = time.monotonic()
         with pytest.raises(ServiceError, match="is not on this machine, and the hub http.* does not answer .*`path`"):
-            load(write_study(tmp_path), ModelSpec(name="nobody/no-such-model"))
+            ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="nobody/no-such-model"))
     assert time.monotonic() - start < 10
 
 
 def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StudyError, match="model 'mine': .* holds no model"):
-        load(write_study(tmp_path), ModelSpec(name="mine", path="empty"))
+        ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="mine", path="empty"))
 
 
 def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_path: Path) -> None:
@@ -197,11 +196,11 @@ def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_pa
     (folder / "brought.py").write_text(code, encoding="utf-8")
     spec = ModelSpec(name="mine", path="brings")
     with pytest.raises(StudyError, match=r"'mine' brings Python code of its own.* write `remote_code: true`") as caught:
-        load(write_study(tmp_path), spec)
+        ModelHost.of(write_study(tmp_path)).load(spec)
     assert "\n" not in str(caught.value)
     assert not mark.exists()
     with pytest.raises(ServiceError, match="it ran"):
-        load(write_study(tmp_path), spec.model_copy(update={"remote_code": True}))
+        ModelHost.of(write_study(tmp_path)).load(spec.model_copy(update={"remote_code": True}))
     assert mark.exists()
 
 
@@ -223,7 +222,7 @@ def test_prompts_of_the_study_go_before_the_models(tmp_path: Path) -> None:
     np.testing.assert_allclose(_ask(made, "a cat"), bare.embed(["A sentence: a cat"]), atol=1e-5)
     np.testing.assert_allclose(made.embed(["a cat"]), bare.embed(["a cat"]), atol=1e-5)
     study = write_study(tmp_path)
-    assert model_id(study, plain) != model_id(study, prompted)
+    assert ModelHost.of(study).model_id(plain) != ModelHost.of(study).model_id(prompted)
 
 
 def test_a_local_models_files_are_its_identity(tmp_path: Path) -> None:

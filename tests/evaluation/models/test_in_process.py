@@ -13,7 +13,7 @@ import torch
 
 from evaluation.models.distances import drift
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import load
+from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import SentenceTransformerModel
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import sentence, write_study
@@ -47,7 +47,7 @@ def test_models_in_turn_leave_no_memory_behind(device: str, tmp_path: Path) -> N
     study = write_study(tmp_path, evaluation={"models": [SPEC], "device": device})
     left, held = [], []
     for _ in range(3):
-        encoder = load(study, study.evaluation.models[0])
+        encoder = ModelHost.of(study).load(study.evaluation.models[0])
         encoder.embed(TEXTS)
         weights = weakref.ref(next(encoder._model._model.parameters()))  # type: ignore[attr-defined]
         encoder.close()

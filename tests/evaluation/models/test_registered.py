@@ -15,7 +15,7 @@ from mteb.models.model_implementations import MODEL_REGISTRY
 from mteb.models.model_meta import ModelMeta
 from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
 
-from evaluation.models.encoder import Encoder, drift_of_texts, load, model_id
+from evaluation.models.encoder import Encoder, ModelHost, drift_of_texts
 from evaluation.models.registered import MtebModel
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
@@ -132,7 +132,7 @@ def test_a_model_of_mteb_is_another_than_the_librarys_of_that_name(tmp_path: Pat
     ids = []
     for model in models:
         study = write_study(tmp_path, evaluation={"models": [model]})
-        ids.append(model_id(study, study.evaluation.models[0]))
+        ids.append(ModelHost.of(study).model_id(study.evaluation.models[0]))
     assert ids[0] != ids[1]
 
 
@@ -158,14 +158,14 @@ def test_what_cannot_be_is_one_line(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     study = write_study(tmp_path, evaluation={"models": [{"kind": "mteb", **spec}]})
     with pytest.raises(error, match=says) as caught:
-        load(study, study.evaluation.models[0])
+        ModelHost.of(study).load(study.evaluation.models[0])
     assert "\n" not in str(caught.value)
 
 
 def test_the_revision_is_mtebs_and_a_second_run_encodes_nothing(tmp_path: Path) -> None:
     study = write_study(tmp_path, evaluation={"models": [{"kind": "mteb", "name": "mteb/baseline-random-encoder"}]})
     for encoded in (2, 0):
-        encoder = load(study, study.evaluation.models[0])
+        encoder = ModelHost.of(study).load(study.evaluation.models[0])
         encoder.embed(["a cat", "a dog"])
         encoder.close()
         assert encoder.encoded == encoded

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.models.encoder import Encoder, drift_of_texts, load, model_id
+from evaluation.models.encoder import Encoder, ModelHost, drift_of_texts
 from evaluation.models.server import ServerModel
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study, load_study
@@ -226,7 +226,7 @@ def study(tmp_path: Path, **model: Any) -> Study:
 def test_a_study_names_a_server_and_a_second_run_asks_it_nothing(stub: Stub, tmp_path: Path) -> None:
     made = study(tmp_path, base_url=stub.url, revision="7")
     for _ in range(2):
-        encoder = load(made, made.evaluation.models[0])
+        encoder = ModelHost.of(made).load(made.evaluation.models[0])
         encoder.embed(["a cat", "a dog"])
         encoder.close()
     assert len(stub.asked) == 1
@@ -237,14 +237,14 @@ def test_the_address_is_no_part_of_the_identity_and_prompts_and_kind_are(tmp_pat
     one, other = (study(tmp_path, base_url=f"http://127.0.0.1:{port}/v1") for port in (1, 2))
     asked = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"query": "ask: "})
     plain = write_study(tmp_path, evaluation={"models": [{"name": "served"}]})
-    ids = [model_id(made, made.evaluation.models[0]) for made in (one, other, asked, plain)]
+    ids = [ModelHost.of(made).model_id(made.evaluation.models[0]) for made in (one, other, asked, plain)]
     assert ids[0] == ids[1] and len(set(ids)) == 3
 
 
 def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
     made = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"STS": "", "sts-query": "", "requets": ""})
     with pytest.raises(StudyError, match="a prompt for 'requets', which is not a task; did you mean 'requests'"):
-        load(made, made.evaluation.models[0])
+        ModelHost.of(made).load(made.evaluation.models[0])
 
 
 @pytest.mark.parametrize(

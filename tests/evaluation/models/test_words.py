@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.models.encoder import drift_of_texts, load, model_id
+from evaluation.models.encoder import ModelHost, drift_of_texts
 from evaluation.models.server import CharacterNgrams
 from evaluation.units import Model
 from plumbline.errors import ServiceError, StudyError
@@ -43,7 +43,7 @@ def embed(model: CharacterNgrams, *texts: str) -> Any:
 
 @pytest.mark.parametrize("words", ["a.txt", "a.parquet"])
 def test_word_vectors_are_averaged_over_the_words_that_are_known(vectors: Path, words: str) -> None:
-    encoder = load(write_study(vectors.parent), ModelSpec(**FOLDER | {"words": words}))
+    encoder = ModelHost.of(write_study(vectors.parent)).load(ModelSpec(**FOLDER | {"words": words}))
     made = encoder.embed(["Cat?", "Don't, CAT cat", "été", "nothing known", ""])
     # (cat + ?) / 2; (do + n't + 2 cat) / 4, the comma being unknown; for the last two the mean of all five vectors.
     mean = [0.8, 1.6, 0.8]
@@ -52,10 +52,10 @@ def test_word_vectors_are_averaged_over_the_words_that_are_known(vectors: Path, 
 
 def test_files_of_word_vectors_are_the_models_identity(vectors: Path) -> None:
     study, spec = write_study(vectors.parent), ModelSpec(**FOLDER)
-    before = model_id(study, spec)
-    assert model_id(study, ModelSpec(**FOLDER | {"words": "a.parquet"})) != before
+    before = ModelHost.of(study).model_id(spec)
+    assert ModelHost.of(study).model_id(ModelSpec(**FOLDER | {"words": "a.parquet"})) != before
     np.save(vectors / "a.npy", VECTORS + 1)
-    assert model_id(study, spec) != before
+    assert ModelHost.of(study).model_id(spec) != before
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_files_of_word_vectors_are_the_models_identity(vectors: Path) -> None:
 def test_files_that_are_no_word_vectors_are_one_line(vectors: Path, spoil: Any, said: str) -> None:
     spoil(vectors)
     with pytest.raises(ServiceError, match=said) as caught:
-        load(write_study(vectors.parent), ModelSpec(**FOLDER))
+        ModelHost.of(write_study(vectors.parent)).load(ModelSpec(**FOLDER))
     assert str(caught.value).startswith(f"model 'mine' cannot be loaded from {vectors}: ")
     assert "\n" not in str(caught.value)
 
@@ -86,7 +86,8 @@ def test_the_packaged_vectors_are_gloves(tmp_path: Path) -> None:
         vectors="glove_6B_50d_emb.npy",
         words="glove_6B_index.parquet",
     )
-    the, cat, kitten, rates = load(write_study(tmp_path), spec).embed(["the", "cat", "Kitten", "interest rates"])
+    model = ModelHost.of(write_study(tmp_path)).load(spec)
+    the, cat, kitten, rates = model.embed(["the", "cat", "Kitten", "interest rates"])
     # The first line of Stanford's glove.6B.50d.txt: the 0.418 0.24968 -0.41242 0.1217 0.34527 ...
     np.testing.assert_allclose(the[:5], [0.418, 0.24968, -0.41242, 0.1217, 0.34527], rtol=1e-6)
     near, far = (cat @ other / np.linalg.norm(cat) / np.linalg.norm(other) for other in (kitten, rates))
@@ -124,7 +125,7 @@ def test_ngrams_of_any_script_and_of_no_text_are_defined(tmp_path: Path) -> None
     assert (near[0, 2:] == 0).all()  # nothing and something
     distinct = near[2:, 2:][~np.eye(5, dtype=bool)]
     assert np.abs(distinct).max() < 0.5
-    encoder = load(write_study(tmp_path), ModelSpec(name="ngrams", kind="lexical"))
+    encoder = ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="ngrams", kind="lexical"))
     assert drift_of_texts(encoder, ["a cat", "A  cat", ""], ["", "a cat", " "]) == pytest.approx([1, 0, 0], abs=1e-6)
 
 
@@ -132,9 +133,11 @@ def test_parameters_are_a_lexical_models_identity(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     plain = ModelSpec(name="ngrams", kind="lexical")
     others = [plain, *(ModelSpec(name="ngrams", kind="lexical", **given) for given in PARAMETERS)]
-    assert len({model_id(study, spec) for spec in others}) == 3
-    assert len({Model.of(study, spec).revision for spec in others}) == 3
-    assert model_id(study, plain) == model_id(study, ModelSpec(name="ngrams", kind="lexical", ngrams=[3, 5]))
+    assert len({ModelHost.of(study).model_id(spec) for spec in others}) == 3
+    assert len({Model.of(ModelHost.of(study), spec).revision for spec in others}) == 3
+    assert ModelHost.of(study).model_id(plain) == ModelHost.of(study).model_id(
+        ModelSpec(name="ngrams", kind="lexical", ngrams=[3, 5])
+    )
 
 
 @pytest.mark.parametrize(

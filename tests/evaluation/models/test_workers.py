@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evaluation.instructions.run import PromptedEncoder
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.workers import EncodingWorker, GivenUp, ModelResult, Rows, ScoringWorker, due_of
 from evaluation.tasks import scoring
 from plumbline.errors import DataError, StudyError
@@ -29,7 +29,7 @@ def silent(*_: Any) -> Any:
 
 def worker_of(study: Study, spec: ModelSpec, **other: Any) -> EncodingWorker:
     """A worker; what the command's machine has is `other` than what is here."""
-    return EncodingWorker(study, spec, replace(due_of(study, spec), **other), silent)
+    return EncodingWorker(ModelHost.of(study), spec, replace(due_of(ModelHost.of(study), spec), **other), silent)
 
 
 def over_the_wire(what: Any) -> Any:
@@ -38,7 +38,8 @@ def over_the_wire(what: Any) -> Any:
 
 def made_by_workers(study: Study, spec: ModelSpec, make: Any) -> tuple[Any, list[str]]:
     """What `make` makes with a model that one worker answers for and another encodes with; what was asked, by kind."""
-    scoring, asked, encoding = ScoringWorker(study, [spec], silent), worker_of(study, spec), worker_of(study, spec)
+    scoring = ScoringWorker(ModelHost.of(study), [spec], silent)
+    asked, encoding = worker_of(study, spec), worker_of(study, spec)
     facts = over_the_wire(asked.facts())
     encoding.facts()
     ways: dict[str, Any] = {}
@@ -89,7 +90,7 @@ def test_what_is_raised_and_given_up_ends_the_piece(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match="not this one"):
         made_by_workers(study, spec, broken)
-    scoring = ScoringWorker(study, [spec], silent)
+    scoring = ScoringWorker(ModelHost.of(study), [spec], silent)
     assert scoring.begin(lambda encoder: encoder.embed(["a"]), worker_of(study, spec).facts(), "letters") == Rows(
         ["a"], "", ""
     )
@@ -104,7 +105,7 @@ def test_a_node_with_other_versions_than_the_commands_machine_is_refused(tmp_pat
     (tmp_path / "model" / "config.json").write_text("{}")
     study = write_study(tmp_path, evaluation={"models": [{"name": "own", "path": "model"}]})
     spec = study.evaluation.models[0]
-    due = due_of(study, spec)
+    due = due_of(ModelHost.of(study), spec)
     assert set(due.versions) == {"sentence-transformers", "transformers", "torch"}
     assert not any("+" in version for version in due.versions.values())  # a build for CPUs is of the same version
     with pytest.raises(

@@ -24,9 +24,8 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.records import AcceptedScore, TextDrift
 from evaluation.report import __main__
-from evaluation.report.contents import Choices
 from evaluation.report.material import StudyEvaluation, other_prompts
-from evaluation.report.page import FOLDER, write_report
+from evaluation.report.page import FOLDER, Choices, write_report
 from evaluation.tables import axis_table
 from evaluation.tables.datasets import QUANTILES
 from plumbline.errors import DataError, StudyError

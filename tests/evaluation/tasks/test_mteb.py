@@ -15,9 +15,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation.models.encoder import Encoder
-from evaluation.outputs import Outputs, transformed
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import Protocol
+from evaluation.texts import Originals, Outputs, transformed
 from generation.datasets.mteb_tasks import MtebTask
 from tests.evaluation.conftest import FakeModel, vectors
 from tests.mteb_site import (
@@ -229,7 +229,7 @@ def test_failed_outputs_drop_their_items() -> None:
     outputs = Outputs(made, failed)
     left = transformed(dataset, outputs)
     assert isinstance(left, MtebTask)
-    assert (left.sizes(), outputs.failed_items(dataset)) == ({"en-de": 11, "ar-ar": 4}, 2)
+    assert (left.sizes(), Originals.of(dataset).items_of(outputs.failed)) == ({"en-de": 11, "ar-ar": 4}, 2)
     expected = (_rho(PAIRS[1:]) + _rho(ARABIC[:1] + ARABIC[2:])) / 2
     assert _score(left) == pytest.approx(expected, abs=1e-9)
 

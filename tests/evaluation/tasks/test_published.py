@@ -12,8 +12,8 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
 from evaluation.models.encoder import Encoder, SentenceTransformerModel
-from evaluation.outputs import Outputs, same_items
 from evaluation.tasks import scoring
+from evaluation.texts import Outputs, same_items
 from generation.datasets.loading import load_dataset
 from generation.datasets.local import TableDataset
 from plumbline.study import ROOT

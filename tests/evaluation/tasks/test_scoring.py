@@ -19,8 +19,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation.models.encoder import Encoder
-from evaluation.outputs import Outputs, transformed
 from evaluation.tasks import scoring
+from evaluation.texts import Outputs, transformed
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
@@ -175,7 +175,7 @@ def test_passages_are_ranked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = TableDataset("parts", "retrieval", "en", "1", {"test": queries}, corpus, {"a": {"d3": 1}, "b": {"d5": 1}})
     whole = _score(dataset)
     assert inspect.signature(SearchEncoderWrapper).parameters["corpus_chunk_size"].default == 50_000
-    monkeypatch.setattr("evaluation.tasks.ties.PASSAGES", 7)
+    monkeypatch.setattr("evaluation.tasks.mteb_classes.PASSAGES", 7)
     assert scoring.evaluate(dataset, Encoder(Watched(), "fake", "1"), "paper", 8) == whole > 0
     assert widths == [7, 7, 7, 7, 7, 5]
 

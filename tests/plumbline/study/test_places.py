@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.units import chosen_models
+from evaluation.models.encoder import ModelHost
 from generation.datasets.tables import read_frame
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Score
@@ -24,7 +24,7 @@ def test_a_name_that_no_model_has_is_one_line_before_anything_is_loaded(tmp_path
     study = write_study(tmp_path)
     named = study.evaluation.model_copy(update={"models": (ModelSpec.model_construct(name=name),)})
     with pytest.raises(StudyError, match="no model on the hub has such a name; write OWNER/NAME, or give it a `path`"):
-        chosen_models(study.model_copy(update={"evaluation": named}), [])
+        ModelHost.of(study.model_copy(update={"evaluation": named})).chosen()
     with pytest.raises(StudyError, match="no model on the hub has such a name"):
         ModelSpec.model_construct(name=name).location(tmp_path)
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from plumbline.errors import StudyError
-from plumbline.manifest import read_manifest, stage, study_hash
+from plumbline.manifest import Manifest, stage, study_hash
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.base import PATTERNS
 from tests.generation.helpers import study_data, write_study
@@ -136,9 +136,9 @@ def test_every_pattern_of_a_study_is_said_in_words() -> None:
 def test_a_study_file_that_goes_during_a_stage_loses_nothing(variant: Callable[..., Study]) -> None:
     """The stage is noted with the file that it ran on; the next one is told in one line."""
     study = variant()
-    was = study_hash(study)
+    was = study_hash(study.file)
     with stage(study, "long"):
         study.file.unlink()
-    assert read_manifest(study)["stages"]["long"]["study_sha256"] == was
+    assert Manifest.of(study).read()["stages"]["long"]["study_sha256"] == was
     with pytest.raises(StudyError, match="was moved or deleted since it was read; bring it back"), stage(study, "next"):
         raise AssertionError("no work is done that could not be noted")

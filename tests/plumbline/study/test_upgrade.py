@@ -15,7 +15,7 @@ from annotation.judges.annotators import annotator_hash
 from annotation.judges.run import judge_hash
 from annotation.verdicts.preregistration import fixed_judges
 from evaluation.bundle.export import _settings as portable_settings
-from evaluation.units import label
+from evaluation.models.encoder import ModelHost
 from generation.jobs import generator_hash
 from plumbline import study_files
 from plumbline.errors import StudyError
@@ -52,7 +52,7 @@ def identities(study: Study) -> dict[str, Any]:
         "judges": [judge_hash(spec, "text", study.resolve) for spec in study.judges],
         "annotators": [annotator_hash(spec, study.resolve) for spec in annotators],
         "rule_id": identity("rule-v1", study.acceptance.model_dump(), study.raters.per_pair),
-        "models": [label(study, spec) for spec in study.evaluation.models],
+        "models": ModelHost.of(study).labels,
         **{part: identity(part, whole) for part, whole in wholes.items()},
     }
 

@@ -23,7 +23,7 @@ from annotation.human.simulated import read_items
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of
-from plumbline.manifest import read_kept_frame
+from plumbline.manifest import Manifest
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite, WorkerRefusedError, form_data
 from tests.annotation.human.studies import SEVERAL, WORDS, study_of
@@ -161,7 +161,7 @@ def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: M
     lines = write_answers(study, CampaignData.read(study))
     assert lines[0].endswith("2 raters; cannot tell: 0 of 44 answers; not counted: excluded or withdrawn 22")
     assert "0 of 3 items by 2 raters or more, 3 by any; 1 raters" in lines[1]  # who is rejected once counts nowhere
-    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     for task, most, raters, number in (("long", 1, 2, 22), ("search", 3, 1, 18)):
         own = found[found["task"] == task]
         assert own.groupby("rater_id").size().tolist() == [number] * raters
@@ -224,7 +224,7 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     assert {one.status for one in site.assignments.values()} == {"Approved"}
 
     answers_lines(study, accept(study))
-    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     assert set(found["task"]) == {task.get("name", task["data"]) for task in ALL}
     texts = {"search": 3.0, "ordered": 4.0, "long": 1.0}  # the most that a relevant candidate can get
     for task, most in texts.items():

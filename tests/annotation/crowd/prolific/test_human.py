@@ -22,7 +22,7 @@ from annotation.ratings.ratings import decide
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of
-from plumbline.manifest import read_kept_frame
+from plumbline.manifest import Manifest
 from tests.annotation.campaigns import answer, pending
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.prolific.prolific_site import PlaceError, prolific_site
@@ -65,7 +65,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
         step(lambda campaign: judging.approve(campaign, [submission]))
         assert site.submissions[submission]["status"] == "APPROVED"
     answers_lines(study, accept(study))
-    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     (order,) = set(CampaignRecords.open(study).ratings["order"])
     for item in read_items(study):
         own = found[found["item"] == item.item].set_index("candidate")
@@ -125,7 +125,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
     (line,) = write_answers(study, CampaignData.read(study))
     assert "3 of 3 items by 2 raters or more, 3 by any; 2 raters;" in line
     assert line.endswith("cannot tell: 0 of 36 answers; not counted: excluded or withdrawn 3")
-    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     rated = {worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24): pid for pid in "ac"}
     assert set(found["rater_id"]) == set(rated) and set(CampaignRecords.open(study).ratings["rater_id"]) > set(rated)
     items = {item.item: item for item in read_items(study)}

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from evaluation.models.encoder import Embeddings, Encoder
-from evaluation.tasks import scoring, ties
+from evaluation.tasks import mteb_classes as ties
+from evaluation.tasks import scoring
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import search_data
 from tests.evaluation.conftest import WORDS, FakeModel

@@ -17,11 +17,11 @@ from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import write_ratings
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from evaluation.bundle import again
-from evaluation.bundle.again import study_again
+from evaluation.bundle import source
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
+from evaluation.bundle.source import study_again
 from generation.jobs import Plan
 from generation.production import generate
 from plumbline.errors import DataError, StudyError
@@ -130,7 +130,7 @@ def test_a_study_that_was_cut_off_is_written_to_its_end(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, out, exports = Bundle.open(bundle), tmp_path / "again.yaml", tmp_path / "exports"
-    monkeypatch.setattr(again, "write_table", lambda *_: os.kill(os.getpid(), 9))
+    monkeypatch.setattr(source, "write_table", lambda *_: os.kill(os.getpid(), 9))
     child = os.fork()
     if not child:
         study_again(found, out, exports)

@@ -16,11 +16,11 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from evaluation import sources, texts
-from evaluation.outputs import Outputs
-from evaluation.planner import plan_units
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
-from evaluation.units import ScoreUnit
+from evaluation.sources import Folder
+from evaluation.texts import Outputs
+from evaluation.units import ScoreUnit, plan_units
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
 from generation.production import read_transformed
@@ -36,7 +36,9 @@ from .conftest import Loader, verdict
 
 def planned(study: Study, **changes: Any) -> list[ScoreUnit]:
     return plan_units(
-        study, [verdict(study, name, **changes) for name in study.transformations], CampaignRecords.open(study).pairs
+        Folder(study),
+        [verdict(study, name, **changes) for name in study.transformations],
+        CampaignRecords.open(study).pairs,
     )
 
 
@@ -179,7 +181,7 @@ def test_the_identity_of_a_data_set_with_outputs_is_what_it_was(
 ) -> None:
     made = {"b": 'say "ü" \u2028 \\ x', "a": "", "c": "\U0001f600"}
     for piece in (1, 2, 4096):
-        monkeypatch.setattr("evaluation.outputs._PIECE", piece)
+        monkeypatch.setattr("evaluation.texts._PIECE", piece)
         expected = [["drop", sorted(failed)]] if failed else [[]]
         assert Outputs(made, failed).content_id("xy") == identity(
             "transformed-v2", "xy", sorted(made.items()), *expected

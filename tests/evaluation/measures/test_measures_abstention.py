@@ -16,21 +16,20 @@ from scipy import stats
 from annotation.records import Verdict
 from evaluation import tables
 from evaluation.measures import measures as beside
-from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining
-from evaluation.models.encoder import Encoder
-from evaluation.planner import plan_units
+from evaluation.measures.measures import NOT_OF_OTHERS, Abstaining, Queries
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables
+from evaluation.sources import Folder
 from evaluation.tasks import scoring
-from evaluation.tasks.queries import Queries
-from evaluation.units import Model
+from evaluation.units import Model, plan_units
 from generation.datasets.local import TableDataset
 from plumbline.statistics.abstention import SHARES, _curves, abstention, confidences, nauc_error
 from plumbline.statistics.estimates import Floats
 from plumbline.store import write_json
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, sentence, verdict, write_outputs, write_study
-from tests.evaluation.tasks.test_ties import candidates as mixed_candidates
+from tests.evaluation.tasks.test_mteb_classes_ties import candidates as mixed_candidates
 from tests.scale import scaled
 
 
@@ -144,8 +143,8 @@ def study(tmp_path: Path) -> Study:
 
 def measured(study: Study) -> pd.DataFrame:
     verdicts, records = [verdict(study, name) for name in study.transformations], EvaluationRecords.open(study)
-    units = plan_units(study, [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
-    (model,) = (Model.of(study, spec) for spec in study.evaluation.models)
+    units = plan_units(Folder(study), [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
+    (model,) = Model.all_of(ModelHost.of(study))
     made = beside.Tables(records, units, beside.measures(records), [model], [model])
     left = tuple(one for one in made.todo(model) if isinstance(one.measure, Abstaining))
     for found in (piece(Encoder(FakeModel(), model.name, model.revision)) for piece in beside.pieces(left)):

@@ -25,9 +25,9 @@ from plumbline.store import read_frame, write_table
 from plumbline.study import ROOT, Study
 from streamlit_app import __main__ as starting
 from streamlit_app import frames, server
+from streamlit_app.readers import NotYetError, PageReader, cached
 from streamlit_app.readers.campaign import SHOWN, CampaignReader
 from streamlit_app.readers.scores import ScoreReader
-from streamlit_app.records import NotYetError, PageReader, cached
 from tests.conftest import DEMO
 from tests.streamlit_app.conftest import MODELS
 

@@ -11,7 +11,7 @@ from mteb.abstasks.classification import AbsTaskClassification
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from evaluation.tasks.classifier import OneThread, scores
+from evaluation.tasks.mteb_classes import OneThread, scores
 
 
 def threads() -> list[int]:
