@@ -221,7 +221,7 @@ def workspace_of(study_name: str) -> str:
 
 def dataset_of(study: Study, queue: Queue) -> str:
     """What a queue of pairs to adjudicate is called: `demo-REVIEW-paraphrasing-EN`."""
-    return queue.dataset(study).replace(study.name, workspace_of(study.name), 1)
+    return queue.dataset(study.name).replace(study.name, workspace_of(study.name), 1)
 
 
 def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[str]) -> Reviewing:
@@ -264,7 +264,7 @@ def _refuse_open(records: CampaignRecords, argilla: Argilla, people: Sequence[Ar
     names, listed, open_pairs = {user.id: user.username for user in people}, argilla.datasets(), Counter[str]()
     study = records.study
     for queue in queues_of(records.pairs):
-        dataset = listed.get((queue.workspace(study), queue.dataset(study)))
+        dataset = listed.get((queue.workspace(study.name), queue.dataset(study.name)))
         inside = set(argilla.members(dataset.workspace_id)) & set(names) if dataset else set()
         if dataset is None or not inside:
             continue

@@ -208,7 +208,7 @@ def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
         queue: [item.pair for item in items] for queue, items in by_training_queue.items() if queue.languages in read
     }
     return {
-        queue: (queue.dataset(study), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
+        queue: (queue.dataset(study.name), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
         for queue, pairs in {**training, **queues}.items()
     }
 
@@ -250,7 +250,7 @@ def unread_lines(study: Study, queues: Mapping[Queue, int], reads: Mapping[str, 
     if not able or any(name not in reads for name in people or ()):
         return []
     return [
-        f"nobody reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study)} wait for somebody"
+        f"nobody reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study.name)} wait for somebody"
         f" (`users add NAME --languages {','.join(sorted(queue.languages))}`), or for `languages` in the study"
         for queue, number in queues.items()
         if not any(queue.languages <= codes for codes in able)

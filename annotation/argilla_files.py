@@ -70,7 +70,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     responses = _responses(ratings, rubric, accounts)
     files: dict[str, bytes] = {}
     for queue, pairs in queues_of(campaign.shown).items():
-        name, worded = queue.dataset(study), Words.of(rubric, queue)
+        name, worded = queue.dataset(study.name), Words.of(rubric, queue)
         records = [_record(pair, worded.beside, responses.get(pair.pair_id, {})) for pair in pairs]
         files |= {
             f"{name}/{SETTINGS}": _json(_settings(worded, study.raters_of(queue.pool), words=words)),

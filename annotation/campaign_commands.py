@@ -31,7 +31,7 @@ from annotation.comparison import comparison_text
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import export
 from annotation.human.records import ANSWERS
-from annotation.human.tasks import reworded_lines, task_lines
+from annotation.human.tasks import read_tasks, reworded_lines, task_lines
 from annotation.judges.check import beside_text
 from annotation.judges.decisions import FILE as WITH_JUDGES
 from annotation.judges.decisions import different, judged_means, read_beside, write_beside
@@ -102,7 +102,7 @@ def sample(options: argparse.Namespace) -> int:
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     transformed = transformed if judging.transforms else study.data_files()
     outputs = [*shown_files(study), study.folder / "sample.json"]
-    with stage(study, "sample", transformed, outputs, sample_settings(study)):
+    with stage(study, "sample", transformed, outputs, sample_settings(study.sample, study.judging)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
     item = study.called.item
@@ -119,7 +119,7 @@ def sample(options: argparse.Namespace) -> int:
     if kinds[SUGGESTED]:
         more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
     print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
-    for line in task_lines(study) if judging.does_tasks else ():
+    for line in task_lines(read_tasks(study)) if judging.does_tasks else ():
         print(f"  {line}")
     for name in study.kinds if not judging.does_tasks else ():
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)

@@ -118,7 +118,7 @@ def _section(
     from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
 
     return {
-        "name": queue.dataset(study),
+        "name": queue.dataset(study.name),
         "language": rubric.language_for(queue.language, queue.output_language),
         # As Argilla renders guidelines: the rubric's own Markdown alone, whose tags are text.
         "guidelines": MarkdownIt("commonmark", {"html": False, "breaks": True}).render(words.guidelines),

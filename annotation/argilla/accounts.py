@@ -206,10 +206,10 @@ def published(records: CampaignRecords, argilla: Argilla) -> dict[Queue, Dataset
     listed, study = argilla.datasets(), records.study
     datasets = {}
     for queue in queues_of(records.pairs):
-        dataset = listed.get((queue.workspace(study), queue.dataset(study)))
+        dataset = listed.get((queue.workspace(study.name), queue.dataset(study.name)))
         if dataset is None:
             raise ServiceError(
-                f"Argilla at {argilla.url} has no dataset {queue.dataset(study)!r};"
+                f"Argilla at {argilla.url} has no dataset {queue.dataset(study.name)!r};"
                 f" run `{study.command('annotation publish')}` first"
             )
         datasets[queue] = dataset

@@ -48,7 +48,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         snapshot = last_snapshot(study.folder, ARGILLA) if again or not replace else {}
         tasks = study.judging.does_tasks
         reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), tasks, replace)
-        datasets = {queue.dataset(study): dataset for queue, dataset in published(records, argilla).items()}
+        datasets = {queue.dataset(study.name): dataset for queue, dataset in published(records, argilla).items()}
         before = {} if replace else snapshot
         parts, members = reading.read(datasets, before)
         if study.raters.people is not None:

@@ -156,7 +156,7 @@ class _Target:
         """That of a queue's pairs."""
         by_id = {pair.pair_id: pair for pair in pairs}
         per_pair, drawing = study.raters_of(queue.pool), drawing_of(study, pairs)
-        workspace, name = queue.workspace(study), queue.dataset(study)
+        workspace, name = queue.workspace(study.name), queue.dataset(study.name)
         return cls(queue, by_id, workspace, name, per_pair, drawing, Words.of(rubric, queue))
 
     def listed(self, datasets: Mapping[tuple[str, str], DatasetListing]) -> DatasetListing | None:

@@ -77,7 +77,7 @@ def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str
     with alone(study):
         listed, workspaces = argilla.datasets(), argilla.workspaces()
         for queue, items in by_queue(read_items(study, rubric)).items():
-            where = (workspace_name(study, queue.languages), queue.dataset(study))
+            where = (workspace_name(study.name, queue.languages), queue.dataset(study.name))
             if where[0] in workspaces:
                 new[where[1]] = _fill(argilla, where, listed.get(where), items, rubric, queue)
     return new
@@ -132,7 +132,7 @@ def training_datasets(
     """The training datasets that are there, with their known pairs by id."""
     listed = argilla.datasets() if study.training else {}
     for queue, items in by_queue(read_items(study, rubric)).items():
-        dataset = listed.get((workspace_name(study, queue.languages), queue.dataset(study)))
+        dataset = listed.get((workspace_name(study.name, queue.languages), queue.dataset(study.name)))
         if dataset is not None:
             yield dataset, {item.pair.pair_id: item for item in items}
 

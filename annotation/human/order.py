@@ -96,7 +96,8 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
         was = read_kept(study, TASKS, HumanTask, study.command(_COMMAND))
         if was == list(tasks):
             return
-        same = _same(study, was, tasks, items)
+        refuse_replaced_table(study, ITEMS, _COMMAND)
+        same = _same(read_records(study.folder / ITEMS, HumanItem, _COMMAND), was, tasks, items)
         stays = (study.folder / MODEL_ANSWERS).exists() and same
         answers = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "") if stays else None
     except DataError:
@@ -110,12 +111,14 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
 
 
 def _same(
-    study: Study, was: Sequence[HumanTask], tasks: Sequence[HumanTask], items: Sequence[HumanItem]
+    items_before: Sequence[HumanItem],
+    tasks_before: Sequence[HumanTask],
+    tasks: Sequence[HumanTask],
+    items: Sequence[HumanItem],
 ) -> set[tuple[str, str]]:
     """Task and item of those that are shown and asked as before; of clusterings all of a task's, or none."""
-    refuse_replaced_table(study, ITEMS, _COMMAND)
-    before = {(item.task, item.item): item for item in read_records(study.folder / ITEMS, HumanItem, _COMMAND)}
-    drawn, now = {task.task: task for task in was}, {task.task: task for task in tasks}
+    before = {(item.task, item.item): item for item in items_before}
+    drawn, now = {task.task: task for task in tasks_before}, {task.task: task for task in tasks}
     unchanged = {
         name
         for name, task in now.items()

@@ -331,7 +331,7 @@ def write_records(
     """Write the sample and the ratings; returns how many ratings there are."""
     data = study.data_files()
     with alone(study):
-        with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study)):
+        with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study.sample, study.judging)):
             pairs = _pairs(study, layout, material) if layout.is_pairs else _text_pairs(study)
             write_kept(study, SUPPLY.name, _supplies(pairs))
             write_table(study.folder / "controls.parquet", [], Pair)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Any
 
 from annotation.campaign_records import CampaignRecords
-from annotation.rubric import Rubric
 from annotation.subjects import read_items
 from generation.jobs import Plan
 from generation.unit import COMMAND
@@ -24,7 +24,9 @@ def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> N
     """
     study = records.study
     if not study.judging.transforms:
-        _refuse_other_items(study, records.rubric, pairs)
+        _refuse_other_groups({pair.transformation for pair in pairs}, study.kinds, study.file)
+        if (file := study.judging.file_of(study)) is not None and file.is_file():
+            _refuse_other_items(pairs, {item.key for item in read_items(study, records.rubric)[0]}, file)
         return
     refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
     makers = Plan(study).makers
@@ -40,7 +42,7 @@ def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) ->
     """The same from what made the pairs: their transformations, and the hashes of generator and prompts."""
     by_name = dict[str, set[tuple[str, str]]]()
     if not study.judging.transforms:
-        _refuse_other_groups(study, (name for name, *_ in makers))
+        _refuse_other_groups({name for name, *_ in makers}, study.kinds, study.file)
         return
     plan = Plan(study)
     for name, *hashes in makers:
@@ -52,7 +54,8 @@ def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) ->
                 f"{study.file}: the sample's pairs of {name} were made by {what} than the"
                 " study has now; undo the change, or give the new study another name"
             )
-        on_disk = _made_on_disk(study, name)
+        files = (study.transformation_file(name, seed) for seed in study.seeds)
+        on_disk = _makers_in((file for file in files if file.exists()), study.command(COMMAND))
         if on_disk and not maker_hashes <= on_disk:
             raise DataError(
                 f"{study.outputs / name}: these outputs are of {_other(next(iter(maker_hashes))[1])} than the sample's"
@@ -60,21 +63,16 @@ def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) ->
             )
 
 
-def _refuse_other_groups(study: Study, names: Iterable[str]) -> None:
-    if lost := sorted(set(names) - set(study.kinds)):
+def _refuse_other_groups(sampled: Collection[str], groups: Collection[str], study_file: Path) -> None:
+    if lost := sorted(set(sampled) - set(groups)):
         raise StudyError(
-            f"{study.file}: the sample has items of {lost[0]!r}, which the study's subject does not have now; undo the"
+            f"{study_file}: the sample has items of {lost[0]!r}, which the study's subject does not have now; undo the"
             " change, or give the new study another name"
         )
 
 
-def _refuse_other_items(study: Study, rubric: Rubric, pairs: Collection[Pair]) -> None:
-    """Refuse a sample of groups that the study has no longer, or of texts that are no longer in the file."""
-    _refuse_other_groups(study, (pair.transformation for pair in pairs))
-    file = study.judging.file_of(study)
-    if file is None or not file.is_file():
-        return
-    keys = {item.key for item in read_items(study, rubric)[0]}
+def _refuse_other_items(pairs: Collection[Pair], keys: Collection[str], file: Path) -> None:
+    """Refuse a sample of texts that are no longer in the file, whose items have these keys."""
     if lost := [pair for pair in pairs if pair.key not in keys]:
         raise DataError(
             f"{file}: {len(lost)} of the sample's texts are not in it any more, such as"
@@ -88,13 +86,11 @@ def _other(prompt_hash: str) -> str:
     return "another generator or other prompts" if prompt_hash else "another function or file of outputs"
 
 
-def _made_on_disk(study: Study, transformation: str) -> set[tuple[Any, Any]]:
-    """Which generators and prompts made a transformation's outputs on disk: pairs of their hashes."""
+def _makers_in(files: Iterable[Path], command: str) -> set[tuple[Any, Any]]:
+    """Which generators and prompts made the outputs in files of `command`: pairs of their hashes."""
     makers = set()
-    for seed in study.seeds:
-        path = study.transformation_file(transformation, seed)
-        if path.exists():
-            for table in read_batches(path, TransformedText, study.command(COMMAND), ["generator_hash", "prompt_hash"]):
-                keys = table.group_by(table.schema.names).aggregate([])
-                makers |= set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
+    for file in files:
+        for table in read_batches(file, TransformedText, command, ["generator_hash", "prompt_hash"]):
+            keys = table.group_by(table.schema.names).aggregate([])
+            makers |= set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
     return makers

@@ -151,7 +151,10 @@ def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) ->
         return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
     if mismatched:
         return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")
-    others = changes(_drawn_by(noted.entries.get("sample", {}).get("settings", {})), sample_settings(noted.study))
+    others = changes(
+        _drawn_by(noted.entries.get("sample", {}).get("settings", {})),
+        sample_settings(noted.study.sample, noted.study.judging),
+    )
     if stage.state == "done" and others:
         return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(others)}")
     return stage

@@ -269,8 +269,8 @@ def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool,
 def _asked(study: Study, stages: dict[str, Stage], read: CampaignData, now: datetime) -> Workload:
     datasets, wanted = dict[str, str](), dict[str, int]()
     for queue, group in frames_by_queue(read.pairs):
-        wanted[queue.dataset(study)] = study.raters_of(queue.pool)
-        datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study))
+        wanted[queue.dataset(study.name)] = study.raters_of(queue.pool)
+        datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study.name))
     names = set(datasets.values())
     members = [member for member in read_members(study) if member.dataset in names]
     collected = stages["collected"].at
@@ -288,7 +288,7 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
     """The status, and how many answers the study's server has; as it is where nothing was published in Argilla."""
     if status.stages["published"].annotators is None and ARGILLA not in status.sources:
         return status
-    names = {queue.dataset(status.study) for queue, _ in frames_by_queue(collected.pairs)}
+    names = {queue.dataset(status.study.name) for queue, _ in frames_by_queue(collected.pairs)}
     ratings = collected.known
     submitted = ratings[(ratings["source"] == ARGILLA) & (ratings["status"] == "submitted")]
     answers = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])

@@ -80,7 +80,7 @@ def study_again(
             out.unlink()
         raise
     files_of_study = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY.name)]
-    with stage(study, "sample", [bundle.path], files_of_study, sample_settings(study)):
+    with stage(study, "sample", [bundle.path], files_of_study, sample_settings(study.sample, study.judging)):
         write_kept(study, SUPPLY.name, bundle.evidence.supply)
         write_table(files_of_study[1], controls, Pair)
         write_table(files_of_study[0], pairs, Pair)

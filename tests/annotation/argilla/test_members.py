@@ -99,7 +99,7 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
     assert "- invited-paraphrasing-EN (items: 4, minutes: about 2)" in ines
     others = [
-        queue.dataset(study)
+        queue.dataset(study.name)
         for queue in queues_of(CampaignRecords.open(study).pairs)
         if not queue.languages <= {"de", "en"}
     ]
