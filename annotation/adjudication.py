@@ -219,9 +219,9 @@ def workspace_of(study_name: str) -> str:
     return f"{study_name}-{REVIEW}"
 
 
-def dataset_of(study: Study, queue: Queue) -> str:
+def dataset_of(study_name: str, queue: Queue) -> str:
     """What a queue of pairs to adjudicate is called: `demo-REVIEW-paraphrasing-EN`."""
-    return queue.dataset(study.name).replace(study.name, workspace_of(study.name), 1)
+    return queue.dataset(study_name).replace(study_name, workspace_of(study_name), 1)
 
 
 def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[str]) -> Reviewing:
@@ -244,7 +244,7 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
         called = {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
         noted = Review(at=datetime.now(UTC), pairs=chosen, adjudicators=sorted(called), judges=disputed.judges)
         write_kept(study, REVIEWS.name, [*evidence.reviews, noted])
-        new = _send(study, argilla, disputed, chosen, people)
+        new = _send(argilla, disputed, chosen, people)
         rated = disputed.ratings[disputed.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
         rated_too = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
         read = (disputed.pairs[pair_id] for pair_id in chosen)
@@ -282,16 +282,16 @@ def _refuse_open(records: CampaignRecords, argilla: Argilla, people: Sequence[Ar
 
 
 def _send(
-    study: Study, argilla: Argilla, disputed: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
+    argilla: Argilla, disputed: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
 ) -> dict[str, int]:
     """Make what is missing, workspace, datasets and pairs; returns how many pairs are new, by dataset."""
-    workspaces, workspace = argilla.workspaces(), workspace_of(study.name)
+    workspaces, workspace = argilla.workspaces(), workspace_of(disputed.study_name)
     if workspace not in workspaces:
         workspaces[workspace] = argilla.request("POST", "/workspaces", json={"name": workspace})["id"]
     listed, new, summary = argilla.datasets(), {}, ExtraField(SAID, _TITLE)
     suggestions = suggestions_of(disputed.judgements[disputed.judgements["pair_id"].isin(chosen)], disputed.scales)
     for queue, pairs in queues_of(disputed.pairs[pair_id] for pair_id in chosen).items():
-        name = dataset_of(study, queue)
+        name = dataset_of(disputed.study_name, queue)
         words, dataset = Words.of(disputed.rubric, queue, _NOTE), listed.get((workspace, name))
         if dataset is not None and dataset.status == "draft":  # an earlier run was cut off while it made it
             argilla.request("DELETE", f"/datasets/{dataset.id}")
@@ -318,7 +318,7 @@ def _send(
 def reviewed(records: CampaignRecords, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The datasets of a study's review that are there, by queue."""
     listed, study = argilla.datasets(), records.study
-    names = {queue: (workspace_of(study.name), dataset_of(study, queue)) for queue in queues_of(records.pairs)}
+    names = {queue: (workspace_of(study.name), dataset_of(study.name, queue)) for queue in queues_of(records.pairs)}
     return {queue: listed[name] for queue, name in names.items() if name in listed}
 
 

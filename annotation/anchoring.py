@@ -45,7 +45,7 @@ def suggestions_to_show(study: Study) -> Suggested:
     if study.raters.suggestions == "none":
         return {}
     with alone(study):
-        noted = read_shown(study) or _note(study)
+        noted = read_shown(study) or _note(CampaignRecords.open(study))
     by_pair: dict[str, tuple[Suggestion, ...]] = {}
     for score in noted:
         if score.shown:
@@ -54,9 +54,8 @@ def suggestions_to_show(study: Study) -> Suggested:
     return by_pair
 
 
-def _note(study: Study) -> list[ShownScore]:
-    records = CampaignRecords.open(study)
-    collected, rubric = records.collected, records.rubric
+def _note(records: CampaignRecords) -> list[ShownScore]:
+    study, collected, rubric = records.study, records.collected, records.rubric
     pairs = [*collected.sample_pairs, *collected.control_pairs]
     refuse_other_half(study, pairs)
     halves = {pair.pair_id: pair.control == SUGGESTED for pair in pairs if pair.drawn}

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,7 +91,7 @@ def invite(
         raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
     if study.raters.people is not None and (others := [name for name in invited if name not in study.raters.people]):
         raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
-    work = _work(study)  # refused before accounts are made
+    work = _work(CampaignRecords.open(study))  # refused before accounts are made
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:
@@ -195,12 +195,13 @@ def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
     )
 
 
-def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
+def _work(records: CampaignRecords) -> dict[Queue, tuple[str, int, float]]:
     """Each dataset, how many items are in it, and the hours of all, at the seconds that a crowd is paid for.
 
     First those that raters learn on.
     """
-    records, spec = CampaignRecords.open(study), study.crowd.pay if study.crowd is not None else PaySpec()
+    study = records.study
+    spec = study.crowd.pay if study.crowd is not None else PaySpec()
     queues = queues_of(records.shown)
     read = {queue.languages for queue in queues}
     by_training_queue = by_queue(read_items(study, rubric_to_ask(records)[0]))
@@ -239,19 +240,20 @@ def _text(
     return "\n".join([*lines, "", words["how"]]) + "\n"
 
 
-def unread_lines(study: Study, queues: Mapping[Queue, int], reads: Mapping[str, Sequence[str]]) -> list[str]:
+def unread_lines(
+    study_name: str, people: Collection[str] | None, queues: Mapping[Queue, int], reads: Mapping[str, Sequence[str]]
+) -> list[str]:
     """A line for each queue that no annotator reads; `queues` have their numbers of pairs.
 
     `reads` are languages (codes) by user name. Nothing is said where nobody's languages are known, and where one of
     the study's people is known without any: who reads what cannot be told then.
     """
-    people = study.raters.people
     able = [set(codes) for name, codes in reads.items() if people is None or name in people]
     if not able or any(name not in reads for name in people or ()):
         return []
     return [
-        f"nobody reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study.name)} wait for somebody"
-        f" (`users add NAME --languages {','.join(sorted(queue.languages))}`), or for `languages` in the study"
+        f"nobody reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study_name)} wait for"
+        f" somebody (`users add NAME --languages {','.join(sorted(queue.languages))}`), or for `languages` in the study"
         for queue, number in queues.items()
         if not any(queue.languages <= codes for codes in able)
     ]

@@ -63,7 +63,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     campaign = CampaignRecords.open(study)
     rubric, plain = asked_rubric(campaign), campaign.collected.plain_ratings
     ratings = plain[plain["status"] == "submitted"]
-    refuse_unrated(study, ratings)
+    refuse_unrated(campaign, ratings)
     if not words:
         ratings = ratings[~ratings["question"].isin(text_questions(rubric))].assign(comment="")
     accounts = {rater: _account(study.name, rater) for rater in sorted(ratings["rater_id"].unique())}

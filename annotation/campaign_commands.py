@@ -26,7 +26,7 @@ from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import publish_training, training_lines
 from annotation.argilla_files import collect_files, export_argilla
-from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
+from annotation.campaign_records import CONTROLS, OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
 from annotation.comparison import comparison_text
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import export
@@ -53,7 +53,7 @@ from annotation.verdicts.alternatives import by_usual_rules, usual_rules_text
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import rubric_to_ask
+from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
 from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines
@@ -65,12 +65,13 @@ from plumbline.reading import read_text
 from plumbline.records import SUGGESTED, Pair
 from plumbline.resources import installing
 from plumbline.study import Study, load_study
+from plumbline.study.campaign import RatersSpec
 
 
 def say_unread(records: CampaignRecords, reads: Mapping[str, Sequence[str]]) -> None:
     """Say which queues nobody can answer, as far as annotators' languages are known."""
     queues = {queue: len(pairs) for queue, pairs in queues_of(records.shown).items()}
-    for line in unread_lines(records.study, queues, reads):
+    for line in unread_lines(records.study.name, records.study.raters.people, queues, reads):
         print(f"  {line}")
 
 
@@ -90,9 +91,9 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
         print(f"  {line}")
 
 
-def shown_files(study: Study) -> list[Path]:
+def shown_files(folder: Path) -> list[Path]:
     """The files of all that raters see."""
-    return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
+    return [folder / PAIRS.name, folder / CONTROLS.name]
 
 
 def sample(options: argparse.Namespace) -> int:
@@ -101,7 +102,7 @@ def sample(options: argparse.Namespace) -> int:
     judging = study.judging
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     transformed = transformed if judging.transforms else study.data_files()
-    outputs = [*shown_files(study), study.folder / "sample.json"]
+    outputs = [*shown_files(study.folder), study.folder / "sample.json"]
     with stage(study, "sample", transformed, outputs, sample_settings(study.sample, study.judging)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
@@ -155,7 +156,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     read_items(study, rubric := rubric_to_ask(records)[0])
     suggestions = suggestions_to_show(study)
     settings: dict[str, int] = {}
-    with stage(study, "publish", shown_files(study), settings=settings), connect(home) as argilla:
+    with stage(study, "publish", shown_files(study.folder), settings=settings), connect(home) as argilla:
         reads = accounts.languages_at(argilla, home)
         done = publish(study, argilla, reads, suggestions)
         training = publish_training(study, argilla, rubric)
@@ -173,7 +174,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
         print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
-        warn_of_readers(study, done)
+        warn_of_readers(study.raters, done)
         say_unread(records, reads)
     texts = {(pair.language, pair.output_language) for pair in records.shown}
     for line in [*addressed_lines(study, rubric, texts), *reworded_lines(study)]:
@@ -184,18 +185,15 @@ def publish_pairs(options: argparse.Namespace) -> int:
     return 0
 
 
-def warn_of_readers(study: Study, done: Publication) -> None:
+def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
     """Say where there are too few annotators, and of how many nobody knows what they read, where that matters.
 
     It does not where the study names its people, and all that they see is in one workspace.
     """
     for workspace, readers in done.admission.readers.items():
-        if readers < study.raters.per_pair:
-            print(
-                f"  {workspace}: {count(readers, 'annotator')} for these languages,"
-                f" {study.raters.per_pair} wanted a pair"
-            )
-    if done.admission.unknown and (study.raters.people is None or len(done.admission.readers) > 1):
+        if readers < raters.per_pair:
+            print(f"  {workspace}: {count(readers, 'annotator')} for these languages, {raters.per_pair} wanted a pair")
+    if done.admission.unknown and (raters.people is None or len(done.admission.readers) > 1):
         print(f"  let in everywhere: {count(done.admission.unknown, 'annotator')} whose languages are not known"
               f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip
 
@@ -221,9 +219,9 @@ def collect_answers(options: argparse.Namespace) -> int:
     if options.csv and options.argilla:
         raise StudyError("--csv and --argilla are two kinds of files; collect them one after the other")
     outputs, adjudicated = ("ratings.parquet", "control_ratings.parquet", "members.json"), list[Adjudication]()
-    with stage(study, "collect", shown_files(study), [study.folder / name for name in outputs]):
+    with stage(study, "collect", shown_files(study.folder), [study.folder / name for name in outputs]):
         if options.csv:
-            columns = columns_of(study, options.columns)
+            columns = columns_of(asked_rubric(CampaignRecords.open(study)).asked(), options.columns)
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
         elif options.argilla:
             ratings = collect_files(study, home, options.argilla, replace=options.replace)
@@ -260,8 +258,7 @@ def review(options: argparse.Namespace) -> int:
     raters = [pseudonym_of(name, names) for name in options.exclude or options.keep or ()]
     if not raters:
         evidence.need(RATINGS)
-        decided = [*evidence.decisions, *evidence.withdrawals]
-        text = review_text(study, evidence.collected, decided, evidence.signs, evidence.unlooked, names)
+        text = review_text(evidence, evidence.signs, evidence.unlooked, names)
         waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
         print(f"{waiting_text(waiting, names)}{text}")
         return 0

@@ -21,7 +21,7 @@ from annotation import server
 from annotation.campaign_records import CampaignRecords
 from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
 from annotation.offering import alone, refuse_other_sample
-from annotation.questions import Question, Value
+from annotation.questions import Question, QuestionScale, Value
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
@@ -88,9 +88,8 @@ def answers_in(
     return tuple(answers[key] for key in sorted(answers))
 
 
-def columns_of(study: Study, text: str) -> dict[str, str]:
+def columns_of(questions: Sequence[QuestionScale], text: str) -> dict[str, str]:
     """`--columns` for the questions that raters are asked. Raises StudyError as `column_mapping`."""
-    questions = asked_rubric(CampaignRecords.open(study)).asked()
     optional = [question.name for question in questions if not question.required]
     return column_mapping(text, [question.name for question in questions], optional)
 

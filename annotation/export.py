@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.campaign_records import RATINGS, CampaignData, CampaignRecords
 from annotation.questions import QuestionScale
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
@@ -53,7 +53,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     """
     records = CampaignRecords.open(study)
     collected, rubric = records.collected, asked_rubric(records)
-    refuse_unrated(study, collected.ratings)
+    refuse_unrated(records, collected.ratings)
     ratings = _ratings(collected, study.raters.per_pair, [] if words else text_questions(rubric), words=words)
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
     pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
@@ -70,10 +70,12 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     return study.folder / FOLDER
 
 
-def refuse_unrated(study: Study, ratings: pd.DataFrame) -> None:
+def refuse_unrated(records: CampaignRecords, ratings: pd.DataFrame) -> None:
     """Raise DataError where there is no rating to export."""
     if ratings.empty:
-        raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
+        raise DataError(
+            f"{records.study.folder}: there are no ratings yet; run `{RATINGS.command(records.study)}` first"
+        )
 
 
 def text_questions(rubric: Rubric) -> list[str]:

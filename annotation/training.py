@@ -30,6 +30,7 @@ from plumbline.records import Pair, Record, nfc
 from plumbline.scales import EQUAL, as_number
 from plumbline.store import read_models
 from plumbline.study import Study
+from plumbline.study.judged import VerdictUnit
 from plumbline.study.transformations import EIGHT
 
 FILE, WORDS = "training.json", "training_words.yaml"
@@ -98,7 +99,7 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
             (name for name, text in content.items() if isinstance(text, str) and _UNSHOWN.search(text)), ""
         ):
             raise DataError(f"{where}, {strange!r}: has a character that no page can show; take it out")
-        item = _item(study, scales, content, where)
+        item = _item(study.kinds, scales, content, where)
         if items.setdefault(item.pair.pair_id, item) is not item:
             raise DataError(f"{where}: the same known pair as in a row before; keep one")
     if not items:
@@ -122,13 +123,15 @@ def _cell(value: Any) -> Any:
     return nfc(value.strip()) if isinstance(value, str) else value
 
 
-def _item(study: Study, scales: Mapping[str, QuestionScale], cells: Mapping[str, Any], where: str) -> TrainingItem:
+def _item(
+    kinds: Mapping[str, VerdictUnit], scales: Mapping[str, QuestionScale], cells: Mapping[str, Any], where: str
+) -> TrainingItem:
     for name in (*_TEXTS, "transformation", "language"):
         if not isinstance(cells[name], str):
             raise DataError(f"{where}, {name!r}: {'is empty' if cells[name] is None else 'holds no text'}")
-    kind = study.kinds.get(cells["transformation"])
+    kind = kinds.get(cells["transformation"])
     if kind is None:
-        hint = nearest(cells["transformation"], list(study.kinds))
+        hint = nearest(cells["transformation"], list(kinds))
         raise DataError(f"{where}: the study has no transformation {cells['transformation'][:60]!r}; {hint}")
     try:
         language = language_code(cells["language"])

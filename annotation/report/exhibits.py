@@ -48,7 +48,7 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a verdict: the decision, how close it was, what was left out, and why."""
     where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
     (judged, item), rows = material.study.called, []
-    verdicts, tasks = verdicts_by_task(material.study, material.verdicts), material.study.judging.does_tasks
+    verdicts, tasks = verdicts_by_task(material.tasks, material.verdicts), material.study.judging.does_tasks
     for verdict in verdicts:
         row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
@@ -118,7 +118,7 @@ def agreement_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def labels_exhibit(material: CampaignMaterial) -> Exhibit:
     """Shares and ranks of labels, and agreement; of texts that they are not compared. Empty where all have scales."""
-    full = label_table(groups_by_task(material.study, material.groups))
+    full = label_table(groups_by_task(material.tasks, material.groups))
     if material.study.judging.does_tasks:
         return _answers_exhibit(full)
     printed = pd.DataFrame(

@@ -122,7 +122,7 @@ def test_the_report_and_the_export_tell_withdrawn_from_excluded(generated: Study
     assert not ratings.loc[ratings["withdrawn"] == WHY, "counts"].any()
     assert pairs["transformed"][out] not in preview_html(generated, 1000)
     evidence = Evidence.read(generated)
-    text = review_text(generated, evidence.collected, [*evidence.decisions, *evidence.withdrawals], evidence.signs)
+    text = review_text(evidence, evidence.signs)
     assert re.search(rf"{out[:12]}\s+withdrawn", text)
 
 
