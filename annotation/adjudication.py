@@ -35,7 +35,8 @@ from annotation.verdicts.verdicts import refuse_stale
 from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
-from plumbline.manifest import read_kept, write_kept
+from plumbline.manifest import write_kept
+from plumbline.record_files import RecordFile
 from plumbline.records import Pair
 from plumbline.scales import as_number, nearest_points
 from plumbline.study import Study
@@ -322,14 +323,8 @@ def reviewed(records: CampaignRecords, argilla: Argilla) -> dict[Queue, DatasetL
     return {queue: listed[name] for queue, name in names.items() if name in listed}
 
 
-FILE = "adjudications.json"
-COMMAND = "annotation collect"
+ADJUDICATIONS = RecordFile("adjudications.json", Adjudication, "annotation collect", noted=True)
 _RATED = ("pair_id", "rater_id")
-
-
-def read_adjudications(study: Study) -> list[Adjudication]:
-    """What adjudicators decided so far; nothing before the first. Raises DataError for a file that a hand changed."""
-    return read_kept(study, FILE, Adjudication, study.command(COMMAND))
 
 
 def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = False) -> list[Adjudication]:
@@ -345,7 +340,7 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
         reading = _AdjudicationReading.of(records, argilla)
         rows = [row for dataset in reviewed(records, argilla).values() for row in reading.rows(dataset.id)]
         rows.sort(key=lambda row: (row.pair_id, row.adjudicator, row.question))
-        before = read_adjudications(study)
+        before = records.models(ADJUDICATIONS)
         lost = {(row.pair_id, row.adjudicator) for row in before} - {(row.pair_id, row.adjudicator) for row in rows}
         if lost and not replace:
             raise DataError(
@@ -353,7 +348,7 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
                 " server? Add --replace to drop them"
             )
         if rows != before:
-            write_kept(study, FILE, rows)
+            write_kept(study, ADJUDICATIONS.name, rows)
         return rows
 
 

@@ -95,7 +95,7 @@ def invite(
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:
-        admit_annotators(study, argilla, reads)
+        admit_annotators(study.name, study.raters.people, argilla, reads)
         pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
     accounts_here = server.credentials(connection.home) if connection.home is not None else None
     entry = entrance(address or connection.url, has_page=connection.home is not None)
@@ -306,16 +306,15 @@ def add_users(options: argparse.Namespace) -> int:
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
             with attach(connection) as argilla:
-                admit_annotators(study, argilla, accounts.languages(connection, home))
-            _say_idle(study, accounts.languages(connection, home), options.names)
+                admit_annotators(study.name, study.raters.people, argilla, accounts.languages(connection, home))
+            _say_idle(CampaignRecords.open(study), accounts.languages(connection, home), options.names)
     return 0
 
 
-def _say_idle(study: Study, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
+def _say_idle(records: CampaignRecords, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
     """Say who can answer nothing of the study's sample, as far as there is one."""
-    records = CampaignRecords.open(study)
     if records.has(PAIRS):
-        for line in idle_lines(study.name, list(queues_of(records.shown)), reads, names):
+        for line in idle_lines(records.study.name, list(queues_of(records.shown)), reads, names):
             print(line, file=sys.stderr)
 
 
@@ -324,7 +323,11 @@ def invite_users(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     with reach(home) as connection:
         invitations = invite(study, connection, home, options.names, options.address or "")
-        _say_idle(study, accounts.languages(connection, home), options.names or study.raters.people or ())
+        _say_idle(
+            CampaignRecords.open(study),
+            accounts.languages(connection, home),
+            options.names or study.raters.people or (),
+        )
     _hand_out(invitations, options.to)
     if server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
         print(f"{options.address or connection.url} can be opened on this machine alone; --address names the one that"

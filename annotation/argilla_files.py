@@ -23,7 +23,7 @@ from annotation import server
 from annotation.argilla.dataset import COMMENT, Words, record_of
 from annotation.argilla.publish import settings_of
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import answers_in, records_to_rate
+from annotation.csv_answers import answers_in, rubric_to_rate
 from annotation.export import (
     SAME_SAMPLE,
     codebook,
@@ -169,7 +169,8 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
     of this study.
     """
     with alone(study):
-        records, rubric = records_to_rate(study)
+        records = CampaignRecords.open(study)
+        rubric = rubric_to_rate(records)
         reading = _ExportReading(study, rubric, records.shown_by_id, folder, pseudonym_key(home), _beside(folder))
         answers = answers_in(reading.answers(), records, rubric)
         if not answers:

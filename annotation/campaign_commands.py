@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from annotation.adjudication import FILE as ADJUDICATIONS
 from annotation.adjudication import (
+    ADJUDICATIONS,
     DisputedPairs,
     collect_adjudications,
     judged_text,
     publish_review,
-    read_adjudications,
 )
 from annotation.anchoring import ABOUT, anchoring_lines, read_anchoring, suggestions_to_show
 from annotation.annotators import unread_lines
@@ -86,8 +85,11 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
 
     `published` is whether raters may have seen it.
     """
-    groups = ahead_of_sample(study, pairs)
-    for line in [size_line(study, groups), *never_lines(study, groups, offered=published)]:
+    groups = ahead_of_sample(pairs, study.acceptance, study.raters_of)
+    for line in [
+        size_line(groups, study.called.item, study.acceptance),
+        *never_lines(study, groups, offered=published),
+    ]:
         print(f"  {line}")
 
 
@@ -239,7 +241,7 @@ def collect_answers(options: argparse.Namespace) -> int:
     print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
     if adjudicated:
         read = len({(adjudication.pair_id, adjudication.adjudicator) for adjudication in adjudicated})
-        print(f"  {count(read, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")
+        print(f"  {count(read, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS.name}")
     return 0
 
 
@@ -287,7 +289,8 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
     """Show where people and judges differ most, or put these pairs before adjudicators."""
     if not options.adjudicate:
         names = known_names(home_of(options), study.name)
-        print(as_called(judged_text(DisputedPairs.of(Evidence.open(study)), read_adjudications(study), names)))
+        evidence = Evidence.open(study)
+        print(as_called(judged_text(DisputedPairs.of(evidence), evidence.models(ADJUDICATIONS), names)))
         return 0
     people = [name for name in map(str.strip, options.by.split(",")) if name]
     with connect(home_of(options), existing=True) as argilla:
@@ -317,7 +320,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     with alone(study), stage(study, "accept", inputs, outputs) as manifest:
         done = accept(study, options.amend, judged_means)
         if people:
-            answered = answers_lines(study, done)
+            answered = answers_lines(done)
         judges, why_not = read_beside(done.evidence, done.verdicts)
         write_beside(study.folder, done.verdicts, judges)
     status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
@@ -341,7 +344,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
     if study.raters.suggestions == "half":
-        effects = anchoring_lines(read_anchoring(study, done.evidence.collected))
+        effects = anchoring_lines(read_anchoring(done.evidence))
         print("\n".join([f"\nAnchoring, study {study.name}\n", ABOUT, "", *effects]))
     return 0
 

@@ -48,7 +48,8 @@ def collect_csv(
     """
     source = source_of_file(path)
     with alone(study):
-        records, rubric = records_to_rate(study)
+        records = CampaignRecords.open(study)
+        rubric = rubric_to_rate(records)
         form = _Form(study, rubric, records.shown_by_id, path, columns, pseudonym_key(home))
         rows = ((path, f"line {line}", form.answer(row, f"{path}, line {line}")) for line, row in form.rows())
         answers = answers_in(rows, records, rubric)
@@ -59,16 +60,15 @@ def collect_csv(
         return keep(records, source, {source: part}, replace=replace)
 
 
-def records_to_rate(study: Study) -> tuple[CampaignRecords, Rubric]:
+def rubric_to_rate(records: CampaignRecords) -> Rubric:
     """A campaign into which a file's answers are taken, and what its raters are asked.
 
     Raises StudyError or DataError for a sample that is no longer the study's, or the one that was offered.
     """
-    records = CampaignRecords.open(study)
     rubric = asked_rubric(records)
     refuse_other_sample(records)
     refuse_other_prompts(records, records.shown)
-    return records, rubric
+    return rubric
 
 
 def answers_in(

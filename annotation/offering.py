@@ -64,7 +64,8 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
     refuse_other_sample(records)
     for offering in {offering.to: offering for offering in records.offerings}.values():
         if offering.rubric_hash != rubric.identity() and not offering.to.startswith(_SANDBOX):
-            _refuse_other_words(records.study, offering, to, rubric)
+            line = f"{records.study.file}: the rubric {rubric.name!r} has changed, and"
+            _refuse_other_words(offering, to, line, records.study.command(COMMAND))
 
 
 def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
@@ -84,8 +85,7 @@ def words_changed(records: CampaignRecords, to: str, rubric: Rubric) -> bool:
     return any(offering.rubric_hash != rubric.identity() for offering in records.offerings if offering.to == to)
 
 
-def _refuse_other_words(study: Study, offering: Offering, to: str, rubric: Rubric) -> None:
-    line = f"{study.file}: the rubric {rubric.name!r} has changed, and"
+def _refuse_other_words(offering: Offering, to: str, line: str, command: str) -> None:
     if offering.to != ARGILLA:
         raise StudyError(
             f"{line} the batches on {offering.to} show the words of their launch ({offering.at:%Y-%m-%d}); undo the"
@@ -93,8 +93,7 @@ def _refuse_other_words(study: Study, offering: Offering, to: str, rubric: Rubri
         )
     if to != ARGILLA and not to.startswith(_SANDBOX):
         raise StudyError(
-            f"{line} the datasets in Argilla show its old words; run `{study.command(COMMAND)}` first, or undo the"
-            " change"
+            f"{line} the datasets in Argilla show its old words; run `{command}` first, or undo the change"
         )
 
 

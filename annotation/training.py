@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
+from annotation.campaign_records import CampaignRecords
 from annotation.questions import ENGLISH, QuestionScale, Value, worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
@@ -26,14 +27,14 @@ from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.journal import json_lines
 from plumbline.languages import language_code
+from plumbline.record_files import RecordFile
 from plumbline.records import Pair, Record, nfc
 from plumbline.scales import EQUAL, as_number
-from plumbline.store import read_models
 from plumbline.study import Study
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.transformations import EIGHT
 
-FILE, WORDS = "training.json", "training_words.yaml"
+WORDS = "training_words.yaml"
 POOL = "training"  # what its datasets ask about, in the place of a pool of transformations
 _RIGHT, _WHY = "right_", "why_"  # columns begin so; a question's name follows, or a language's code
 _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -250,11 +251,12 @@ def plain(text: str) -> str:
     return "<br>".join("".join(map(safe, row)) for row in text.splitlines())
 
 
-def read_trained(study: Study) -> list[TrainingResult]:
+TRAINED = RecordFile("training.json", TrainingResult, "annotation collect")
+
+
+def read_trained(records: CampaignRecords) -> list[TrainingResult]:
     """What raters made of known pairs when answers were last collected; nothing before, or where there are none."""
-    path = study.folder / FILE
-    exists = study.training and path.exists()
-    return read_models(path, TrainingResult, study.command("annotation collect")) if exists else []
+    return records.models(TRAINED) if records.study.training and records.has(TRAINED) else []
 
 
 def by_trained(rows: Sequence[TrainingResult]) -> pd.DataFrame:

@@ -102,17 +102,20 @@ def publish(
     the half of an experiment shows, by pair (`annotation.anchoring`); a study that makes none shows none.
     """
     with alone(study):
-        return _publish(study, argilla, reads or {}, suggestions or {})
+        return _publish(CampaignRecords.open(study), argilla, reads or {}, suggestions or {})
 
 
-def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested) -> Publication:
-    records = CampaignRecords.open(study)
+def _publish(
+    records: CampaignRecords, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested
+) -> Publication:
+    study = records.study
     rubric, pairs = rubric_to_ask(records)[0], records.shown
     refuse_other_half(study, pairs)
     shown = suggestions_for(study, pairs, suggestions)
     refuse_other_prompts(records, pairs)
     refuse_other_sample(records)
-    refuse_other_fields(study, rubric, pairs)
+    if wrong := _other_fields(rubric, pairs):
+        raise StudyError(f"{study.file}: {wrong}; run `{study.command('annotation sample')}` again")
     targets = [_Target.of(study, rubric, queue, queue_pairs) for queue, queue_pairs in queues_of(pairs).items()]
     _refuse_too_much(targets, f"{study.file}: rubric {rubric.name!r} is too much for Argilla")
     _refuse_answered(argilla, rubric.name, targets, study.command("annotation accept"))
@@ -121,7 +124,7 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]],
     begin_offering(records, ARGILLA, rubric)
     for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
         argilla.request("POST", "/workspaces", json={"name": name})
-    admission = admit_annotators(study, argilla, reads)
+    admission = admit_annotators(study.name, study.raters.people, argilla, reads)
     withdrawn, noted, excluded = records.withdrawn, records.answers_again, excluded_raters(records.decided)
     new, corrected = _fill(argilla, targets, withdrawn, shown)
     gone, staying = _take_out(argilla, targets, withdrawn)
@@ -181,16 +184,16 @@ def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collectio
     return gone, staying
 
 
-def refuse_other_fields(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> None:
-    """Raise StudyError where the sample has other fields than the rubric shows now."""
+def _other_fields(rubric: Rubric, pairs: Sequence[Pair]) -> str:
+    """Which other fields the sample has than the rubric shows now; empty where they are the same."""
     for pair in pairs:
         wanted = [(shown_field.name, shown_field.kind) for shown_field in rubric.fields.of(pair.pool)]
         if [(shown_field.name, shown_field.kind) for shown_field in fields_of(pair)] != wanted:
-            raise StudyError(
-                f"{study.file}: rubric {rubric.name!r} shows of {pair.pool} {', '.join(name for name, _ in wanted)},"
-                f" and the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}; run"
-                f" `{study.command('annotation sample')}` again"
+            return (
+                f"rubric {rubric.name!r} shows of {pair.pool} {', '.join(name for name, _ in wanted)},"
+                f" and the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}"
             )
+    return ""
 
 
 def _refuse_too_much(targets: Sequence[_Target], line: str) -> None:

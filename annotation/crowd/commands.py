@@ -168,9 +168,9 @@ def show_plan(options: argparse.Namespace) -> int:
     records = CampaignRecords.open(study)
     platform, mode = platform_name(records, options), mode_of(options)
     refuse_incomplete(records, platform, mode, launching=False)
-    print(summary.planned_text(records, platform, mode, options.pilot))
-    groups, where = ahead_of_sample(study, records.pairs), f"[{mode} {platform}]"
-    print(summary.marked(where, size_line(study, groups)))
+    print(summary.plan_text(records, platform, mode, options.pilot))
+    groups, where = ahead_of_sample(records.pairs, study.acceptance, study.raters_of), f"[{mode} {platform}]"
+    print(summary.marked(where, size_line(groups, study.called.item, study.acceptance)))
     for line in [*never_lines(study, groups, offered=False), *lacking(records, platform, mode)]:
         print(summary.marked(where, f"before launching: {line}"))
     return 0
@@ -181,7 +181,7 @@ def launch_batches(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
-        groups = ahead_of_sample(study, campaign.records.pairs)
+        groups = ahead_of_sample(campaign.records.pairs, study.acceptance, study.raters_of)
         if groups and all(group.lacks(study.acceptance) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed

@@ -171,13 +171,8 @@ def cases_text(campaign: CrowdCampaign) -> str:
     return "\n".join(lines)
 
 
-def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
+def plan_text(records: CampaignRecords, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
     """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
-    return planned_text(CampaignRecords.open(study), platform, mode, pilot)
-
-
-def planned_text(records: CampaignRecords, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
-    """The same of records that are open."""
     study, taken = records.study, list[BatchOffer]()
     spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
     refuse_lost_campaign(records, mode)

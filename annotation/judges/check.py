@@ -25,7 +25,6 @@ from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline import cli
 from plumbline.scales import nearest_points
-from plumbline.study import Study
 from plumbline.words import count_words
 
 FOLDER = "judge_check"
@@ -43,9 +42,8 @@ class JudgeCheck:
     decides: bool = False  #: whether people and judges decide together
 
 
-def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
-    """Hold the study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
-    evidence = Evidence.whole(study)
+def check(evidence: Evidence, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
+    """Hold a study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
     verdicts = evidence.verdicts
     refuse_stale(evidence, verdicts)
     return checked(evidence, beside(evidence, verdicts, read_judging(evidence)), epsilon, flag)

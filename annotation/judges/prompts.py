@@ -24,7 +24,6 @@ from plumbline.identity import identity
 from plumbline.prompts import Prompt, read_prompt
 from plumbline.records import Pair
 from plumbline.scales import Continuous
-from plumbline.study import Study
 from plumbline.study.engines import JudgeSpec, Order, Reading
 
 OF_RUBRIC = ("guidelines", "asked", "question", "points", "lowest", "highest")
@@ -103,10 +102,10 @@ def load_judge_prompt(path: Path, spec: JudgeSpec, where: str) -> JudgePrompt:
 class Questionnaire:
     """What one judge is asked about the pairs of a study. Raises StudyError where it cannot be asked that."""
 
-    def __init__(self, study: Study, spec: JudgeSpec, rubric: Rubric) -> None:
-        where = f"{study.file}: judge {spec.name!r}"
+    def __init__(self, spec: JudgeSpec, rubric: Rubric, resolve: Callable[[str], Path], where: str) -> None:
+        """`resolve` gives the path of a file that the study names in `where`, such as the judge's prompt."""
         self.spec, self._rubric = spec, rubric
-        self.prompt = load_judge_prompt(prompt_file(study, spec), spec, where)
+        self.prompt = load_judge_prompt(prompt_file(spec, resolve, where), spec, where)
         self.reading: Reading = spec.score or ("text" if self.prompt.decimals else "expected")
         ratings = [self.prompt.question] if self.prompt.question else rubric.rating_names()
         if not ratings:

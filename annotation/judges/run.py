@@ -284,7 +284,7 @@ def named(specs: Sequence[JudgeSpec], names: Sequence[str], file: Path) -> list[
 def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnaire]:
     """What each judge of a study (or each of these) is asked. Raises StudyError where it cannot be asked that."""
     chosen, rubric = named(study.judges, names, study.file), load_rubric(study)
-    return [Questionnaire(study, spec, rubric) for spec in chosen]
+    return [Questionnaire(spec, rubric, study.resolve, f"{study.file}: judge {spec.name!r}") for spec in chosen]
 
 
 def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.planning import price
+from annotation.planning import Pricing
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from plumbline import cli
@@ -33,13 +33,13 @@ def savings(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) 
     if not -1 <= correlation <= 1:
         raise ValueError(f"a correlation lies between -1 and 1; {correlation:g} does not")
     rubric = load_rubric(study)
-    design = Design.of(study, rubric)
+    pricing = Pricing.of(study, rubric, Design.of(study, rubric))
     rows = []
     for pairs, raters in dict.fromkeys(sizes):
         judged = math.inf if study.judge_pool == "all" else float(max(study.judge_pool, pairs))
         fewer = needed_pairs(pairs, correlation, judged) if judged > pairs else float(pairs)
-        whole = price(study, rubric, design, (pairs, raters))
-        less = price(study, rubric, design, (round(fewer), raters))
+        whole = pricing.price(pairs, raters)
+        less = pricing.price(round(fewer), raters)
         worth = effective_pairs(pairs, correlation, judged - pairs) if pairs >= FEWEST_RATED else float(pairs)
         saved = whole.ratings - less.ratings
         of_all = whole.ratings, saved, whole.dollars - less.dollars, saved / whole.ratings

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from annotation.anchoring import ABOUT, ANCHORING_INTERVALS, read_anchoring
-from annotation.campaign_records import CampaignData
+from annotation.campaign_records import CampaignRecords
 from annotation.records import P_IS
 from annotation.report import crowd, exhibits, reliability
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
@@ -46,7 +46,7 @@ def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
     """The table; none where the study makes no such experiment, or nobody has rated yet."""
     if material.study.raters.suggestions == "none":
         return []
-    frame = read_anchoring(material.study, CampaignData.read(material.study)).assign(simulated=material.simulated)
+    frame = read_anchoring(CampaignRecords.open(material.study)).assign(simulated=material.simulated)
     if frame.empty:
         return []
     printed = pd.DataFrame(

@@ -310,12 +310,12 @@ def _lengths(evaluations: Sequence[StudyEvaluation]) -> tuple[pd.DataFrame, str]
 def _judgements(study: Study) -> pd.DataFrame:
     """What judges said of a study's outputs on the first question that they were asked, with the original of each."""
     from annotation.judges.pool import COMMAND as JUDGE  # noqa: PLC0415 (few studies have judges)
-    from annotation.judges.pool import judged_file  # noqa: PLC0415
+    from annotation.judges.pool import FILE  # noqa: PLC0415
     from annotation.judges.run import read_judgements  # noqa: PLC0415
 
-    if not study.judges or not judged_file(study).exists():
+    if not study.judges or not (study.judgements / FILE).exists():
         return pd.DataFrame(columns=[*_OF_JUDGEMENTS, *_OF_PAIRS[1:]])
     judgements = read_judgements(study)
     first = judgements["question"].iloc[0] if len(judgements) else ""
-    pairs = read_frame(judged_file(study), JudgedPair, study.command(JUDGE))
+    pairs = read_frame(study.judgements / FILE, JudgedPair, study.command(JUDGE))
     return judgements.loc[judgements["question"] == first, _OF_JUDGEMENTS].merge(pairs[_OF_PAIRS], on="pair_id")

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.check import saved_lines, who_decides
 from annotation.judges.decisions import judged
 from annotation.judges.people import far_ratings
@@ -164,11 +165,11 @@ class CampaignReader(OverviewReader):
 
     def adjudicated(self, pair_id: str) -> pd.DataFrame:
         """What adjudicators decided about one pair, a row a question; none where nobody did, or the file is damaged."""
-        from annotation.adjudication import read_adjudications  # noqa: PLC0415 (a pair's window alone needs it)
+        from annotation.adjudication import ADJUDICATIONS  # noqa: PLC0415 (a pair's window alone needs it)
 
         rows = []
         with contextlib.suppress(PlumblineError, OSError):
-            for adjudication in read_adjudications(self.study):
+            for adjudication in CampaignRecords.open(self.study).models(ADJUDICATIONS):
                 if adjudication.pair_id == pair_id:
                     answer = adjudication.answer if adjudication.value is None else str(adjudication.value)
                     decided = "discarded" if adjudication.status == "discarded" else answer

@@ -300,7 +300,7 @@ def test_the_sample_studys_judges_answer_by_their_rule(generated: Study) -> None
     for name in demo_rule.JUDGES:
         file = ROOT / "studies" / "demo" / "judges" / f"{name}.jsonl"
         assert file.read_text(encoding="utf-8").splitlines() == demo_rule.lines(
-            name, judged, file.parents[1] / "outputs", gold_pairs(generated)
+            name, judged, file.parents[1] / "outputs", gold_pairs(generated.datasets, generated.file)
         )
 
 

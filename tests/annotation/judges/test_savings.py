@@ -49,7 +49,9 @@ def test_what_a_judge_would_save(variant: Callable[..., Study]) -> None:
 def test_the_plan_says_it_in_words(variant: Callable[..., Study]) -> None:
     study = variant(judge_pool=1000)
     options = argparse.Namespace(pairs=[100], raters=[3])
-    text = savings_text(savings(study, 0.6, sizes_asked(own_size(study), options)), 0.6, study.acceptance)
+    text = savings_text(
+        savings(study, 0.6, sizes_asked(own_size(study.raters, study.sample.pairs), options)), 0.6, study.acceptance
+    )
     assert "With a judge whose scores correlate 0.6 with a pair's mean rating:" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("100"))
     assert row[:5] == ["100", "3", "1,000", "128", "79"]
