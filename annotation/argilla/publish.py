@@ -111,7 +111,12 @@ def _publish(
     study = records.study
     rubric, pairs = rubric_to_ask(records)[0], records.shown
     refuse_other_half(study, pairs)
-    shown = suggestions_for(study, pairs, suggestions)
+    shown = suggestions_for(pairs, suggestions)
+    if not suggestions and study.raters.suggestions == "half":
+        raise StudyError(
+            f"{study.file}: raters.suggestions: half shows judges' scores, and there are none; run"
+            f" `{study.command('annotation judge run')}`, then `{study.command('annotation publish')}`"
+        )
     refuse_other_prompts(records, pairs)
     refuse_other_sample(records)
     if wrong := _other_fields(rubric, pairs):

@@ -129,7 +129,7 @@ def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
         texts = Stage("texts", "stale" if changed else "done", at, note)
     units = [(name, seed) for name in noted.study.transformations for seed in noted.study.seeds]
     units_present = sum(noted.study.transformation_file(*unit).exists() for unit in units)
-    begun = bool(units_present) or any(journal_files(noted.study, *unit) for unit in units)
+    begun = bool(units_present) or any(journal_files(noted.study.journal_file(*unit)) for unit in units)
     if units_present < len(units):
         note = f"{units_present} of {len(units)} units (transformation and seed)" if begun else ""
         return texts, Stage("transformations", "under way" if begun else "not yet", None, note)

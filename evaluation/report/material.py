@@ -203,7 +203,7 @@ def failed_models(scores: pd.DataFrame) -> list[str]:
 def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError where scores were let through, or left out, by verdicts or settings that are others now."""
     settings = {"protocol": study.evaluation.protocol, "precision": study.evaluation.precision}
-    makers = {name: maker.hash for name, maker in makers_of(study).items()}
+    makers = {name: maker.hash for name, maker in makers_of(study.generator, study.transforming).items()}
     if why := _other_settings(scores, settings, makers) or _other_verdicts(scores, verdicts):
         raise DataError(f"{study.folder / 'scores.parquet'}: {why}; run `{study.command(COMMAND)}` again")
 

@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 
-from generation.instructions.calls import Call, asked_of, calls_of
+from generation.instructions.calls import Call, asked_of, calls_of, maker_hash, tasks_of
 from generation.instructions.records import REMOVED, REPLIES
 from generation.instructions.run import Replies, WordingRun, word_instructions
 from plumbline import cli
@@ -17,13 +17,14 @@ from plumbline.study.subject import INSTRUCTIONS
 def run(options: argparse.Namespace) -> int:
     """Word what is missing, as the options say."""
     study = cli.study_of(options)
+    subject = asked_of(study)
     if options.dry_run:
-        calls = calls_of(study)
+        tasks = tasks_of(subject, study.datasets, study.file)
+        calls = calls_of(subject, tasks, maker_hash(study.generator, study.resolve))
         print(f"{study.name}: {_left(calls, list(Replies(study, calls, again=options.again).jobs()))}", end="")
         print(f" characters are sent to {study.generator.model}")
         return 0
     outputs = [study.folder / name for name in (INSTRUCTIONS, REMOVED, REPLIES)]
-    subject = asked_of(study)
     inputs = [study.resolve(path) for path in (subject.prompts, subject.known) if path]
     with stage(study, "instructions", inputs, outputs):
         run = word_instructions(study, again=options.again)

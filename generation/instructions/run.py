@@ -167,8 +167,8 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     """
     subject = asked_of(study)
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
-        tasks, calls = tasks_of(study), calls_of(study)
-        writer = _Writer(subject, study.generator, maker_hash(study.generator, study.resolve), study.retry)
+        maker, tasks = maker_hash(study.generator, study.resolve), tasks_of(subject, study.datasets, study.file)
+        calls, writer = calls_of(subject, tasks, maker), _Writer(subject, study.generator, maker, study.retry)
         people = list(
             _by_people(subject, "prompts", study.resolve, tasks)
         )  # a wrong row is told before anything is asked
