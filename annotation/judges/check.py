@@ -13,10 +13,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from annotation.judges.alternative import CROWD, alternative_test
 from annotation.judges.decisions import JudgedOutcome, beside, read_judging
 from annotation.judges.effects import between_judges, length_slope, order_effects
-from annotation.judges.people import against_people, far_ratings, pair_means, with_each_rater
+from annotation.judges.people import CROWD, against_people, alternative_test, far_ratings, pair_means, with_each_rater
 from annotation.judges.records import over_orders
 from annotation.ratings.ratings import counting_ratings
 from annotation.statistics.summaries import Design

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.judges.alternative import CROWD, AlternativeTest, result_of
+from annotation.judges.people import CROWD, AlternativeTest, result_of
 from annotation.statistics.agreement import BANDS, Answers, krippendorff_alpha, raw_agreement
 from annotation.statistics.labels import ac1, fleiss_kappa, masi_alpha, nominal_alpha
 from evaluation.human.answers import ScorerAnswers, TaskItems
@@ -370,7 +370,7 @@ _NONE = (math.nan, math.nan)
 def in_a_raters_place(
     task: TaskItems, model: ScorerAnswers, raters: Sequence[ScorerAnswers], epsilon: float = CROWD
 ) -> AlternativeTest:
-    """The alternative annotator test of a model (`annotation.judges.alternative`), an item a pair.
+    """The alternative annotator test of a model (`annotation.judges.people`), an item a pair.
 
     How close an answer is to the other raters' of the item: of labels, marks and choices the share of others who gave
     the same, of scores minus the mean square distance, and of candidates the same over an item's candidates. NaN with a
