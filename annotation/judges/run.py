@@ -20,9 +20,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pandas as pd
 
 from annotation.judges.pool import COMMAND, draw_judged, read_judged
-from annotation.judges.prompts import JudgeMessage, Questionnaire
+from annotation.judges.prompts import (
+    JudgeMessage,
+    Questionnaire,
+    Read,
+    RecordedJudgements,
+    read_expected,
+    read_text,
+    refuse_no_recording,
+)
 from annotation.judges.records import JudgedPair, Judgement, ModelAnswer
-from annotation.judges.replies import Read, RecordedJudgements, read_expected, read_text, refuse_no_recording
 from annotation.rubric import load_rubric
 from generation.forecast import CHARACTERS_A_TOKEN, duration
 from plumbline import cli

@@ -15,8 +15,7 @@ import pytest
 
 from annotation.judges.gold import gold_pairs
 from annotation.judges.pool import draw_judged, read_judged
-from annotation.judges.prompts import JudgePrompt
-from annotation.judges.replies import load_recorded
+from annotation.judges.prompts import JudgePrompt, load_recorded
 from annotation.judges.run import judge, questionnaires, read_judgements
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
