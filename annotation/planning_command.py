@@ -9,7 +9,7 @@ import pandas as pd
 
 from annotation.annotators import target_lines
 from annotation.argilla import accounts
-from annotation.judges.savings import savings, savings_text
+from annotation.judges.powered import savings, savings_text
 from annotation.options import home_of
 from annotation.planning import (
     PAIRS,

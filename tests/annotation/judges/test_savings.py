@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from annotation.judges.savings import savings, savings_text
+from annotation.judges.powered import savings, savings_text
 from annotation.options import correlation
 from annotation.planning_command import own_size, sizes_asked
 from plumbline.study import ROOT, Study, load_study
