@@ -18,9 +18,9 @@ from annotation.judges.records import over_orders
 from annotation.judges.select_generator import FOLDER
 from annotation.preview import preview_html
 from annotation.ratings.review import pairs_to_read
-from annotation.report import crowd, exhibits
-from annotation.report.judges import judge_exhibits, made_up
+from annotation.report import exhibits, raters
 from annotation.report.material import CampaignMaterial, campaign_material, read_material
+from annotation.report.raters import judge_exhibits, made_up
 from annotation.verdicts.evidence import Evidence
 from generation.error_rates import error_rates, errors_measure
 from generation.lengths import length_table, lengths_measure
@@ -74,7 +74,7 @@ class CampaignReader(OverviewReader):
         """The tables on raters and crowds."""
         material = campaign_material(Evidence.open(self.study).changed(signs=self.signs()))
         crowd_tables = (
-            (crowd.campaigns_exhibit(material), crowd.crowd_decisions_exhibit(material)) if material.crowd else ()
+            (raters.campaigns_exhibit(material), raters.crowd_decisions_exhibit(material)) if material.crowd else ()
         )
         return CampaignTables(
             exhibits.raters_exhibit(material),
