@@ -23,13 +23,14 @@ from annotation import server
 from annotation.argilla.dataset import COMMENT, Words, record_of
 from annotation.argilla.publish import settings_of
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import answers_in, rubric_to_rate
-from annotation.export import (
+from annotation.csv_answers import (
     SAME_SAMPLE,
+    answers_in,
     codebook,
     licence_line,
     questions_text,
     refuse_unrated,
+    rubric_to_rate,
     taken_in,
     text_questions,
 )

@@ -27,8 +27,7 @@ from annotation.argilla.training import publish_training, training_lines
 from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import CONTROLS, OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
 from annotation.comparison import comparison_text
-from annotation.csv_answers import collect_csv, columns_of
-from annotation.export import export
+from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
 from annotation.human.tasks import read_tasks, reworded_lines, task_lines
 from annotation.judges.check import beside_text

@@ -15,8 +15,7 @@ import pytest
 from annotation import server
 from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import collect_csv, columns_of
-from annotation.export import NO_LICENCE, export
+from annotation.csv_answers import NO_LICENCE, collect_csv, columns_of, export
 from annotation.names import named_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.rubric import load_rubric

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from annotation.export import export
+from annotation.csv_answers import export
 from annotation.preview import preview_html
 from annotation.ratings.ratings import counting_ratings, dealt_with, decide, withdraw
 from annotation.ratings.review import review_text
