@@ -17,8 +17,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.judges.records import UNDRAWN, JudgedPair
 from annotation.records import Supply
 from annotation.rubric import load_rubric
-from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource
-from annotation.sampling.near_duplicates import DuplicateIndex
+from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource
 from annotation.sampling.sample import PoolDrawing, compared
 from generation.jobs import Plan
 from plumbline.identity import identity

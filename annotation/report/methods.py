@@ -23,7 +23,7 @@ from annotation.report.wording import (
     verb,
 )
 from annotation.rubric import CHECKS
-from annotation.sampling.near_duplicates import NEAR
+from annotation.sampling.candidates import NEAR
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, wrong
