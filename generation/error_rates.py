@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from generation import output_statistics
-from generation.identification import KNOWN
+from generation.flags import KNOWN
 from generation.output_statistics import OutputMeasure, shown
 from plumbline import cli
 from plumbline.error_types import FLAGS, LABELS

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from generation.identification import identify
+from generation.flags import identify
 from plumbline.errors import DataError, TextUnansweredError
 from plumbline.identity import canonical
 from plumbline.reading import read_bytes

@@ -19,7 +19,7 @@ import pandas as pd
 from generation.beginning import FOLDER, NAMES
 from generation.datasets.loading import iter_datasets, languages_in
 from generation.datasets.tables import read_frame
-from generation.identification import identify
+from generation.flags import identify
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair
 from plumbline.store import atomic
