@@ -14,13 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from generation.error_rates import errors_measure
 from generation.forecast import forecast, gpus_of, measured
 from generation.generators import Generator, make_generator, refuse_code
 from generation.jobs import Job, Plan
-from generation.lengths import lengths_measure
 from generation.output import make_output
 from generation.output_statistics import count_ahead, flagged_lines, flagged_outputs
+from generation.output_tables import errors_measure, lengths_measure
 from generation.unit import COMMAND, Shard, Unit, planned, refuse_other_outputs, take_over
 from plumbline import cli
 from plumbline.errors import StudyError

@@ -16,7 +16,7 @@ import pandas as pd
 
 from annotation.judges.effects import additive_fit
 from annotation.judges.records import checked, over_orders
-from generation.lengths import edit_distance
+from generation.output_tables import edit_distance
 from plumbline.frames import filled, numbers
 from plumbline.statistics.paired import hodges_lehmann_bootstrap, holm, letter_display, paired_bootstrap
 from plumbline.statistics.seeding import stream

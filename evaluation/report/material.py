@@ -22,8 +22,8 @@ from evaluation.report.paper_tables import PaperResults
 from evaluation.tables.sensitivity import resampled_acceptance
 from evaluation.units import label
 from generation.jobs import makers_of
-from generation.lengths import length_table, lengths_measure
 from generation.output_statistics import incomparable, labels, tally
+from generation.output_tables import length_table, lengths_measure
 from plumbline.errors import DataError, StudyError
 from plumbline.store import read_frame
 from plumbline.study import Study

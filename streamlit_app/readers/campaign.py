@@ -22,9 +22,8 @@ from annotation.report import exhibits, raters
 from annotation.report.material import CampaignMaterial, campaign_material, read_material
 from annotation.report.raters import judge_exhibits, made_up
 from annotation.verdicts.evidence import Evidence
-from generation.error_rates import error_rates, errors_measure
-from generation.lengths import length_table, lengths_measure
 from generation.output_statistics import by_generator, is_counted, tally
+from generation.output_tables import error_rates, errors_measure, length_table, lengths_measure
 from generation.unit import COMMAND
 from plumbline.errors import PlumblineError
 from plumbline.exhibits.table import Exhibit
@@ -200,14 +199,14 @@ class CampaignReader(OverviewReader):
 
     @cached("texts.parquet", watches=_OUTPUTS)
     def errors(self, by: str, *, after_retries: bool) -> pd.DataFrame:
-        """`generation.error_rates.error_rates` of the generator and the candidates."""
+        """`generation.output_tables.error_rates` of the generator and the candidates."""
         return error_rates(
             tally(by_generator([self.study]), errors_measure(self.study.transforming, after_retries=after_retries)), by
         )
 
     @cached("texts.parquet", watches=_OUTPUTS)
     def lengths(self) -> pd.DataFrame:
-        """`generation.lengths.length_table` of the same."""
+        """`generation.output_tables.length_table` of the same."""
         return length_table(tally(by_generator([self.study]), lengths_measure()), self.study.transforming)
 
     @cached(watches=("texts.parquet", *_OUTPUTS))
