@@ -357,7 +357,7 @@ FIXED_NAMES = {
     "evaluation/scoring.py": {"made", "kept", "asked"},
     "evaluation/work.py": {"place", "asked"},
     "generation/examples.py": {"place", "found"},
-    "generation/instructions/records.py": {"kept"},
+    "generation/instructions/wordings.py": {"kept"},
     "plumbline/manifest.py": {"kept"},
     "plumbline/study/campaign.py": {"known"},
     "plumbline/study/subject.py": {"known"},

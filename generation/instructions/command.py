@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from generation.instructions.calls import Call, asked_of, calls_of, maker_hash, tasks_of
-from generation.instructions.records import REMOVED, REPLIES
 from generation.instructions.run import Replies, WordingRun, word_instructions
+from generation.instructions.wordings import REMOVED, REPLIES
 from plumbline import cli
 from plumbline.manifest import stage
 from plumbline.study.subject import INSTRUCTIONS

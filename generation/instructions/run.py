@@ -28,8 +28,17 @@ from generation.instructions.calls import (
     schema,
     tasks_of,
 )
-from generation.instructions.records import REMOVED, REPLIES, Instruction, RemovedWording, Reply
-from generation.instructions.wordings import by_people, human_wording, machine_wording, one_of_each
+from generation.instructions.wordings import (
+    REMOVED,
+    REPLIES,
+    Instruction,
+    RemovedWording,
+    Reply,
+    by_people,
+    human_wording,
+    machine_wording,
+    one_of_each,
+)
 from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.journal import record_lines

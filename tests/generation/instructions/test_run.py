@@ -22,9 +22,8 @@ from generation.instructions.calls import (
     tasks_of,
     wording,
 )
-from generation.instructions.records import REMOVED, REPLIES, Instruction, Reply
 from generation.instructions.run import Replies, word_instructions
-from generation.instructions.wordings import read_wordings
+from generation.instructions.wordings import REMOVED, REPLIES, Instruction, Reply, read_wordings
 from generation.jobs import Plan
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.journal import Journal
