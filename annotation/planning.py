@@ -28,7 +28,7 @@ from plumbline.cli import columns
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.languages import language_name
 from plumbline.scales import Continuous, is_whole, nearest_points
-from plumbline.statistics.estimates import Floats
+from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.intervals import (
     bounded,
     confidence_sequence,
@@ -39,7 +39,6 @@ from plumbline.statistics.intervals import (
     over_pairs_and_raters,
     wilson,
 )
-from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec, RuleSpec
 from plumbline.study.crowd import PaySpec

@@ -28,9 +28,8 @@ from evaluation.tasks.item_scores import Items, difference, items_of
 from evaluation.units import Model, ScoreUnit, label
 from plumbline.errors import PlumblineError, StudyError, nearest
 from plumbline.records import nfc
-from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.estimates import Estimate, stream
 from plumbline.statistics.paired import spearman_interval
-from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 

@@ -22,11 +22,10 @@ from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
 from evaluation.human.scores import ALIKE
 from evaluation.human.standing import pairs_by_scorer, shared_difficulty
-from plumbline.statistics.estimates import Estimate, Floats, bootstrap, jackknife
+from plumbline.statistics.estimates import Estimate, Floats, bootstrap, draw_counts, draw_indices, jackknife
 from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.rankings import kendall_rows
 from plumbline.statistics.resampled_measures import Counted, Measure, rho
-from plumbline.statistics.seeding import draw_counts, draw_indices
 
 COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
 SHARED = 3  # items that two raters must share, for a measure of theirs

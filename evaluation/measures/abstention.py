@@ -22,7 +22,7 @@ from evaluation.units import Model, ScoreUnit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
 from plumbline.statistics.abstention import CONFIDENCES, Abstention, abstention, nauc_error
-from plumbline.statistics.seeding import stream
+from plumbline.statistics.estimates import stream
 from plumbline.study.datasets import TaskType
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.transformations import ORIGINAL

@@ -22,7 +22,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import in_order
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
-from plumbline.statistics.seeding import stream
+from plumbline.statistics.estimates import stream
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
