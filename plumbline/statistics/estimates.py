@@ -240,13 +240,13 @@ def percentiles(values: Floats) -> tuple[float, float]:
 def bootstrap(statistic: Statistic, draws: Iterable[NDArray[Any]], *, value: float, n: int) -> Bootstrap:
     """A statistic's values t_b = t(x_b) in resamples x_b of n units.
 
-    Where no resample is undefined, the percentile interval over `seeding.draw_indices` is that of
+    Where no resample is undefined, the percentile interval over `draw_indices` is that of
     `scipy.stats.bootstrap(method="percentile")` with the same generator, but for rounding.
 
     Args:
         statistic: maps draws (resamples by units) to a value for each resample.
-        draws: arrays of draws, some resamples at a time: indices of `seeding.draw_indices` (resamples by n), or how
-            often each unit was drawn, of `seeding.draw_counts`.
+        draws: arrays of draws, some resamples at a time: indices of `draw_indices` (resamples by n), or how
+            often each unit was drawn, of `draw_counts`.
         value: the statistic of the sample itself.
         n: the units of the sample.
 
