@@ -11,7 +11,6 @@ names, so it is left out unless it is asked for.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import re
 import shlex
@@ -358,7 +357,7 @@ def _codebook(
 
 def codebook(parts: Sequence[str], files: Mapping[str, bytes]) -> str:
     """A codebook of parts in Markdown, the empty ones left out, with the hashes of the files that it is about."""
-    hashes = [f"- {name}: SHA-256 {hashlib.sha256(content).hexdigest()}" for name, content in files.items()]
+    hashes = [f"- {name}: SHA-256 {sha256(content).hexdigest()}" for name, content in files.items()]
     return "\n\n".join([*filter(None, parts), "## Files", "\n".join(hashes)]) + "\n"
 
 
