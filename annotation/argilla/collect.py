@@ -17,11 +17,10 @@ from annotation.argilla.dataset import Orders, said_in
 from annotation.argilla.training import collect_training
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
-from annotation.offering import alone, refuse_other_sample
+from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
 from annotation.ratings.answers import Answer, SourcePart, check, keep, last_snapshot
 from annotation.records import Member
 from annotation.rubric import Rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity

@@ -31,11 +31,10 @@ from annotation.argilla.dataset import (
 from annotation.campaign_records import CampaignRecords
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
-from annotation.offering import alone, begin_offering, refuse_other_sample
+from annotation.offering import alone, begin_offering, refuse_other_prompts, refuse_other_sample
 from annotation.ratings.answers import Answer, last_snapshot
 from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import refuse_other_half
 from annotation.verdicts.preregistration import fix_rules, rubric_to_ask

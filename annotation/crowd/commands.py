@@ -21,9 +21,17 @@ from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
 from annotation.crowd.platform import Platform, crowd_of
 from annotation.names import pseudonym_key
-from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, refuse_other_offering, words_changed
+from annotation.offering import (
+    LEDGER,
+    Mode,
+    alone,
+    begin_offering,
+    ledgers,
+    refuse_other_offering,
+    refuse_other_prompts,
+    words_changed,
+)
 from annotation.options import home_of
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.preregistration import fix_rules

@@ -18,12 +18,11 @@ from annotation.campaign_records import CONTROLS, PAIRS, SUPPLY, WAVES, Campaign
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
-from annotation.offering import alone, is_complete, offered, refuse_other_sample
+from annotation.offering import alone, is_complete, offered, refuse_other_prompts, refuse_other_sample
 from annotation.records import Supply, Wave
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource, Turns, words_of
 from annotation.sampling.controls import ControlDesign
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.subjects import shown
 from generation.jobs import Plan

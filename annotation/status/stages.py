@@ -16,8 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from annotation.campaign_records import CampaignRecords
-from annotation.offering import LEDGER, is_complete, ledgers
-from annotation.sampling.origin import refuse_other_makers
+from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes
 from generation.unit import journal_files

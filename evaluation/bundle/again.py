@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from annotation.campaign_records import SUPPLY, CampaignRecords
+from annotation.offering import refuse_other_prompts
 from annotation.rubric import load_rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import sample_settings
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import FOLDER

@@ -14,12 +14,11 @@ import yaml
 
 from annotation.campaign_records import CampaignRecords
 from annotation.comparison import comparison_text
-from annotation.offering import begin_offering
+from annotation.offering import begin_offering, refuse_other_prompts
 from annotation.planning import Pricing
 from annotation.preview import preview_html
 from annotation.records import Member
 from annotation.rubric import load_rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
