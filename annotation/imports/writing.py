@@ -29,9 +29,8 @@ from plumbline.errors import DataError
 from plumbline.exhibits.files import csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import stage, write_kept
-from plumbline.records import Pair, Rating, Text, text_id
+from plumbline.records import Pair, Rating, Text, is_whole, text_id
 from plumbline.scales import Continuous, is_fine
-from plumbline.schemas import is_whole
 from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.judged import VerdictUnit
