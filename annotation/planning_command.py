@@ -38,8 +38,10 @@ def plan_study(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     print(plan_text(study, options))
     if options.judge_correlation is not None:
-        correlation = options.judge_correlation
-        table = savings(study, correlation, sizes_asked(own_size(study.raters, study.sample.pairs), options))
+        rubric, correlation = load_rubric(study), options.judge_correlation
+        pricing = Pricing.of(study, rubric, Design.of(study, rubric))
+        sizes = sizes_asked(own_size(study.raters, study.sample.pairs), options)
+        table = savings(pricing, study.judge_pool, correlation, sizes)
         print(f"\n{savings_text(table, correlation, study.acceptance)}")
     for line in target_lines(study.transforming, study.raters.people, accounts.languages_unasked(home_of(options))):
         print(line)

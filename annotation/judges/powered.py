@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from annotation.judges.records import UNDRAWN, checked, on_scale, over_orders, together
 from annotation.planning import Pricing
-from annotation.rubric import load_rubric
 from annotation.statistics.agreement import Answers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import SCOPES, Basis, in_order
@@ -38,7 +38,6 @@ from plumbline.statistics.prediction_powered import (
     powered_sequence,
     unlike,
 )
-from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
 _ASKED = ["judge", "order", "transformation", "language", "output_language"]  # with these, one prompt
@@ -243,7 +242,9 @@ def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[
 SAVED_COLUMNS = ["pairs", "raters", "judged", "worth", "needed", "ratings", "ratings_saved", "dollars_saved", "share"]
 
 
-def savings(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) -> pd.DataFrame:
+def savings(
+    pricing: Pricing, judge_pool: int | Literal["all"], correlation: float, sizes: Sequence[tuple[int, int]]
+) -> pd.DataFrame:
     """What a judge that correlates with people would be worth, for each size (pairs of a transformation, raters).
 
     `correlation` is Pearson's r of its scores with the mean rating of a pair, over such pairs, from -1 to 1; it rises
@@ -257,11 +258,9 @@ def savings(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) 
     """
     if not -1 <= correlation <= 1:
         raise ValueError(f"a correlation lies between -1 and 1; {correlation:g} does not")
-    rubric = load_rubric(study)
-    pricing = Pricing.of(study, rubric, Design.of(study, rubric))
     rows = []
     for pairs, raters in dict.fromkeys(sizes):
-        judged = math.inf if study.judge_pool == "all" else float(max(study.judge_pool, pairs))
+        judged = math.inf if judge_pool == "all" else float(max(judge_pool, pairs))
         fewer = needed_pairs(pairs, correlation, judged) if judged > pairs else float(pairs)
         whole = pricing.price(pairs, raters)
         less = pricing.price(round(fewer), raters)

@@ -60,7 +60,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     together, for rules that let them decide (`annotation.judges.decisions`). Raises StudyError where the study's rules
     changed after the first rating and `amend` does not say why, DataError where nobody has answered yet.
     """
-    evidence = _marked(Evidence.open(study))
+    evidence = _evidence(study)
     looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     _check(evidence)
     rules = rules_due(evidence, evidence.rules_now, amend)
@@ -92,14 +92,15 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     return acceptance
 
 
-def _marked(evidence: Evidence) -> Evidence:
-    """What verdicts rest on, all read, with what was decided about raters and pairs marked in the ratings."""
+def _evidence(study: Study) -> Evidence:
+    """What verdicts rest on, with what was decided about raters and pairs marked in the ratings."""
+    evidence = Evidence.open(study)
     refuse_other_sample(evidence)
     evidence.read_whole()
     if is_marked(evidence, evidence.collected.ratings):
         return evidence
     write_ratings(evidence, evidence.collected.plain_ratings)
-    return Evidence.whole(evidence.study)
+    return Evidence.whole(study)
 
 
 def _check(evidence: Evidence) -> None:
