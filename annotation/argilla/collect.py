@@ -59,7 +59,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
             _refuse_unnamed(pseudonyms, before, parts, study.file)
         ratings = keep(records, ARGILLA, parts, replace=replace)
         write_json(study.folder / "members.json", members)
-        collect_training(study, argilla, rubric)
+        collect_training(records, argilla, rubric)
         return ratings
 
 

@@ -14,6 +14,7 @@ from annotation.argilla.accounts import named_raters
 from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.dataset import Words, answered, placed, record_of
 from annotation.argilla.publish import ExtraField, create_dataset
+from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.offering import alone
 from annotation.questions import worded
@@ -137,8 +138,9 @@ def training_datasets(
             yield dataset, {item.pair.pair_id: item for item in items}
 
 
-def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
+def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric) -> None:
     """Read what raters made of known pairs into `training.json`, which nothing that judges transformations reads."""
+    study = records.study
     if not study.training:
         return
     rows, named = list[TrainingResult](), named_raters(study.raters, argilla)
