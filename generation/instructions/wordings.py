@@ -190,11 +190,6 @@ def read_wordings(study: Study) -> list[Instruction]:
     return [instruction for instruction in wordings if not instruction.right]
 
 
-def wordings_for(wordings: Sequence[Instruction], task: DatasetDescription) -> list[Instruction]:
-    """Those that a data set is evaluated under."""
-    return [instruction for instruction in wordings if instruction.serves(task.name, task.task_type)]
-
-
 def _theirs(instruction: Instruction, others: Sequence[Instruction], removed: list[RemovedWording]) -> bool:
     """Whether another source has the same instruction for the same texts; then it is noted."""
     same = next(
