@@ -63,7 +63,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     evidence = _evidence(study)
     looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     _check(evidence)
-    rules = rules_due(evidence, evidence.rules_now, amend)
+    rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
     rests_on = {"pairs_sha256": evidence.sha256(PAIRS), "ratings_sha256": evidence.sha256(RATINGS)}
     rests_on |= {"rule_id": evidence.rule_id, "rubric_hash": evidence.rubric.identity()}
     pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn

@@ -96,7 +96,7 @@ class Evidence(CampaignRecords):
 
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""
-        refuse_other_rules(self, self.rules_now)
+        refuse_other_rules(self, self.rules_now, self.collected.ratings)
 
 
 def design_under(rules: Sequence[RuleSet], first: datetime | None, design: Design) -> Design:

@@ -261,9 +261,12 @@ def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.Da
     return what
 
 
-def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any]) -> None:
-    """Raise StudyError where the study's rules `now` (`rules_of`) are not those that hold since the first rating."""
-    study, ratings = records.study, records.all_ratings
+def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame) -> None:
+    """Raise StudyError where the study's rules `now` (`rules_of`) are not those that hold since the first rating.
+
+    `ratings` are all that were collected.
+    """
+    study = records.study
     what, first = other_rules(now, records.rules, ratings), first_rating(ratings)
     if not what or first is None:
         return
@@ -277,7 +280,7 @@ def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any]) -> None
 def fix_rules(records: CampaignRecords) -> None:
     """See that the study's rules are the ones that hold, and fix them where they may be. Raises as `rules_due`."""
     refuse_undrawn(records)
-    write_rules(records, rules_due(records, rules_now(records)))
+    write_rules(records, rules_due(records, rules_now(records), records.all_ratings))
 
 
 def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
@@ -286,21 +289,23 @@ def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
         write_kept(records.study, RULES.name, due)
 
 
-def rules_due(records: CampaignRecords, now: Mapping[str, Any], amend: str | None = None) -> list[RuleSet]:
+def rules_due(
+    records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame, amend: str | None = None
+) -> list[RuleSet]:
     """The sets of rules as they are to be, so that the study's rules `now` hold: those on disk, or one more.
 
     Before the first collected rating they may be changed. After it `amend` must say why. Raises StudyError for a
     change without a reason, for a reason without a change, and for a number of ratings that is no longer the one that
     raters were asked for.
     """
-    fixed, ratings = records.rules, records.all_ratings
+    fixed = records.rules
     reason, first = " ".join((amend or "").split()), first_rating(ratings)
     what, holds = other_rules(now, fixed, ratings), binding(fixed, first)
     if amend is not None and not (what and reason):
         why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
         raise StudyError(f"{records.study.file}: --amend: {why}")
     if not reason or any(change.startswith("raters.per_pair ") for change in what):
-        refuse_other_rules(records, now)
+        refuse_other_rules(records, now, ratings)
     unworded = first is None and not any("rubric" in rule_set.rules for rule_set in fixed[-1:])
     if not (what or unworded or not fixed):
         return list(fixed)
