@@ -36,6 +36,7 @@ from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
+from plumbline.record_files import RecordFile
 from plumbline.records import Pair
 from plumbline.scales import as_number, nearest_points
 from plumbline.study import Study
@@ -219,9 +220,9 @@ def workspace_of(study_name: str) -> str:
     return f"{study_name}-{REVIEW}"
 
 
-def dataset_of(study: Study, queue: Queue) -> str:
+def dataset_of(study_name: str, queue: Queue) -> str:
     """What a queue of pairs to adjudicate is called: `demo-REVIEW-paraphrasing-EN`."""
-    return queue.dataset(study).replace(study.name, workspace_of(study.name), 1)
+    return queue.dataset(study_name).replace(study_name, workspace_of(study_name), 1)
 
 
 def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[str]) -> Reviewing:
@@ -244,7 +245,7 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
         called = {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
         noted = Review(at=datetime.now(UTC), pairs=chosen, adjudicators=sorted(called), judges=disputed.judges)
         Manifest.of(study).write_models(REVIEWS.name, [*evidence.reviews, noted])
-        new = _send(study, argilla, disputed, chosen, people)
+        new = _send(argilla, disputed, chosen, people)
         rated = disputed.ratings[disputed.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
         rated_too = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
         read = (disputed.pairs[pair_id] for pair_id in chosen)
@@ -264,7 +265,7 @@ def _refuse_open(records: CampaignRecords, argilla: Argilla, people: Sequence[Ar
     names, listed, open_pairs = {user.id: user.username for user in people}, argilla.datasets(), Counter[str]()
     study = records.study
     for queue in queues_of(records.pairs):
-        dataset = listed.get((queue.workspace(study), queue.dataset(study)))
+        dataset = listed.get((queue.workspace(study.name), queue.dataset(study.name)))
         inside = set(argilla.members(dataset.workspace_id)) & set(names) if dataset else set()
         if dataset is None or not inside:
             continue
@@ -282,16 +283,16 @@ def _refuse_open(records: CampaignRecords, argilla: Argilla, people: Sequence[Ar
 
 
 def _send(
-    study: Study, argilla: Argilla, disputed: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
+    argilla: Argilla, disputed: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
 ) -> dict[str, int]:
     """Make what is missing, workspace, datasets and pairs; returns how many pairs are new, by dataset."""
-    workspaces, workspace = argilla.workspaces(), workspace_of(study.name)
+    workspaces, workspace = argilla.workspaces(), workspace_of(disputed.study_name)
     if workspace not in workspaces:
         workspaces[workspace] = argilla.request("POST", "/workspaces", json={"name": workspace})["id"]
     listed, new, summary = argilla.datasets(), {}, ExtraField(SAID, _TITLE)
     suggestions = suggestions_of(disputed.judgements[disputed.judgements["pair_id"].isin(chosen)], disputed.scales)
     for queue, pairs in queues_of(disputed.pairs[pair_id] for pair_id in chosen).items():
-        name = dataset_of(study, queue)
+        name = dataset_of(disputed.study_name, queue)
         words, dataset = Words.of(disputed.rubric, queue, _NOTE), listed.get((workspace, name))
         if dataset is not None and dataset.status == "draft":  # an earlier run was cut off while it made it
             argilla.request("DELETE", f"/datasets/{dataset.id}")
@@ -318,18 +319,12 @@ def _send(
 def reviewed(records: CampaignRecords, argilla: Argilla) -> dict[Queue, DatasetListing]:
     """The datasets of a study's review that are there, by queue."""
     listed, study = argilla.datasets(), records.study
-    names = {queue: (workspace_of(study.name), dataset_of(study, queue)) for queue in queues_of(records.pairs)}
+    names = {queue: (workspace_of(study.name), dataset_of(study.name, queue)) for queue in queues_of(records.pairs)}
     return {queue: listed[name] for queue, name in names.items() if name in listed}
 
 
-FILE = "adjudications.json"
-COMMAND = "annotation collect"
+ADJUDICATIONS = RecordFile("adjudications.json", Adjudication, "annotation collect", noted=True)
 _RATED = ("pair_id", "rater_id")
-
-
-def read_adjudications(study: Study) -> list[Adjudication]:
-    """What adjudicators decided so far; nothing before the first. Raises DataError for a file that a hand changed."""
-    return Manifest.of(study).models(FILE, Adjudication, study.command(COMMAND))
 
 
 def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = False) -> list[Adjudication]:
@@ -345,7 +340,7 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
         reading = _AdjudicationReading.of(records, argilla)
         rows = [row for dataset in reviewed(records, argilla).values() for row in reading.rows(dataset.id)]
         rows.sort(key=lambda row: (row.pair_id, row.adjudicator, row.question))
-        before = read_adjudications(study)
+        before = records.models(ADJUDICATIONS)
         lost = {(row.pair_id, row.adjudicator) for row in before} - {(row.pair_id, row.adjudicator) for row in rows}
         if lost and not replace:
             raise DataError(
@@ -353,7 +348,7 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
                 " server? Add --replace to drop them"
             )
         if rows != before:
-            Manifest.of(study).write_models(FILE, rows)
+            Manifest.of(study).write_models(ADJUDICATIONS.name, rows)
         return rows
 
 

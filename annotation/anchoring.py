@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from annotation.adjudication import suggestions_of
 from annotation.argilla.dataset import Suggested, Suggestion
-from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.decisions import read_judging
 from annotation.offering import alone
 from annotation.ratings.ratings import counting_ratings
@@ -22,18 +22,13 @@ from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
 from plumbline.frames import that_count
 from plumbline.manifest import Manifest
+from plumbline.record_files import RecordFile
 from plumbline.records import SUGGESTED
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import quantile
 from plumbline.study import Study
 
-FILE = "suggestions.json"
-COMMAND = "annotation publish"
-
-
-def read_shown(study: Study) -> list[ShownScore]:
-    """What was noted, of both halves; nothing before publishing. Raises DataError for a file that a hand changed."""
-    return Manifest.of(study).models(FILE, ShownScore, study.command(COMMAND))
+SHOWN = RecordFile("suggestions.json", ShownScore, "annotation publish", noted=True)  #: of both halves
 
 
 def suggestions_to_show(study: Study) -> Suggested:
@@ -45,7 +40,8 @@ def suggestions_to_show(study: Study) -> Suggested:
     if study.raters.suggestions == "none":
         return {}
     with alone(study):
-        noted = read_shown(study) or _note(study)
+        records = CampaignRecords.open(study)
+        noted = records.models(SHOWN) or _note(records)
     by_pair: dict[str, tuple[Suggestion, ...]] = {}
     for score in noted:
         if score.shown:
@@ -54,9 +50,8 @@ def suggestions_to_show(study: Study) -> Suggested:
     return by_pair
 
 
-def _note(study: Study) -> list[ShownScore]:
-    records = CampaignRecords.open(study)
-    collected, rubric = records.collected, records.rubric
+def _note(records: CampaignRecords) -> list[ShownScore]:
+    study, collected, rubric = records.study, records.collected, records.rubric
     pairs = [*collected.sample_pairs, *collected.control_pairs]
     refuse_other_half(study, pairs)
     halves = {pair.pair_id: pair.control == SUGGESTED for pair in pairs if pair.drawn}
@@ -81,7 +76,7 @@ def _note(study: Study) -> list[ShownScore]:
         for pair_id, suggestions in sorted(suggestions_of(drawn, scales).items())
         for suggestion in suggestions
     ]
-    Manifest.of(study).write_models(FILE, noted)
+    Manifest.of(study).write_models(SHOWN.name, noted)
     return noted
 
 
@@ -170,9 +165,10 @@ def anchoring(ratings: pd.DataFrame, scores: Iterable[ShownScore], strata: Mappi
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def read_anchoring(study: Study, collected: CampaignData) -> pd.DataFrame:
+def read_anchoring(records: CampaignRecords) -> pd.DataFrame:
     """The same of a study's records; no row where it makes no such experiment, or nobody has rated yet."""
-    if study.raters.suggestions == "none" or not (scores := read_shown(study)):
+    study, collected = records.study, records.collected
+    if study.raters.suggestions == "none" or not (scores := records.models(SHOWN)):
         return pd.DataFrame(columns=COLUMNS)
     drawn = [pair for pair in (*collected.sample_pairs, *collected.control_pairs) if pair.drawn]
     strata = {pair.pair_id: f"{pair.transformation}/{pair.language}" for pair in drawn}

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,11 +91,11 @@ def invite(
         raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
     if study.raters.people is not None and (others := [name for name in invited if name not in study.raters.people]):
         raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
-    work = _work(study)  # refused before accounts are made
+    work = _work(CampaignRecords.open(study))  # refused before accounts are made
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:
-        admit_annotators(study, argilla, reads)
+        admit_annotators(study.name, study.raters.people, argilla, reads)
         pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
     accounts_here = server.credentials(connection.home) if connection.home is not None else None
     entry = entrance(address or connection.url, has_page=connection.home is not None)
@@ -195,12 +195,13 @@ def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
     )
 
 
-def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
+def _work(records: CampaignRecords) -> dict[Queue, tuple[str, int, float]]:
     """Each dataset, how many items are in it, and the hours of all, at the seconds that a crowd is paid for.
 
     First those that raters learn on.
     """
-    records, spec = CampaignRecords.open(study), study.crowd.pay if study.crowd is not None else PaySpec()
+    study = records.study
+    spec = study.crowd.pay if study.crowd is not None else PaySpec()
     queues = queues_of(records.shown)
     read = {queue.languages for queue in queues}
     by_training_queue = by_queue(read_items(study, rubric_to_ask(records)[0]))
@@ -208,7 +209,7 @@ def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
         queue: [item.pair for item in items] for queue, items in by_training_queue.items() if queue.languages in read
     }
     return {
-        queue: (queue.dataset(study), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
+        queue: (queue.dataset(study.name), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
         for queue, pairs in {**training, **queues}.items()
     }
 
@@ -239,19 +240,20 @@ def _text(
     return "\n".join([*lines, "", words["how"]]) + "\n"
 
 
-def unread_lines(study: Study, queues: Mapping[Queue, int], reads: Mapping[str, Sequence[str]]) -> list[str]:
+def unread_lines(
+    study_name: str, people: Collection[str] | None, queues: Mapping[Queue, int], reads: Mapping[str, Sequence[str]]
+) -> list[str]:
     """A line for each queue that no annotator reads; `queues` have their numbers of pairs.
 
     `reads` are languages (codes) by user name. Nothing is said where nobody's languages are known, and where one of
     the study's people is known without any: who reads what cannot be told then.
     """
-    people = study.raters.people
     able = [set(codes) for name, codes in reads.items() if people is None or name in people]
     if not able or any(name not in reads for name in people or ()):
         return []
     return [
-        f"nobody reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study)} wait for somebody"
-        f" (`users add NAME --languages {','.join(sorted(queue.languages))}`), or for `languages` in the study"
+        f"nobody reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study_name)} wait for"
+        f" somebody (`users add NAME --languages {','.join(sorted(queue.languages))}`), or for `languages` in the study"
         for queue, number in queues.items()
         if not any(queue.languages <= codes for codes in able)
     ]
@@ -304,16 +306,15 @@ def add_users(options: argparse.Namespace) -> int:
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
             with attach(connection) as argilla:
-                admit_annotators(study, argilla, accounts.languages(connection, home))
-            _say_idle(study, accounts.languages(connection, home), options.names)
+                admit_annotators(study.name, study.raters.people, argilla, accounts.languages(connection, home))
+            _say_idle(CampaignRecords.open(study), accounts.languages(connection, home), options.names)
     return 0
 
 
-def _say_idle(study: Study, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
+def _say_idle(records: CampaignRecords, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
     """Say who can answer nothing of the study's sample, as far as there is one."""
-    records = CampaignRecords.open(study)
     if records.has(PAIRS):
-        for line in idle_lines(study.name, list(queues_of(records.shown)), reads, names):
+        for line in idle_lines(records.study.name, list(queues_of(records.shown)), reads, names):
             print(line, file=sys.stderr)
 
 
@@ -322,7 +323,11 @@ def invite_users(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     with reach(home) as connection:
         invitations = invite(study, connection, home, options.names, options.address or "")
-        _say_idle(study, accounts.languages(connection, home), options.names or study.raters.people or ())
+        _say_idle(
+            CampaignRecords.open(study),
+            accounts.languages(connection, home),
+            options.names or study.raters.people or (),
+        )
     _hand_out(invitations, options.to)
     if server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
         print(f"{options.address or connection.url} can be opened on this machine alone; --address names the one that"

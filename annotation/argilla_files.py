@@ -23,13 +23,14 @@ from annotation import server
 from annotation.argilla.dataset import COMMENT, Words, record_of
 from annotation.argilla.publish import settings_of
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import answers_in, records_to_rate
-from annotation.export import (
+from annotation.csv_answers import (
     SAME_SAMPLE,
+    answers_in,
     codebook,
     licence_line,
     questions_text,
     refuse_unrated,
+    rubric_to_rate,
     taken_in,
     text_questions,
 )
@@ -63,14 +64,14 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     campaign = CampaignRecords.open(study)
     rubric, plain = asked_rubric(campaign), campaign.collected.plain_ratings
     ratings = plain[plain["status"] == "submitted"]
-    refuse_unrated(study, ratings)
+    refuse_unrated(campaign, ratings)
     if not words:
         ratings = ratings[~ratings["question"].isin(text_questions(rubric))].assign(comment="")
     accounts = {rater: _account(study.name, rater) for rater in sorted(ratings["rater_id"].unique())}
     responses = _responses(ratings, rubric, accounts)
     files: dict[str, bytes] = {}
     for queue, pairs in queues_of(campaign.shown).items():
-        name, worded = queue.dataset(study), Words.of(rubric, queue)
+        name, worded = queue.dataset(study.name), Words.of(rubric, queue)
         records = [_record(pair, worded.beside, responses.get(pair.pair_id, {})) for pair in pairs]
         files |= {
             f"{name}/{SETTINGS}": _json(_settings(worded, study.raters_of(queue.pool), words=words)),
@@ -169,7 +170,8 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
     of this study.
     """
     with alone(study):
-        records, rubric = records_to_rate(study)
+        records = CampaignRecords.open(study)
+        rubric = rubric_to_rate(records)
         reading = _ExportReading(study, rubric, records.shown_by_id, folder, pseudonym_key(home), _beside(folder))
         answers = answers_in(reading.answers(), records, rubric)
         if not answers:

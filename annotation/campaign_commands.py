@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from annotation.adjudication import FILE as ADJUDICATIONS
 from annotation.adjudication import (
+    ADJUDICATIONS,
     DisputedPairs,
     collect_adjudications,
     judged_text,
     publish_review,
-    read_adjudications,
 )
 from annotation.anchoring import ABOUT, anchoring_lines, read_anchoring, suggestions_to_show
 from annotation.annotators import unread_lines
@@ -26,12 +25,11 @@ from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import publish_training, training_lines
 from annotation.argilla_files import collect_files, export_argilla
-from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
+from annotation.campaign_records import CONTROLS, OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
 from annotation.comparison import comparison_text
-from annotation.csv_answers import collect_csv, columns_of
-from annotation.export import export
+from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
-from annotation.human.tasks import reworded_lines, task_lines
+from annotation.human.tasks import read_tasks, reworded_lines, task_lines
 from annotation.judges.check import beside_text
 from annotation.judges.decisions import FILE as WITH_JUDGES
 from annotation.judges.decisions import different, judged_means, read_beside, write_beside
@@ -53,7 +51,7 @@ from annotation.verdicts.alternatives import by_usual_rules, usual_rules_text
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import rubric_to_ask
+from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
 from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines
@@ -65,12 +63,13 @@ from plumbline.reading import read_text
 from plumbline.records import SUGGESTED, Pair
 from plumbline.resources import installing
 from plumbline.study import Study, load_study
+from plumbline.study.campaign import RatersSpec
 
 
 def say_unread(records: CampaignRecords, reads: Mapping[str, Sequence[str]]) -> None:
     """Say which queues nobody can answer, as far as annotators' languages are known."""
     queues = {queue: len(pairs) for queue, pairs in queues_of(records.shown).items()}
-    for line in unread_lines(records.study, queues, reads):
+    for line in unread_lines(records.study.name, records.study.raters.people, queues, reads):
         print(f"  {line}")
 
 
@@ -85,14 +84,17 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
 
     `published` is whether raters may have seen it.
     """
-    groups = ahead_of_sample(study, pairs)
-    for line in [size_line(study, groups), *never_lines(study, groups, offered=published)]:
+    groups = ahead_of_sample(pairs, study.acceptance, study.raters_of)
+    for line in [
+        size_line(groups, study.called.item, study.acceptance),
+        *never_lines(study, groups, offered=published),
+    ]:
         print(f"  {line}")
 
 
-def shown_files(study: Study) -> list[Path]:
+def shown_files(folder: Path) -> list[Path]:
     """The files of all that raters see."""
-    return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
+    return [folder / PAIRS.name, folder / CONTROLS.name]
 
 
 def sample(options: argparse.Namespace) -> int:
@@ -101,8 +103,8 @@ def sample(options: argparse.Namespace) -> int:
     judging = study.judging
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     transformed = transformed if judging.transforms else study.data_files()
-    outputs = [*shown_files(study), study.folder / "sample.json"]
-    with stage(study, "sample", transformed, outputs, sample_settings(study)):
+    outputs = [*shown_files(study.folder), study.folder / "sample.json"]
+    with stage(study, "sample", transformed, outputs, sample_settings(study.sample, study.judging)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
     item = study.called.item
@@ -119,7 +121,7 @@ def sample(options: argparse.Namespace) -> int:
     if kinds[SUGGESTED]:
         more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
     print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
-    for line in task_lines(study) if judging.does_tasks else ():
+    for line in task_lines(read_tasks(study)) if judging.does_tasks else ():
         print(f"  {line}")
     for name in study.kinds if not judging.does_tasks else ():
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
@@ -155,7 +157,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     read_items(study, rubric := rubric_to_ask(records)[0])
     suggestions = suggestions_to_show(study)
     settings: dict[str, int] = {}
-    with stage(study, "publish", shown_files(study), settings=settings), connect(home) as argilla:
+    with stage(study, "publish", shown_files(study.folder), settings=settings), connect(home) as argilla:
         reads = accounts.languages_at(argilla, home)
         done = publish(study, argilla, reads, suggestions)
         training = publish_training(study, argilla, rubric)
@@ -173,7 +175,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
         print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
-        warn_of_readers(study, done)
+        warn_of_readers(study.raters, done)
         say_unread(records, reads)
     texts = {(pair.language, pair.output_language) for pair in records.shown}
     for line in [*addressed_lines(study, rubric, texts), *reworded_lines(study)]:
@@ -184,18 +186,15 @@ def publish_pairs(options: argparse.Namespace) -> int:
     return 0
 
 
-def warn_of_readers(study: Study, done: Publication) -> None:
+def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
     """Say where there are too few annotators, and of how many nobody knows what they read, where that matters.
 
     It does not where the study names its people, and all that they see is in one workspace.
     """
     for workspace, readers in done.admission.readers.items():
-        if readers < study.raters.per_pair:
-            print(
-                f"  {workspace}: {count(readers, 'annotator')} for these languages,"
-                f" {study.raters.per_pair} wanted a pair"
-            )
-    if done.admission.unknown and (study.raters.people is None or len(done.admission.readers) > 1):
+        if readers < raters.per_pair:
+            print(f"  {workspace}: {count(readers, 'annotator')} for these languages, {raters.per_pair} wanted a pair")
+    if done.admission.unknown and (raters.people is None or len(done.admission.readers) > 1):
         print(f"  let in everywhere: {count(done.admission.unknown, 'annotator')} whose languages are not known"
               f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip
 
@@ -221,9 +220,9 @@ def collect_answers(options: argparse.Namespace) -> int:
     if options.csv and options.argilla:
         raise StudyError("--csv and --argilla are two kinds of files; collect them one after the other")
     outputs, adjudicated = ("ratings.parquet", "control_ratings.parquet", "members.json"), list[Adjudication]()
-    with stage(study, "collect", shown_files(study), [study.folder / name for name in outputs]):
+    with stage(study, "collect", shown_files(study.folder), [study.folder / name for name in outputs]):
         if options.csv:
-            columns = columns_of(study, options.columns)
+            columns = columns_of(asked_rubric(CampaignRecords.open(study)).asked(), options.columns)
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
         elif options.argilla:
             ratings = collect_files(study, home, options.argilla, replace=options.replace)
@@ -241,7 +240,7 @@ def collect_answers(options: argparse.Namespace) -> int:
     print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
     if adjudicated:
         read = len({(adjudication.pair_id, adjudication.adjudicator) for adjudication in adjudicated})
-        print(f"  {count(read, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")
+        print(f"  {count(read, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS.name}")
     return 0
 
 
@@ -260,8 +259,7 @@ def review(options: argparse.Namespace) -> int:
     raters = [pseudonym_of(name, names) for name in options.exclude or options.keep or ()]
     if not raters:
         evidence.need(RATINGS)
-        decided = [*evidence.decisions, *evidence.withdrawals]
-        text = review_text(study, evidence.collected, decided, evidence.signs, evidence.unlooked, names)
+        text = review_text(evidence, evidence.signs, evidence.unlooked, names)
         waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
         print(f"{waiting_text(waiting, names)}{text}")
         return 0
@@ -290,7 +288,8 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
     """Show where people and judges differ most, or put these pairs before adjudicators."""
     if not options.adjudicate:
         names = known_names(home_of(options), study.name)
-        print(as_called(judged_text(DisputedPairs.of(Evidence.open(study)), read_adjudications(study), names)))
+        evidence = Evidence.open(study)
+        print(as_called(judged_text(DisputedPairs.of(evidence), evidence.models(ADJUDICATIONS), names)))
         return 0
     people = [name for name in map(str.strip, options.by.split(",")) if name]
     with connect(home_of(options), existing=True) as argilla:
@@ -320,7 +319,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     with alone(study), stage(study, "accept", inputs, outputs) as manifest:
         done = accept(study, options.amend, judged_means)
         if people:
-            answered = answers_lines(study, done)
+            answered = answers_lines(done)
         judges, why_not = read_beside(done.evidence, done.verdicts)
         write_beside(study.folder, done.verdicts, judges)
     status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
@@ -344,7 +343,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
     if study.raters.suggestions == "half":
-        effects = anchoring_lines(read_anchoring(study, done.evidence.collected))
+        effects = anchoring_lines(read_anchoring(done.evidence))
         print("\n".join([f"\nAnchoring, study {study.name}\n", ABOUT, "", *effects]))
     return 0
 

@@ -35,8 +35,7 @@ from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.record_files import RecordFile, StudyRecords
-from plumbline.records import Pair, Rating, Record
-from plumbline.schemas import arrow_schema, with_decimals_of, with_words
+from plumbline.records import Pair, Rating, Record, arrow_schema, with_decimals_of, with_words
 from plumbline.store import as_record, joined
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec

@@ -248,13 +248,13 @@ def users(parser: argparse.ArgumentParser) -> None:
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
-    def action(name: str, text: str, study: str = "", *, required: bool = False) -> argparse.ArgumentParser:
+    def action(name: str, text: str, study_help: str = "", *, required: bool = False) -> argparse.ArgumentParser:
         example = next(line.strip() for line in examples.splitlines() if f"users {name}" in line)
         added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
         added.set_defaults(run=cli.handler(f"annotation.annotators:{name}_users"))
         add_data_option(added)
-        if study:
-            added.add_argument("--study", metavar="FILE", required=required, help=study)
+        if study_help:
+            added.add_argument("--study", metavar="FILE", required=required, help=study_help)
             added.add_argument("--exports", help=argparse.SUPPRESS)
         return added
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from plumbline.cli import columns
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.languages import language_name
 from plumbline.scales import Continuous, is_whole, nearest_points
-from plumbline.statistics.estimates import Floats
+from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.intervals import (
     bounded,
     confidence_sequence,
@@ -39,11 +39,11 @@ from plumbline.statistics.intervals import (
     over_pairs_and_raters,
     wilson,
 )
-from plumbline.statistics.seeding import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec, RuleSpec
 from plumbline.study.crowd import PaySpec
 from plumbline.study.datasets import Text, Texts
+from plumbline.study.judged import VerdictUnit
 from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
 from plumbline.study.subject import ItemGroup
 
@@ -104,43 +104,49 @@ def least_pairs(sizes: Iterable[VerdictSize], rule: RuleSpec) -> int:
     return min(size.pairs for size in sizes if not rule.pools or size.pool in rule.pools)
 
 
-def pay_of(study: Study) -> PaySpec:
-    """What the study's raters are paid."""
-    return study.crowd.pay if study.crowd else PaySpec()
+@dataclass(frozen=True)
+class Pricing:
+    """What a study's raters are asked, and paid for it."""
+
+    kinds: Mapping[str, VerdictUnit]
+    controls: ControlDesign
+    design: Design
+    pay: PaySpec
+
+    @classmethod
+    def of(cls, study: Study, rubric: Rubric, design: Design) -> Pricing:
+        """A study's: paid as `crowd.pay` says, or by its defaults (HTEB, Ethical Considerations) without a crowd."""
+        return cls(study.kinds, ControlDesign.of(study, rubric), design, study.crowd.pay if study.crowd else PaySpec())
+
+    def price(self, pairs: int, raters: int) -> Price:
+        """The cost of `pairs` of each transformation by `raters` for each pair, without a platform's fees.
+
+        Where people turn out to need longer, a bonus makes up the difference. Each batch of a queue brings the controls
+        whose answers are known and the repeats, paid like its pairs; a queue in several languages has a few more. A
+        rating is one answer to one of the questions that must be answered about the pair.
+        """
+        shown = Counter(dict.fromkeys(self.kinds, pairs))
+        queues: dict[str, list[str]] = {}
+        for name, kind in self.kinds.items():
+            queues.setdefault((isinstance(kind, ItemGroup) and kind.queue) or kind.pool, []).append(name)
+        for members in queues.values():
+            each = self.controls.beside(self.kinds[members[0]].pool)
+            shown[members[0]] += self.controls.batches(pairs * len(members)) * each
+        names, design = list(shown.elements()), self.design
+        hours = raters * platform.assumed_hours(names, self.pay)
+        ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())
+        return Price(len(names), ratings, hours, raters * platform.reward(names, self.pay) / 100)
 
 
-def price(study: Study, rubric: Rubric, design: Design, size: tuple[int, int]) -> Price:
-    """The cost of a study with `size` (pairs of each transformation, raters of each pair), without a platform's fees.
-
-    Paid as `crowd.pay` says, or by its defaults (HTEB, Ethical Considerations) where the study asks no crowd; where
-    people turn out to need longer, a bonus makes up the difference. Each batch of a queue brings the controls
-    whose answers are known and the repeats, paid like its pairs; a queue in several languages has a few more. A rating
-    is one answer to one of the questions that must be answered about the pair.
-    """
-    pairs, raters = size
-    shown = Counter(dict.fromkeys(study.kinds, pairs))
-    queues: dict[str, list[str]] = {}
-    for name, kind in study.kinds.items():
-        queues.setdefault((isinstance(kind, ItemGroup) and kind.queue) or kind.pool, []).append(name)
-    controls = ControlDesign.of(study, rubric)
-    for members in queues.values():
-        each = controls.beside(study.kinds[members[0]].pool)
-        shown[members[0]] += controls.batches(pairs * len(members)) * each
-    names, spec = list(shown.elements()), pay_of(study)
-    hours = raters * platform.assumed_hours(names, spec)
-    ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())
-    return Price(len(names), ratings, hours, raters * platform.reward(names, spec) / 100)
-
-
-def verdict_prices(study: Study, texts: Texts, size: tuple[int, int]) -> list[VerdictPrice]:
-    """The verdicts of a study of `size` (pairs of each transformation that count, raters), those that are alike as one.
+def verdict_prices(sizes: Iterable[VerdictSize], raters: int, pay: PaySpec) -> list[VerdictPrice]:
+    """Verdicts of some sizes by so many raters, those that are alike as one.
 
     The price is that of the pairs that count, by all their raters, without controls, repeats and fees.
     """
     alike: dict[tuple[int, float], list[VerdictSize]] = {}
-    for verdict in verdict_sizes(study, texts, _drawn(study.raters, size[0])):
+    for verdict in sizes:
         names = [name for name in verdict.members for _ in range(verdict.pairs // len(verdict.members))]
-        alike.setdefault((verdict.pairs, size[1] * platform.reward(names, pay_of(study)) / 100), []).append(verdict)
+        alike.setdefault((verdict.pairs, raters * platform.reward(names, pay) / 100), []).append(verdict)
     return [
         VerdictPrice(
             names=tuple(
@@ -157,9 +163,10 @@ def verdict_prices(study: Study, texts: Texts, size: tuple[int, int]) -> list[Ve
     ]
 
 
-def verdict_lines(study: Study, texts: Texts, size: tuple[int, int]) -> list[str]:
+def verdict_lines(study: Study, texts: Texts, size: tuple[int, int], pay: PaySpec) -> list[str]:
     """What is judged apart, on how many pairs each, and for how much: a line for each kind of verdict."""
-    item, rows = study.called.item, verdict_prices(study, texts, size)
+    sizes = verdict_sizes(study, texts, _drawn(study.raters, size[0]))
+    item, rows = study.called.item, verdict_prices(sizes, size[1], pay)
     number = sum(row.verdicts for row in rows)
     table = columns(
         ["Verdicts on", "in", "Number", f"{item}s each".capitalize(), "Dollars each"],
@@ -403,7 +410,7 @@ def plan(
         raise ValueError(f"a plan needs at least 1 campaign, not {campaigns}")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
-    rules = planned_rules(design, study.file)
+    rules, pricing = planned_rules(design, study.file), Pricing.of(study, rubric, design)
     if strange := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
         latent_mean(strange[0], 1.0, scale_of(design, rules[0]))  # says why not
     seed = study.sample.seed if seed is None else seed
@@ -411,7 +418,7 @@ def plan(
     verdicts = {pairs: verdict_sizes(study, texts, _drawn(study.raters, pairs)) for pairs, _ in sizes}
     rows = []
     for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
-        cost, of_verdict = price(study, rubric, design, (pairs, raters)), least_pairs(verdicts[pairs], rule)
+        cost, of_verdict = pricing.price(pairs, raters), least_pairs(verdicts[pairs], rule)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
         for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):

@@ -9,17 +9,28 @@ import pandas as pd
 
 from annotation.annotators import target_lines
 from annotation.argilla import accounts
-from annotation.judges.savings import savings, savings_text
+from annotation.judges.powered import savings, savings_text
 from annotation.options import home_of
-from annotation.planning import PAIRS, RATERS, RatingVariation, judged_texts, pay_of, plan, planned_rules, verdict_lines
+from annotation.planning import (
+    PAIRS,
+    RATERS,
+    Pricing,
+    RatingVariation,
+    judged_texts,
+    plan,
+    planned_rules,
+    verdict_lines,
+)
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec, RuleSpec
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
+from plumbline.study.crowd import PaySpec
 from plumbline.study.reach import counted
+from plumbline.study.subject import ItemNames
 
 
 def plan_study(options: argparse.Namespace) -> int:
@@ -27,8 +38,10 @@ def plan_study(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     print(plan_text(study, options))
     if options.judge_correlation is not None:
-        correlation = options.judge_correlation
-        table = savings(study, correlation, sizes_asked(own_size(study), options))
+        rubric, correlation = load_rubric(study), options.judge_correlation
+        pricing = Pricing.of(study, rubric, Design.of(study, rubric))
+        sizes = sizes_asked(own_size(study.raters, study.sample.pairs), options)
+        table = savings(pricing, study.judge_pool, correlation, sizes)
         print(f"\n{savings_text(table, correlation, study.acceptance)}")
     for line in target_lines(study.transforming, study.raters.people, accounts.languages_unasked(home_of(options))):
         print(line)
@@ -46,8 +59,9 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
         )
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
+    paid = Pricing.of(study, rubric, design).pay
     rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
-    study_size, item = own_size(study), study.called.item
+    study_size, item = own_size(study.raters, study.sample.pairs), study.called.item
     sizes = sizes_asked(study_size, options)
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(design, study.file)
@@ -69,13 +83,13 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             f"Assumed standard deviations, in points: {item}s {assumed.spread:g}, raters' bias {assumed.bias:g},"
             f" noise {assumed.noise:g}",
             *([size] if sizes[0] == study_size else []),
-            *_halved(study),
+            *(_halved(study_size[0], study.sample.pairs, study.called) if study.raters.suggestions != "none" else []),
             *([unread] if why_not else []),
             "",
             *(titled if rule.rules else (tables[0], "")),
-            *verdict_lines(study, texts, sizes[0]),
+            *verdict_lines(study, texts, sizes[0], paid),
             "",
-            *_notes(rule, planned, study),
+            *_notes(rule, planned, study, paid),
         ]
     )
 
@@ -86,16 +100,14 @@ def sizes_asked(study_size: tuple[int, int], options: argparse.Namespace) -> lis
     return sizes if options.pairs or options.raters else list(dict.fromkeys([study_size, *sizes]))
 
 
-def own_size(study: Study) -> tuple[int, int]:
+def own_size(raters: RatersSpec, pairs: int) -> tuple[int, int]:
     """(pairs of a transformation that can count, raters) of the study itself."""
-    return counted(study.raters, study.sample.pairs), study.raters.per_pair
+    return counted(raters, pairs), raters.per_pair
 
 
-def _halved(study: Study) -> list[str]:
+def _halved(counting: int, drawn: int, called: ItemNames) -> list[str]:
     """What an experiment costs, which the rows leave out."""
-    if study.raters.suggestions == "none":
-        return []
-    drawn, counting, (judged, item) = study.sample.pairs, counted(study.raters, study.sample.pairs), study.called
+    judged, item = called
     return [
         f"An experiment (raters.suggestions: half): {drawn:,} {item}s of each {judged} are rated, {counting:,} count,",
         f"and the others show judges' scores. Rows are of {item}s that count: the others cost as many ratings again.",
@@ -124,9 +136,9 @@ def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     ]
 
 
-def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study) -> list[str]:
+def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PaySpec) -> list[str]:
     border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in planned["mean"].tolist() else ""
-    paid, (judged, item) = pay_of(study), study.called
+    judged, item = study.called
     items = f"{item}s".capitalize()
     extra = {
         name: share for name, share in paid.extra.items() if share and (name in study.kinds or study.judging.transforms)

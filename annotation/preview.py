@@ -24,7 +24,7 @@ from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, frames_by_queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
-from annotation.training import read_items
+from annotation.training import TrainingItem, read_items
 from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.wordings import addressed_lines, rubric_file
 from plumbline.fields import plain
@@ -56,7 +56,7 @@ def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str
     records = CampaignRecords.open(study)
     queues = _queues(records, most)
     rubric, fixed = rubric_to_ask(records)
-    batches = _batches(records, rubric)
+    batches, items = _batches(records, rubric), read_items(study, rubric)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("annotation").joinpath(FILE).read_text(encoding="utf-8"))
     texts = {(queue.language, queue.output_language) for queue in queues}
@@ -68,20 +68,25 @@ def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
         notes=[*addressed_lines(study, rubric, texts), *reworded_lines(study)],
         queues=[
-            *_training(study, rubric, {queue.languages for queue in queues}),
-            *(_shown(study, rubric, queue, queued, batches.get(queue, ())) for queue, queued in queues.items()),
+            *_training(study.name, rubric, by_queue(items), {queue.languages for queue in queues}),
+            *(_shown(study.name, rubric, queue, queued, batches.get(queue, ())) for queue, queued in queues.items()),
         ],
     )
 
 
-def _training(study: Study, rubric: Rubric, read: Collection[frozenset[str]]) -> Iterator[dict[str, Any]]:
+def _training(
+    study_name: str,
+    rubric: Rubric,
+    items_by_queue: Mapping[Queue, Sequence[TrainingItem]],
+    read: Collection[frozenset[str]],
+) -> Iterator[dict[str, Any]]:
     """The training datasets of those who read these languages, with what is right folded below each known pair."""
-    for queue, items in by_queue(read_items(study, rubric)).items():
+    for queue, items in items_by_queue.items():
         if queue.languages in read:
             words = words_of(rubric, queue, items)
             records = [record_of_item(item, rubric, words.beside)["fields"] for item in items]
             folded = [record[RIGHT] for record in records]
-            yield _section(study, rubric, queue, words, records) | {"number": len(items), "folded": folded}
+            yield _section(study_name, rubric, queue, words, records) | {"number": len(items), "folded": folded}
 
 
 @dataclass(frozen=True)
@@ -104,21 +109,21 @@ def _queues(records: CampaignRecords, most: int) -> dict[Queue, _QueueSize]:
     return sizes
 
 
-def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _QueueSize, pages: Sequence[str]) -> dict[str, Any]:
+def _shown(study_name: str, rubric: Rubric, queue: Queue, queued: _QueueSize, pages: Sequence[str]) -> dict[str, Any]:
     """A queue as Argilla shows it, and the pages of its first batch on crowd platforms, if workers are asked."""
     words = Words.of(rubric, queue)
     records = [record_of(pair, words.beside)["fields"] for pair in queued.first]
-    return _section(study, rubric, queue, words, records) | {"number": queued.number, "pages": pages}
+    return _section(study_name, rubric, queue, words, records) | {"number": queued.number, "pages": pages}
 
 
 def _section(
-    study: Study, rubric: Rubric, queue: Queue, words: Words, records: Sequence[Mapping[str, Any]]
+    study_name: str, rubric: Rubric, queue: Queue, words: Words, records: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """A dataset as Argilla shows it, with these records' fields."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
 
     return {
-        "name": queue.dataset(study),
+        "name": queue.dataset(study_name),
         "language": rubric.language_for(queue.language, queue.output_language),
         # As Argilla renders guidelines: the rubric's own Markdown alone, whose tags are text.
         "guidelines": MarkdownIt("commonmark", {"html": False, "breaks": True}).render(words.guidelines),

@@ -316,12 +316,15 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
 
     Of tasks that people do it is that of `tasks`, or of those that were drawn last; DataError before that.
     """
-    path = rubric_file(study, folder)
-    content = rubric_of_tasks(study, tasks) if study.judging.does_tasks else None
+    path, judging = rubric_file(study, folder), study.judging
+    tasks_by_dataset = {data.name: data.task for data in study.datasets}
+    content = rubric_of_tasks(study, tasks) if judging.does_tasks else None
     try:
         if content is None:
-            content = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study)
-        rubric = Rubric.model_validate(with_groups(content, study))
+            content = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study.kinds, study.file)
+        rubric = Rubric.model_validate(
+            with_groups(content, judging, {name: tasks_by_dataset.get(name) for name in study.kinds})
+        )
     except FileNotFoundError:
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
@@ -333,9 +336,11 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         raise StudyError(f"{path}: {error}") from None
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
-    if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, study)), ""):
+    if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
         raise StudyError(f"{path}: {wrong}")
-    _refuse_rules_of_another_scale(study, rubric)
+    pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
+    if wrong := _of_another_scale(rubric, study.acceptance, study.quality, pools):
+        raise StudyError(f"{study.file}: {wrong}")
     return rubric
 
 
@@ -362,9 +367,9 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
             yield f"{where} is empty; give it a wording"
 
 
-def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
-    """Refuse rules in points that the scale cannot hold, and defaults that were meant for another scale."""
-    rules, shared, missing = study.acceptance, rubric.scale, []
+def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpec, pools: Sequence[str]) -> str:
+    """What of a study's rules is in points that the scale cannot hold, or a default that was meant for another one."""
+    shared, missing = rubric.scale, []
     unsaid = not rules.rules and "threshold" not in rules.model_fields_set
     if shared and unsaid and rules.threshold != _usual_threshold(rubric):
         source = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
@@ -376,24 +381,23 @@ def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
     ]
     if scales:
         missing += [
-            f"quality.{name} (its default of {getattr(study.quality, name):g} is meant for 1 to 5)"
+            f"quality.{name} (its default of {getattr(quality, name):g} is meant for 1 to 5)"
             for name in ("within", "apart", "low")
-            if name not in study.quality.model_fields_set
+            if name not in quality.model_fields_set
         ]
     if missing:
         scale = (*scales, shared)[0]
         which = f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, for which the study must say"
-        raise StudyError(f"{study.file}: {which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}")
-    used = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
-    if first := next(wrong_rules(rules, rubric.asked(), shared, list(rubric.pools), used), ""):
-        raise StudyError(f"{study.file}: {first}")
+        return f"{which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}"
+    if first := next(wrong_rules(rules, rubric.asked(), shared, list(rubric.pools), pools), ""):
+        return first
     if not shared:
-        return
+        return ""
     low, high = shared[0], shared[-1]
     if not rules.rules and not low <= rules.threshold <= high:
-        raise StudyError(f"{study.file}: acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}")
-    if wrong := next(without_effect(study.quality, low, high), ""):
-        raise StudyError(f"{study.file}: on the scale {low} to {high} {wrong}")
+        return f"acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}"
+    wrong = next(without_effect(quality, low, high), "")
+    return f"on the scale {low} to {high} {wrong}" if wrong else ""
 
 
 def _usual_threshold(rubric: Rubric) -> float | None:

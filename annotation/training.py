@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
+from annotation.campaign_records import CampaignRecords
 from annotation.questions import ENGLISH, QuestionScale, Value, worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
@@ -26,13 +27,14 @@ from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.journal import json_lines
 from plumbline.languages import language_code
+from plumbline.record_files import RecordFile
 from plumbline.records import Pair, Record, nfc
 from plumbline.scales import EQUAL, as_number
-from plumbline.store import read_models
 from plumbline.study import Study
+from plumbline.study.judged import VerdictUnit
 from plumbline.study.transformations import EIGHT
 
-FILE, WORDS = "training.json", "training_words.yaml"
+WORDS = "training_words.yaml"
 POOL = "training"  # what its datasets ask about, in the place of a pool of transformations
 _RIGHT, _WHY = "right_", "why_"  # columns begin so; a question's name follows, or a language's code
 _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -98,7 +100,7 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
             (name for name, text in content.items() if isinstance(text, str) and _UNSHOWN.search(text)), ""
         ):
             raise DataError(f"{where}, {strange!r}: has a character that no page can show; take it out")
-        item = _item(study, scales, content, where)
+        item = _item(study.kinds, scales, content, where)
         if items.setdefault(item.pair.pair_id, item) is not item:
             raise DataError(f"{where}: the same known pair as in a row before; keep one")
     if not items:
@@ -122,13 +124,15 @@ def _cell(value: Any) -> Any:
     return nfc(value.strip()) if isinstance(value, str) else value
 
 
-def _item(study: Study, scales: Mapping[str, QuestionScale], cells: Mapping[str, Any], where: str) -> TrainingItem:
+def _item(
+    kinds: Mapping[str, VerdictUnit], scales: Mapping[str, QuestionScale], cells: Mapping[str, Any], where: str
+) -> TrainingItem:
     for name in (*_TEXTS, "transformation", "language"):
         if not isinstance(cells[name], str):
             raise DataError(f"{where}, {name!r}: {'is empty' if cells[name] is None else 'holds no text'}")
-    kind = study.kinds.get(cells["transformation"])
+    kind = kinds.get(cells["transformation"])
     if kind is None:
-        hint = nearest(cells["transformation"], list(study.kinds))
+        hint = nearest(cells["transformation"], list(kinds))
         raise DataError(f"{where}: the study has no transformation {cells['transformation'][:60]!r}; {hint}")
     try:
         language = language_code(cells["language"])
@@ -247,11 +251,12 @@ def plain(text: str) -> str:
     return "<br>".join("".join(map(safe, row)) for row in text.splitlines())
 
 
-def read_trained(study: Study) -> list[TrainingResult]:
+TRAINED = RecordFile("training.json", TrainingResult, "annotation collect")
+
+
+def read_trained(records: CampaignRecords) -> list[TrainingResult]:
     """What raters made of known pairs when answers were last collected; nothing before, or where there are none."""
-    path = study.folder / FILE
-    exists = study.training and path.exists()
-    return read_models(path, TrainingResult, study.command("annotation collect")) if exists else []
+    return records.models(TRAINED) if records.study.training and records.has(TRAINED) else []
 
 
 def by_trained(rows: Sequence[TrainingResult]) -> pd.DataFrame:

@@ -26,6 +26,7 @@ from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.human import HUMAN
+from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import TEXT
 from plumbline.study.subjects import Subject
 from plumbline.study.transformations import EIGHT
@@ -183,28 +184,28 @@ class _Rubric(Protocol):
     def language_for(self, language: str, output_language: str) -> str: ...
 
 
-def with_groups(rubric: Any, study: Study) -> Any:
-    """What a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError."""
+def with_groups(rubric: Any, judging: Subject, tasks_by_group: Mapping[str, str | None]) -> Any:
+    """What a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError.
+
+    `tasks_by_group` has the task of the data set that each group is named after; None for other groups.
+    """
     if (
-        study.judging.transforms
-        or study.judging.does_tasks
+        judging.transforms
+        or judging.does_tasks
         or not isinstance(rubric, dict)
         or not isinstance(rubric.get("pools"), dict)
     ):
         return rubric
     pools = rubric["pools"]
-    bases = {name: _base(study, name, pools) for name in study.kinds}
-    if lost := next((names[-1] for names, base in bases.values() if base is None), ""):
-        raise StudyError(f"explains no pool {lost!r}, which the study's subject needs; add it under `pools`")
-    used_bases = {name: base for name, (_, base) in bases.items() if base is not None}
+    used_bases = dict[str, str]()
+    for group, task in tasks_by_group.items():
+        names = judging.pools(group, task)
+        base = next((name for name in names if name in pools), None)
+        if base is None:
+            raise StudyError(f"explains no pool {names[-1]!r}, which the study's subject needs; add it under `pools`")
+        used_bases[group] = base
     lists = {name: _widened(rubric[name], used_bases) for name in ("questions", "fields") if name in rubric}
     return {**rubric, **lists, "pools": {**pools, **{name: pools[base] for name, base in used_bases.items()}}}
-
-
-def _base(study: Study, group: str, pools: Mapping[str, Any]) -> tuple[list[str], str | None]:
-    """The pools whose words may explain a group, and the first of them that the rubric has."""
-    names = study.judging.pools(group, next((data.task for data in study.datasets if data.name == group), None))
-    return names, next((name for name in names if name in pools), None)
 
 
 def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
@@ -219,9 +220,9 @@ def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
     ]
 
 
-def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
-    """Why a rubric cannot show what the study's subject gives."""
-    shown, judging = rubric.fields.shown, study.judging
+def wrong_fields(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
+    """Why a rubric cannot show what a study's subject, with these groups, gives."""
+    shown = rubric.fields.shown
     if judging.transforms:
         if shown:
             yield "lists another subject's fields, and the study judges pairs: `fields` names original, transformed"
@@ -234,7 +235,7 @@ def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
     if any(pool.expected for pool in rubric.pools.values()):
         yield "has `expected` answers, of controls that are made of pairs alone; the subject's `expected` names others"
     if judging.fields:
-        yield from _of_texts(rubric, judging, study.kinds)
+        yield from _of_texts(rubric, judging, groups)
 
 
 def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
@@ -257,19 +258,19 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
             yield f"asks {name!r} for a text, of which no answer is the right one; take it out of subject.expected"
 
 
-def with_own_words(rubric: Any, study: Study) -> Any:
+def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Path) -> Any:
     """What a rubric's file says, with the words of the study's own transformations for pools that it does not have."""
     if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
         return rubric
     pools = {}
-    for name, kind in study.kinds.items():
+    for name, kind in kinds.items():
         if kind.raters and kind.pool == name and name not in EIGHT and name not in rubric["pools"]:
             title = {"title": {ENGLISH: name.replace("_", " ").capitalize()}}
             try:
                 PoolText.model_validate({**title, **kind.raters})
             except ValidationError as error:
                 wrong = f"transformation {name!r}: raters.{first_complaint(error)}"
-                raise DataError(f"{study.file}: {wrong}") from None
+                raise DataError(f"{study_file}: {wrong}") from None
             pools[name] = {**title, **kind.raters}
     return {**rubric, "pools": {**rubric["pools"], **pools}}
 
@@ -286,19 +287,10 @@ def addressed_lines(study: Study, rubric: _Rubric, texts: Iterable[tuple[str, st
     wording_files = {code: [wording_file(file, code), *(folder / f"{code}.yaml" for folder in pages)] for code in used}
     line = unchecked_line([code for code in used if any(map(unchecked, wording_files[code]))])
     foreign = sorted({output for (_, output), code in judged.items() if code == ENGLISH} - {ENGLISH})
-    return [
-        line
-        for line in (line, _english(study, [code for code in foreign if wording_file(file, code).exists()]))
-        if line
-    ]
-
-
-def _english(study: Study, codes_worded: list[str]) -> str:
-    """That raters are addressed in English although there are words in their language."""
-    if not codes_worded:
-        return ""
-    codes = ", ".join(codes_worded)
-    return (
-        f"Raters of texts in {codes} are addressed in English; `wordings: [{codes}]` in the study, before it is"
-        f" published, addresses them in their language, in the words that rubric {study.rubric!r} has there"
-    )
+    lines = [line] if line else []
+    if codes := ", ".join(code for code in foreign if wording_file(file, code).exists()):
+        lines.append(
+            f"Raters of texts in {codes} are addressed in English; `wordings: [{codes}]` in the study, before it is"
+            f" published, addresses them in their language, in the words that rubric {study.rubric!r} has there"
+        )
+    return lines

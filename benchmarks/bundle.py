@@ -29,7 +29,7 @@ from evaluation.bundle.check import open_checked
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle
 from evaluation.bundle.export import export
 from evaluation.scoring import evaluate
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.identity import identity
 from plumbline.records import Pair, Rating
@@ -121,7 +121,7 @@ def made_study(folder: Path, texts: int) -> Study:
 def _write_pairs(study: Study) -> list[Pair]:
     """The first texts' outputs of each transformation, as annotation draws them."""
     plan, made = Plan(study), []
-    (dataset,) = load_datasets(study)
+    (dataset,) = iter_datasets(study)
     texts = [text for _, text in zip(range(PAIRS), dataset.texts(), strict=False)]
     for name, kind in study.transforming.items():
         seed = study.seeds[0]

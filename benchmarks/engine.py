@@ -114,7 +114,7 @@ class _Sides:
 
 async def _measure(folder: Path) -> dict[str, float]:
     """Medians of the rounds' ratios; every other round goes the other way, and each side starts with empty caches."""
-    from generation.datasets.loading import load_datasets  # noqa: PLC0415
+    from generation.datasets.loading import iter_datasets  # noqa: PLC0415
     from generation.generators import ChatGenerator  # noqa: PLC0415
     from generation.jobs import Plan  # noqa: PLC0415
     from plumbline.models.chat import Attempt, Completion  # noqa: PLC0415
@@ -127,7 +127,7 @@ async def _measure(folder: Path) -> dict[str, float]:
             return replace(await super().ask(message, attempt, labels), cut_off=False)
 
     plan = Plan(load_study(_study(folder), folder / "exports"))
-    texts = [text for dataset in load_datasets(plan.study) for text in dataset.texts()]
+    texts = [text for dataset in iter_datasets(plan.study) for text in dataset.texts()]
     jobs = list(plan.jobs(texts, TRANSFORMATION, 1))
     engine = Uncut.load(plan.study.generator, plan.study)
     generator = ChatGenerator(engine, plan.prompts)

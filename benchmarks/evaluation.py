@@ -33,7 +33,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.tables.comparisons import split_half_table
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from plumbline.study import ROOT, Study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
@@ -252,7 +252,7 @@ def _tell(study: Study, untouched: Sequence[str]) -> dict[str, float]:
     """Evaluate a study whose outputs are shuffled words; `untouched` are the texts that have none."""
     made = write_shuffled(study)
     distinct = list(
-        dict.fromkeys([*untouched, *(text for data in load_datasets(study) for text in _texts(data)), *made])
+        dict.fromkeys([*untouched, *(text for data in iter_datasets(study) for text in _texts(data)), *made])
     )
     timed = Timed(study)
     forget_peak()

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.records import Pair, TransformedText
 from plumbline.store import write_json, write_table
@@ -46,7 +46,7 @@ def made_study(folder: Path, datasets: list[dict[str, Any]], transformations: li
 def write_shuffled(study: Study) -> list[str]:
     """Each text's words in another order, for each transformation and seed; no verdicts, and no pairs."""
     plan, draw, made = Plan(study), random.Random(1337), []  # noqa: S311
-    texts = [text for dataset in load_datasets(study) for text in dataset.texts()]
+    texts = [text for dataset in iter_datasets(study) for text in dataset.texts()]
     common: dict[str, Any] = {
         "intermediate": None,
         "raw": None,

@@ -73,7 +73,7 @@ def _share(url: str) -> float:
 async def _measure(study: Study) -> dict[str, float]:
     """Medians of the rounds' ratios; every other round goes the other way, and each side starts with an empty cache."""
     from annotation.judges.pool import draw_judged  # noqa: PLC0415
-    from annotation.judges.replies import RecordedJudgements  # noqa: PLC0415
+    from annotation.judges.prompts import RecordedJudgements  # noqa: PLC0415
     from annotation.judges.run import (  # noqa: PLC0415
         JudgeChatClient,
         JudgeProgress,

@@ -33,8 +33,7 @@ from benchmarks.registry import Measurement, benchmark
 from evaluation.sources import Folder
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
-from plumbline.records import Pair, TransformedText
-from plumbline.schemas import arrow_schema
+from plumbline.records import Pair, TransformedText, arrow_schema
 from plumbline.store import BATCH, write_json, write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import TRANSFORMATIONS

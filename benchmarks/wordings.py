@@ -21,7 +21,7 @@ from benchmarks.encoding import Timed, has_model
 from benchmarks.evaluation_data import MODEL, made_words, write_lines
 from benchmarks.registry import Measurement, benchmark
 from evaluation.instructions.run import evaluate_instructions
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.instructions.run import word_instructions
 from plumbline.study import ROOT, Study, load_study
 
@@ -53,7 +53,7 @@ def tell(folder: Path) -> dict[str, float]:
     wall = time.perf_counter() - start
     if outcome.failures or outcome.made != 2 * (PROMPTS + 2):
         raise RuntimeError(f"{outcome.made} scores, {outcome.failures}: nothing was measured")
-    texts = sum(len({one.text for one in dataset.texts()}) for dataset in load_datasets(study))
+    texts = sum(len({one.text for one in dataset.texts()}) for dataset in iter_datasets(study))
     told = {"wall": wall, "encoding": timed.seconds, "encoded": outcome.encoded}
     return {**told, "distinct": (PROMPTS + 1) * texts + PASSAGES}
 

@@ -1,4 +1,4 @@
-"""`python -m generation.compare`: the options of the command that compares outputs (`generation.lengths`)."""
+"""`python -m generation.compare`: the options of the command that compares outputs (`generation.output_tables`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main() -> int:
         epilog=as_called("example: python -m generation.compare --study studies/demo.yaml"),
     )
     add_options(parser)
-    return cli.handler("generation.lengths:run")(parser.parse_args())
+    return cli.handler("generation.output_tables:show_lengths")(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m generation.errors`: the options of the command that shows error rates (`generation.error_rates`)."""
+"""`python -m generation.errors`: the options of the command that shows error rates (`generation.output_tables`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument(
         "--after-retries", action="store_true", help="count errors of the last attempts, not of the first"
     )
-    return cli.handler("generation.error_rates:run")(parser.parse_args())
+    return cli.handler("generation.output_tables:show_error_rates")(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -123,9 +123,9 @@ class RecordedOutputs:
     @classmethod
     def of(cls, study: Study) -> RecordedOutputs:
         """The recordings that a study names. Raises StudyError if its generator is of another kind."""
-        path = recordings_path(study)
+        path = recordings_path(study.generator, study.resolve, study.file)
         if is_published(path):
-            return cls({}, HtebOutputs(path, study))
+            return cls({}, HtebOutputs(path, study.generator.model, study.datasets, study.transforming))
         return cls(load_recordings(path))
 
     def find(self, transformation: str, language: str | None, text: str) -> Recording | None:

@@ -20,7 +20,7 @@ import hashlib
 import random
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from generation.identification import identify
+from generation.flags import identify
 from plumbline.errors import DataError, TextUnansweredError
 from plumbline.identity import canonical
 from plumbline.reading import read_bytes
 from plumbline.records import Text, nfc
 from plumbline.store import BATCH, native_file
-from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.transformations import Transformation
@@ -259,16 +258,17 @@ class Metadata(BaseModel):
 class HtebOutputs:
     """The outputs of one generator, a transformation and seed at a time."""
 
-    def __init__(self, folder: Path, study: Study) -> None:
-        self._folder, self._study = folder, study
+    def __init__(
+        self, folder: Path, model: str, datasets: Sequence[DatasetSpec], kinds: Mapping[str, Transformation]
+    ) -> None:
+        """`model` is what the study calls the generator."""
+        self._folder, self._model, self._datasets, self._kinds = folder, model, datasets, kinds
 
     def read(self, transformation: str, seed: int) -> Recordings:
         """All that is there of a transformation and seed. Raises DataError for files that cannot be used."""
         published = transformation in TRANSFORMATIONS  # of others the authors publish nothing
-        files = {
-            spec.name: self._file(spec, transformation, seed) if published else None for spec in self._study.datasets
-        }
-        return Recordings(TRANSFORMATIONS.get(transformation) or self._study.transforming[transformation], seed, files)
+        files = {spec.name: self._file(spec, transformation, seed) if published else None for spec in self._datasets}
+        return Recordings(TRANSFORMATIONS.get(transformation) or self._kinds[transformation], seed, files)
 
     def _file(self, spec: DatasetSpec, transformation: str, seed: int) -> PublishedFile | None:
         """The newest file of a data set's transformation and seed, if there is one."""
@@ -281,10 +281,10 @@ class HtebOutputs:
         date, path, metadata = max(dated, key=lambda row: row[0])
         if [dated_file[0] for dated_file in dated].count(date) > 1:
             raise DataError(f"{path.parent} holds several files of the same date; keep one")
-        if metadata.generator_model not in ("", self._study.generator.model):
+        if metadata.generator_model not in ("", self._model):
             raise DataError(
                 f"{path} is of generator {metadata.generator_model!r}; write this in the study's generator.model,"
-                f" where {self._study.generator.model!r} stands"
+                f" where {self._model!r} stands"
             )
         return PublishedFile(
             path=path,

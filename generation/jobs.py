@@ -13,7 +13,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -77,7 +77,7 @@ class Plan:
             )
         self.kinds = study.transforming
         self.generator_hash = generator_hash(study.generator)
-        self.makers = makers_of(study)
+        self.makers = makers_of(study.generator, self.kinds)
         self.prompts: dict[str, tuple[Prompt, ...]] = {
             name: prompts_of(kind, study.prompts) for name, kind in self.kinds.items()
         }
@@ -134,9 +134,12 @@ class Plan:
         return recorded_languages(self.study) if self.study.generator.recorded_languages else None
 
 
-def makers_of(study: Study) -> dict[str, Maker]:
-    """What makes the texts of each transformation of a study. Raises as `Plan` for a function or file of outputs."""
-    return {name: _maker(study.generator, kind) for name, kind in study.transforming.items()}
+def makers_of(generator: EngineSpec, kinds: Mapping[str, Transformation]) -> dict[str, Maker]:
+    """What makes the texts of each of a study's transformations (`kinds`).
+
+    Raises as `Plan` for a function or file of outputs.
+    """
+    return {name: _maker(generator, kind) for name, kind in kinds.items()}
 
 
 def _maker(generator: EngineSpec, kind: Transformation) -> Maker:

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -64,7 +64,7 @@ def by_generator(studies: Sequence[Study]) -> list[Study]:
     for first, second in itertools.combinations(studies, 2):
         if first.folder == second.folder:
             raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
-    if without := next((study for study in studies if not _units(study)), None):
+    if without := next((study for study in studies if not _units(study.transforming, study.seeds)), None):
         raise StudyError(f"{without.file}: no transformation of the study is a generator's work")
     by_study = [by for study in studies for by in _generators(study)]
     if not by_study:
@@ -96,7 +96,11 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
     damaged files.
     """
     names = labels(studies)
-    units = [(study, name, t, seed) for study, name in zip(studies, names, strict=True) for t, seed in _units(study)]
+    units = [
+        (study, name, t, seed)
+        for study, name in zip(studies, names, strict=True)
+        for t, seed in _units(study.transforming, study.seeds)
+    ]
     counts = {study.name: _count(study.folder / "texts.parquet", study.command(COMMAND)) for study in studies}
     caches = {study.folder: FactCache(study, COUNTED) for study in studies}
     frames = []
@@ -146,14 +150,17 @@ def _generators(study: Study) -> Iterator[Study]:
     """The study with its generator and with each of its candidates, if there are outputs (or a journal of them)."""
     for spec in dict.fromkeys((study.generator, *study.candidates)):
         by = study.by(spec)
-        if any(by.transformation_file(*unit).exists() or journal_files(by, *unit) for unit in _units(by)):
+        if any(
+            by.transformation_file(*unit).exists() or journal_files(by.journal_file(*unit))
+            for unit in _units(by.transforming, by.seeds)
+        ):
             yield by
 
 
-def _units(study: Study) -> list[tuple[str, int]]:
+def _units(kinds: Mapping[str, Transformation], seeds: Sequence[int]) -> list[tuple[str, int]]:
     """What a generator makes: functions and files of outputs are none of its work."""
-    names = [name for name, kind in study.transforming.items() if kind.made_by == "generator"]
-    return [(transformation, seed) for transformation in names for seed in study.seeds]
+    names = [name for name, kind in kinds.items() if kind.made_by == "generator"]
+    return [(transformation, seed) for transformation in names for seed in seeds]
 
 
 def _count(path: Path, command: str) -> int:
@@ -175,7 +182,7 @@ def count_ahead(study: Study, measures: Sequence[OutputMeasure]) -> None:
     cache = FactCache(study, COUNTED)
     for by in _generators(study):
         plan = Plan(by)
-        for unit in _units(by):
+        for unit in _units(plan.kinds, by.seeds):
             for measure in measures:
                 if _rests_on(plan, *unit, measure):
                     with tqdm(unit="text", desc="counting", unit_scale=True, leave=False, delay=1) as bar:
@@ -186,7 +193,11 @@ def count_ahead(study: Study, measures: Sequence[OutputMeasure]) -> None:
 def is_counted(studies: Sequence[Study], measure: OutputMeasure) -> bool:
     """Whether `tally` has nothing to read: all units were counted, and nothing has changed since."""
     plans = [(Plan(study), FactCache(study, COUNTED)) for study in studies]
-    return all(cache.has(_rests_on(plan, *unit, measure)) for plan, cache in plans for unit in _units(plan.study))
+    return all(
+        cache.has(_rests_on(plan, *unit, measure))
+        for plan, cache in plans
+        for unit in _units(plan.kinds, plan.study.seeds)
+    )
 
 
 def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure) -> str:
@@ -200,7 +211,7 @@ def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure
     if (
         generator.recorded_languages
         or is_remote(study.folder)
-        or journal_files(study, transformation, seed)
+        or journal_files(study.journal_file(transformation, seed))
         or not outputs.exists()
     ):
         return ""
@@ -294,7 +305,7 @@ def _rows(plan: Plan, transformation: str, seed: int, columns: Sequence[str]) ->
         refuse_other_outputs(study, transformation, seed)
         for table in read_batches(path, TransformedText, study.command(COMMAND), columns):
             yield table.to_pylist()
-    journals = journal_files(study, transformation, seed)
+    journals = journal_files(study.journal_file(transformation, seed))
     lines = (row for path in journals for _, row in Journal(path).lines(TransformedText))
     while rows := list(itertools.islice(lines, BATCH)):
         yield rows

@@ -11,16 +11,15 @@ import argparse
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from generation.error_rates import errors_measure
 from generation.forecast import forecast, gpus_of, measured
 from generation.generators import Generator, make_generator, refuse_code
 from generation.jobs import Job, Plan
-from generation.lengths import lengths_measure
 from generation.output import make_output
 from generation.output_statistics import count_ahead, flagged_lines, flagged_outputs
+from generation.output_tables import errors_measure, lengths_measure
 from generation.unit import COMMAND, Shard, Unit, planned, refuse_other_outputs, take_over
 from plumbline import cli
 from plumbline.errors import StudyError
@@ -46,7 +45,7 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
     busy = f"another run is generating for {study.name!r}"
     with contextlib.ExitStack() as held:
         held.enter_context(only_one(study.scratch / ".generation.lock", busy))
-        take_over(study, [(name, seed) for name in study.transformations for seed in study.seeds])
+        take_over(study.journal_file(name, seed) for name in study.transformations for seed in study.seeds)
         units = held.enter_context(planned(plan, again=again))
         counts, todo = _left(plan, units, allow_code=allow_code)
         for unit in units:
@@ -90,15 +89,12 @@ def _left(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> tuple[Count
     return Counter(reused=sum(unit.wanted - unit.todo for unit in units)), todo
 
 
-def failures(study: Study) -> Counter[str]:
+def failures(files: Iterable[Path], command: str) -> Counter[str]:
     """Why a study has no output for texts, with counts, the most frequent first."""
     reasons: Counter[str] = Counter()
-    for name in study.transformations:
-        for seed in study.seeds:
-            for table in read_batches(
-                study.transformation_file(name, seed), TransformedText, study.command(COMMAND), ["reason"]
-            ):
-                reasons.update(reason for reason in table["reason"].to_pylist() if reason)
+    for file in files:
+        for table in read_batches(file, TransformedText, command, ["reason"]):
+            reasons.update(reason for reason in table["reason"].to_pylist() if reason)
     return reasons
 
 
@@ -160,7 +156,8 @@ def run(options: argparse.Namespace) -> int:
         counts = generate(study, again=options.again, cluster=options.ray, allow_code=options.allow_code)
     print(f"{study.name}: {_counted(counts)} -> {study.outputs}")
     if counts["failed"] or counts["unanswered"]:
-        for reason, count in failures(study).most_common(3):
+        files = (study.transformation_file(name, seed) for name in study.transformations for seed in study.seeds)
+        for reason, count in failures(files, study.command(COMMAND)).most_common(3):
             print(f"  {count}: {reason}")
         print(
             "  (all reasons are in the tables; the next run asks again for the unanswered, with --again for failed too)"

@@ -19,6 +19,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.journal import record_lines
 from plumbline.records import Record, Text, nfc
 from plumbline.study import Study
+from plumbline.study.engines import EngineSpec
 from plumbline.study.transformations import Transformation
 
 Place = tuple[str, str | None, str]  # transformation, drawn language, text
@@ -57,9 +58,10 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
     Of published recordings a unit is read when it is first asked for. Raises DataError for files that cannot be used,
     StudyError for files of ours with several languages for a text.
     """
-    path = recordings_path(study)
+    path = recordings_path(study.generator, study.resolve, study.file)
     if is_published(path):
-        unit = functools.cache(HtebOutputs(path, study).read)
+        published = HtebOutputs(path, study.generator.model, study.datasets, study.transforming)
+        unit = functools.cache(published.read)
         return lambda text, transformation, seed: unit(transformation, seed).language(text)
     languages: dict[tuple[str, str], str | None] = {}
     for transformation, language, text in load_recordings(path):
@@ -77,11 +79,11 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
     return language_of
 
 
-def recordings_path(study: Study) -> Path:
-    """Where the recordings are that a study names."""
-    if study.generator.kind != "recorded":
-        raise StudyError(f"{study.file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
-    return study.resolve(study.generator.path)
+def recordings_path(generator: EngineSpec, resolve: Callable[[str], Path], study_file: Path) -> Path:
+    """Where the recordings are that a study names. Raises StudyError if its generator is of another kind."""
+    if generator.kind != "recorded":
+        raise StudyError(f"{study_file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
+    return resolve(generator.path)
 
 
 def outputs_path(kind: Transformation) -> Path:

@@ -17,9 +17,9 @@ from pathlib import Path
 import pandas as pd
 
 from generation.beginning import FOLDER, NAMES
-from generation.datasets.loading import languages_in, load_datasets
+from generation.datasets.loading import iter_datasets, languages_in
 from generation.datasets.tables import read_frame
-from generation.identification import identify
+from generation.flags import identify
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair
 from plumbline.store import atomic
@@ -254,7 +254,8 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
         file.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
     try:
         study = load_study(target)
-        load_datasets(study)
+        for _ in iter_datasets(study):
+            pass
     except BaseException:
         target.unlink()
         raise

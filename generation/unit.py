@@ -48,33 +48,27 @@ class Shard(NamedTuple):
         return f"shard-{self.number}-of-{self.of}"
 
 
-def journal_files(study: Study, transformation: str, seed: int) -> list[Path]:
-    """The journals that a unit has: its shards' by name, then its own.
+def journal_files(journal: Path) -> list[Path]:
+    """The journals that a unit has (`Study.journal_file`): its shards' by name, then its own.
 
     Shards of other sizes may have the same text: which line of it came last cannot be told, and need not be, for what
     is `ok` is asked for no more. So that one counts, wherever it stands.
     """
-    journal = study.journal_file(transformation, seed)
-    return [*sorted(journal.parent.glob(f"{seed}.shard-*.journal")), *([journal] if journal.exists() else [])]
+    return [*sorted(journal.parent.glob(f"{journal.stem}.shard-*.journal")), *([journal] if journal.exists() else [])]
 
 
-def take_over(study: Study, units: Iterable[tuple[str, int]]) -> None:
-    """Put what shards have made of these units into the units' journals. No shard may be at work."""
-    for transformation, seed in units:
-        journal = Journal(study.journal_file(transformation, seed))
-        for path in journal_files(study, transformation, seed):
+def take_over(journals: Iterable[Path]) -> None:
+    """Put what shards have made of units into the units' own journals. No shard may be at work."""
+    for journal in map(Journal, journals):
+        for path in journal_files(journal.path):
             if path != journal.path:
                 journal.take_over(path)
 
 
 def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
     """Raise DataError where a unit's outputs are there and not those that were written."""
-    Manifest.of(study).refuse_replaced(_name(study, transformation, seed), study.command(COMMAND))
-
-
-def _name(study: Study, transformation: str, seed: int) -> str:
-    """A unit's table as the manifest names it."""
-    return str(study.transformation_file(transformation, seed).relative_to(study.folder))
+    name = str(study.transformation_file(transformation, seed).relative_to(study.folder))
+    Manifest.of(study).refuse_replaced(name, study.command(COMMAND))
 
 
 class Unit(AnswerTable[Job, TransformedText]):
@@ -96,7 +90,7 @@ class Unit(AnswerTable[Job, TransformedText]):
     ) -> None:
         self.plan, self.transformation, self.seed, self.texts = plan, transformation, seed, texts
         self._shard = shard
-        name = _name(plan.study, transformation, seed)
+        name = str(plan.study.transformation_file(transformation, seed).relative_to(plan.study.folder))
         super().__init__(plan.study, name, TransformedText, self._all_jobs, COMMAND, again=again)
 
     def characters(self) -> int:
@@ -115,7 +109,7 @@ class Unit(AnswerTable[Job, TransformedText]):
         return with_language(answer, self.plan.kinds[self.transformation])
 
     def _journals(self) -> list[Path]:
-        paths = journal_files(self.plan.study, self.transformation, self.seed)
+        paths = journal_files(self._study.journal_file(self.transformation, self.seed))
         same = f"-of-{self._shard.of}" if self._shard else None
         return [path for path in paths if path != self.journal.path and not (same and path.stem.endswith(same))]
 
@@ -132,7 +126,7 @@ class Unit(AnswerTable[Job, TransformedText]):
     def _state(self) -> str:
         """The identity of all that decides what is left; empty where a unit has no whole table, or it is far."""
         plan, study, name = self.plan, self.plan.study, self.transformation
-        journals = self._shard or journal_files(study, name, self.seed)
+        journals = self._shard or journal_files(study.journal_file(name, self.seed))
         if is_remote(self.path) or journals or plan.by_recordings or not self.path.exists():
             return ""
         files = [cached_file_hash(file) for file in (self.texts, self.path, study.file)]

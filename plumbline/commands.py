@@ -36,7 +36,12 @@ def _annotation(name: str, text: str, word: str = "", extra: str = "annotation")
 SECTIONS = {
     "to begin": (
         Command("demo", "the whole flow on the sample study, with simulated raters", "plumbline.demo"),
-        Command("studies", "put the sample studies into ./studies, to run and to copy from", "plumbline.samples"),
+        Command(
+            "studies",
+            "put the sample studies into ./studies, to run and to copy from",
+            "plumbline.study_files",
+            "studies",
+        ),
         Command("init", "a study of your own, made of a file of texts", "generation.beginning", extra="generation"),
         Command("schema", "what editors complete study files by: their JSON Schema", "plumbline.study_files", "schema"),
         Command("upgrade", "a study file of an earlier version, rewritten", "plumbline.study_files", "upgrade"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import installing
-from plumbline.samples import FOLDER, put_samples
+from plumbline.study_files import FOLDER, put_samples
 
 if TYPE_CHECKING:
     from plumbline.study import Study

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plumbline.errors import DataError
-from plumbline.records import Record
-from plumbline.schemas import cast_table, refuse_duplicate_keys
+from plumbline.records import Record, cast_table, refuse_duplicate_keys
 from plumbline.store import BATCH, among, asked_of, open_parquet
 
 Packed = NDArray[np.bytes_]

@@ -30,8 +30,8 @@ from pydantic import BaseModel, ValidationError
 
 from plumbline.errors import DataError, ServiceError, StudyError, is_full
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
-from plumbline.records import Record
-from plumbline.schemas import (
+from plumbline.records import (
+    Record,
     arrow_schema,
     cast_table,
     in_order,

@@ -16,7 +16,7 @@ import pandas as pd
 from annotation.report.charts import mean_intervals
 from annotation.verdicts.tables import display, scoped
 from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_panel, ranked
-from generation.error_rates import RATES
+from generation.output_tables import RATES
 from plumbline.error_types import LABELS
 from plumbline.exhibits.charts import WIDTH, Kinds, heads, heat_map, rows, tips
 from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL, colours

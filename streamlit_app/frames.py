@@ -16,8 +16,7 @@ from annotation.records import Look, Verdict
 from annotation.statistics.agreement import at_least
 from annotation.status.stages import PEOPLE_REPORT, Stage
 from annotation.verdicts.tables import AT_LEAST, display, number, rated, scoped, with_interval
-from generation.error_rates import RATES
-from generation.lengths import OVERALL
+from generation.output_tables import OVERALL, RATES
 from plumbline.error_types import LABELS
 from plumbline.exhibits.palette import GAIN, LOSS
 from plumbline.statistics.estimates import Estimate
@@ -265,7 +264,7 @@ def signed(value: float) -> str:
 
 
 def error_frame(table: pd.DataFrame, by: str) -> pd.DataFrame:
-    """`generation.error_rates.error_rates` in words, rates in % with two digits."""
+    """`generation.output_tables.error_rates` in words, rates in % with two digits."""
     heads = {str(flag): label.removesuffix(" Rate") for flag, label in LABELS.items()} | {RATES[-1]: "Total"}
     shown = table.rename(columns={"generator": "Generator", by: by.capitalize()} | heads)
     if by == "transformation":
@@ -278,7 +277,7 @@ def error_frame(table: pd.DataFrame, by: str) -> pd.DataFrame:
 
 
 def length_frame(table: pd.DataFrame) -> pd.DataFrame:
-    """`generation.lengths.length_table` in words, two digits; differences are to the first generator."""
+    """`generation.output_tables.length_table` in words, two digits; differences are to the first generator."""
     heads = {
         "generator": "Generator",
         "datasets": "Data sets",

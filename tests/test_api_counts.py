@@ -20,9 +20,15 @@ from annotation.campaign_records import CampaignRecords
 from annotation.comparison import compare_campaigns, compare_parts
 from annotation.human.asking import answered
 from annotation.human.records import HumanItem, HumanTask
-from annotation.judges.alternative import alternative_test, by_domain
 from annotation.judges.check import length_effects
-from annotation.judges.people import against_people, far_ratings, pair_means, with_each_rater
+from annotation.judges.people import (
+    against_people,
+    alternative_test,
+    by_domain,
+    far_ratings,
+    pair_means,
+    with_each_rater,
+)
 from annotation.ratings.ratings import counting_ratings, decide, withdraw, write_ratings
 from annotation.records import ShownScore, Summary, Verdict
 from annotation.rubric import load_rubric

@@ -356,7 +356,7 @@ FIXED_NAMES = {
     "evaluation/human/records.py": {"made"},
     "evaluation/work.py": {"place", "made", "kept", "asked"},
     "generation/examples.py": {"place", "found"},
-    "generation/instructions/records.py": {"kept"},
+    "generation/instructions/wordings.py": {"kept"},
     "plumbline/manifest.py": {"kept"},
     "plumbline/study/campaign.py": {"known"},
     "plumbline/study/subject.py": {"known"},

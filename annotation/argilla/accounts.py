@@ -206,10 +206,10 @@ def published(records: CampaignRecords, argilla: Argilla) -> dict[Queue, Dataset
     listed, study = argilla.datasets(), records.study
     datasets = {}
     for queue in queues_of(records.pairs):
-        dataset = listed.get((queue.workspace(study), queue.dataset(study)))
+        dataset = listed.get((queue.workspace(study.name), queue.dataset(study.name)))
         if dataset is None:
             raise ServiceError(
-                f"Argilla at {argilla.url} has no dataset {queue.dataset(study)!r};"
+                f"Argilla at {argilla.url} has no dataset {queue.dataset(study.name)!r};"
                 f" run `{study.command('annotation publish')}` first"
             )
         datasets[queue] = dataset
@@ -227,19 +227,21 @@ def workspaces_of(study_name: str, argilla: Argilla) -> dict[str, tuple[str, fro
     return workspaces
 
 
-def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Admission:
+def admit_annotators(
+    study_name: str, named: Collection[str] | None, argilla: Argilla, reads: Mapping[str, Sequence[str]]
+) -> Admission:
     """Let the study's annotators into those of its workspaces whose languages they read.
 
     `reads` are languages by user name; whoever is not in it is let in everywhere. Who is in stays, but where
     `raters.people` names others: then they are taken out, and their answers stay on the server.
     """
-    people, readers, out, let_in = annotators(study.raters.people, argilla), {}, set[str](), set[str]()
-    for name, (workspace_id, languages) in workspaces_of(study.name, argilla).items():
+    people, readers, out, let_in = annotators(named, argilla), {}, set[str](), set[str]()
+    for name, (workspace_id, languages) in workspaces_of(study_name, argilla).items():
         able = [user for user in people if languages <= set(reads.get(user.username, languages))]
         admit(workspace_id, argilla, able)
         readers[name] = len(able)
         let_in |= {user.id for user in able}
-        if study.raters.people is not None:
+        if named is not None:
             out |= _take_out(workspace_id, argilla, {user.id for user in people})
     return Admission(readers, sum(user.username not in reads for user in people), sorted(out), len(let_in))
 

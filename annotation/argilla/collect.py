@@ -17,11 +17,10 @@ from annotation.argilla.dataset import Orders, said_in
 from annotation.argilla.training import collect_training
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
-from annotation.offering import alone, refuse_other_sample
+from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
 from annotation.ratings.answers import Answer, SourcePart, check, keep, last_snapshot
 from annotation.records import Member
 from annotation.rubric import Rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
@@ -48,7 +47,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         snapshot = last_snapshot(study.folder, ARGILLA) if again or not replace else {}
         tasks = study.judging.does_tasks
         reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), tasks, replace)
-        datasets = {queue.dataset(study): dataset for queue, dataset in published(records, argilla).items()}
+        datasets = {queue.dataset(study.name): dataset for queue, dataset in published(records, argilla).items()}
         before = {} if replace else snapshot
         parts, members = reading.read(datasets, before)
         if study.raters.people is not None:
@@ -60,7 +59,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
             _refuse_unnamed(pseudonyms, before, parts, study.file)
         ratings = keep(records, ARGILLA, parts, replace=replace)
         write_json(study.folder / "members.json", members)
-        collect_training(study, argilla, rubric)
+        collect_training(records, argilla, rubric)
         return ratings
 
 

@@ -24,12 +24,11 @@ from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to
 from annotation.wordings import ANSWERING, ASKED, BESIDE, words_in
-from plumbline.errors import ServiceError, StudyError
+from plumbline.errors import ServiceError
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
 from plumbline.records import SUGGESTED, Pair
 from plumbline.scales import MOST_LEVELS, is_fine
-from plumbline.study import Study
 
 if TYPE_CHECKING:
     import argilla as rg
@@ -302,17 +301,9 @@ def questions_of(argilla: Argilla, dataset_id: str) -> dict[str, dict[str, Any]]
     }
 
 
-def suggestions_for(study: Study, pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
-    """What each pair of a campaign shows: suggestions on the experiment's half and on repeats of it, nowhere else.
-
-    Raises StudyError where there is such a half and nobody says what it shows.
-    """
+def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
+    """What each pair of a campaign shows: suggestions on the experiment's half and on repeats of it, nowhere else."""
     half = {pair.pair_id for pair in pairs if pair.control == SUGGESTED}
-    if half and not suggestions:
-        raise StudyError(
-            f"{study.file}: raters.suggestions: half shows judges' scores, and there are none; run"
-            f" `{study.command('annotation judge run')}`, then `{study.command('annotation publish')}`"
-        )
     sources = {pair.pair_id: pair.repeats or pair.pair_id for pair in pairs}
     return {pair_id: suggestions[of] for pair_id, of in sources.items() if of in half and of in suggestions}
 

@@ -31,11 +31,10 @@ from annotation.argilla.dataset import (
 from annotation.campaign_records import CampaignRecords
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
-from annotation.offering import alone, begin_offering, refuse_other_sample
+from annotation.offering import alone, begin_offering, refuse_other_prompts, refuse_other_sample
 from annotation.ratings.answers import Answer, last_snapshot
 from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import refuse_other_half
 from annotation.verdicts.preregistration import fix_rules, rubric_to_ask
@@ -102,17 +101,25 @@ def publish(
     the half of an experiment shows, by pair (`annotation.anchoring`); a study that makes none shows none.
     """
     with alone(study):
-        return _publish(study, argilla, reads or {}, suggestions or {})
+        return _publish(CampaignRecords.open(study), argilla, reads or {}, suggestions or {})
 
 
-def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested) -> Publication:
-    records = CampaignRecords.open(study)
+def _publish(
+    records: CampaignRecords, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested
+) -> Publication:
+    study = records.study
     rubric, pairs = rubric_to_ask(records)[0], records.shown
     refuse_other_half(study, pairs)
-    shown = suggestions_for(study, pairs, suggestions)
+    shown = suggestions_for(pairs, suggestions)
+    if not suggestions and study.raters.suggestions == "half":
+        raise StudyError(
+            f"{study.file}: raters.suggestions: half shows judges' scores, and there are none; run"
+            f" `{study.command('annotation judge run')}`, then `{study.command('annotation publish')}`"
+        )
     refuse_other_prompts(records, pairs)
     refuse_other_sample(records)
-    refuse_other_fields(study, rubric, pairs)
+    if wrong := _other_fields(rubric, pairs):
+        raise StudyError(f"{study.file}: {wrong}; run `{study.command('annotation sample')}` again")
     targets = [_Target.of(study, rubric, queue, queue_pairs) for queue, queue_pairs in queues_of(pairs).items()]
     _refuse_too_much(targets, f"{study.file}: rubric {rubric.name!r} is too much for Argilla")
     _refuse_answered(argilla, rubric.name, targets, study.command("annotation accept"))
@@ -121,7 +128,7 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]],
     begin_offering(records, ARGILLA, rubric)
     for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
         argilla.request("POST", "/workspaces", json={"name": name})
-    admission = admit_annotators(study, argilla, reads)
+    admission = admit_annotators(study.name, study.raters.people, argilla, reads)
     withdrawn, noted, excluded = records.withdrawn, records.answers_again, excluded_raters(records.decided)
     new, corrected = _fill(argilla, targets, withdrawn, shown)
     gone, staying = _take_out(argilla, targets, withdrawn)
@@ -156,7 +163,7 @@ class _Target:
         """That of a queue's pairs."""
         by_id = {pair.pair_id: pair for pair in pairs}
         per_pair, drawing = study.raters_of(queue.pool), drawing_of(study, pairs)
-        workspace, name = queue.workspace(study), queue.dataset(study)
+        workspace, name = queue.workspace(study.name), queue.dataset(study.name)
         return cls(queue, by_id, workspace, name, per_pair, drawing, Words.of(rubric, queue))
 
     def listed(self, datasets: Mapping[tuple[str, str], DatasetListing]) -> DatasetListing | None:
@@ -181,16 +188,16 @@ def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collectio
     return gone, staying
 
 
-def refuse_other_fields(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> None:
-    """Raise StudyError where the sample has other fields than the rubric shows now."""
+def _other_fields(rubric: Rubric, pairs: Sequence[Pair]) -> str:
+    """Which other fields the sample has than the rubric shows now; empty where they are the same."""
     for pair in pairs:
         wanted = [(shown_field.name, shown_field.kind) for shown_field in rubric.fields.of(pair.pool)]
         if [(shown_field.name, shown_field.kind) for shown_field in fields_of(pair)] != wanted:
-            raise StudyError(
-                f"{study.file}: rubric {rubric.name!r} shows of {pair.pool} {', '.join(name for name, _ in wanted)},"
-                f" and the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}; run"
-                f" `{study.command('annotation sample')}` again"
+            return (
+                f"rubric {rubric.name!r} shows of {pair.pool} {', '.join(name for name, _ in wanted)},"
+                f" and the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}"
             )
+    return ""
 
 
 def _refuse_too_much(targets: Sequence[_Target], line: str) -> None:

@@ -26,7 +26,7 @@ from annotation.human.simulated import rehearsal_of
 from annotation.offering import alone
 from annotation.questions import QuestionScale, Value, labels_of, ranked
 from annotation.rubric import CHECKS, Rubric
-from annotation.training import POOL, TrainingItem, training_rubric
+from annotation.training import POOL, TrainingItem, read_items, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
 from generation.generators import RecordedOutputs
 from generation.production import read_transformed
@@ -76,7 +76,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
                     questions = {question.name: question for question in rubric.asked(pool)}
                     values_json = {name: {"value": questions[name].given(value)} for name, value in values.items()}
                     todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
-        for dataset, items in training_datasets(study, argilla, rubric):
+        for dataset, items in training_datasets(study.name, argilla, read_items(study, rubric)):
             for name, answers in _trained(argilla, dataset, items, rubric, raters, accounts).items():
                 for batch in _batches(answers):
                     _submit(argilla, accounts[name], batch)

@@ -14,14 +14,15 @@ from annotation.argilla.accounts import named_raters
 from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.dataset import Words, answered, placed, record_of
 from annotation.argilla.publish import ExtraField, create_dataset
+from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.offering import alone
 from annotation.questions import worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, workspace_name
 from annotation.training import (
-    FILE,
     POOL,
+    TRAINED,
     TrainingItem,
     TrainingResult,
     folded,
@@ -77,7 +78,7 @@ def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str
     with alone(study):
         listed, workspaces = argilla.datasets(), argilla.workspaces()
         for queue, items in by_queue(read_items(study, rubric)).items():
-            where = (workspace_name(study, queue.languages), queue.dataset(study))
+            where = (workspace_name(study.name, queue.languages), queue.dataset(study.name))
             if where[0] in workspaces:
                 new[where[1]] = _fill(argilla, where, listed.get(where), items, rubric, queue)
     return new
@@ -127,22 +128,23 @@ def _without_right(shown: Words) -> Words:
 
 
 def training_datasets(
-    study: Study, argilla: Argilla, rubric: Rubric
+    study_name: str, argilla: Argilla, known_items: Sequence[TrainingItem]
 ) -> Iterator[tuple[DatasetListing, dict[str, TrainingItem]]]:
-    """The training datasets that are there, with their known pairs by id."""
-    listed = argilla.datasets() if study.training else {}
-    for queue, items in by_queue(read_items(study, rubric)).items():
-        dataset = listed.get((workspace_name(study, queue.languages), queue.dataset(study)))
+    """The datasets of known pairs that are there, with their pairs by id."""
+    listed = argilla.datasets() if known_items else {}
+    for queue, items in by_queue(known_items).items():
+        dataset = listed.get((workspace_name(study_name, queue.languages), queue.dataset(study_name)))
         if dataset is not None:
             yield dataset, {item.pair.pair_id: item for item in items}
 
 
-def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
+def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric) -> None:
     """Read what raters made of known pairs into `training.json`, which nothing that judges transformations reads."""
+    study = records.study
     if not study.training:
         return
     rows, named = list[TrainingResult](), named_raters(study.raters, argilla)
-    for dataset, items in training_datasets(study, argilla, rubric):
+    for dataset, items in training_datasets(study.name, argilla, read_items(study, rubric)):
         answers: dict[tuple[str, str], dict[str, Any]] = {}
         for record in argilla.records(dataset.id):
             for response in record.get("responses") or []:
@@ -156,7 +158,7 @@ def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
                     _trained(rater, item, answers.get((user_id, key)), rubric, study.quality.within)
                     for key, item in items.items()
                 ]
-    write_json(study.folder / FILE, sorted(rows, key=lambda result: (result.rater_id, result.item_id)))
+    write_json(study.folder / TRAINED.name, sorted(rows, key=lambda result: (result.rater_id, result.item_id)))
 
 
 def _trained(

@@ -22,9 +22,9 @@ from annotation.crowd.judging import finish
 from annotation.crowd.ledger import Work, refuse_lost_batches, source_of
 from annotation.crowd.mturk.form import read_archive
 from annotation.names import worker_pseudonym
+from annotation.offering import refuse_other_prompts
 from annotation.ratings.answers import Answer, SourcePart, check, keep, source_of_file
 from annotation.rubric import Rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair

@@ -21,9 +21,17 @@ from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
 from annotation.crowd.platform import Platform, crowd_of
 from annotation.names import pseudonym_key
-from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, refuse_other_offering, words_changed
+from annotation.offering import (
+    LEDGER,
+    Mode,
+    alone,
+    begin_offering,
+    ledgers,
+    refuse_other_offering,
+    refuse_other_prompts,
+    words_changed,
+)
 from annotation.options import home_of
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.preregistration import fix_rules
@@ -168,9 +176,9 @@ def show_plan(options: argparse.Namespace) -> int:
     records = CampaignRecords.open(study)
     platform, mode = platform_name(records, options), mode_of(options)
     refuse_incomplete(records, platform, mode, launching=False)
-    print(summary.planned_text(records, platform, mode, options.pilot))
-    groups, where = ahead_of_sample(study, records.pairs), f"[{mode} {platform}]"
-    print(summary.marked(where, size_line(study, groups)))
+    print(summary.plan_text(records, platform, mode, options.pilot))
+    groups, where = ahead_of_sample(records.pairs, study.acceptance, study.raters_of), f"[{mode} {platform}]"
+    print(summary.marked(where, size_line(groups, study.called.item, study.acceptance)))
     for line in [*never_lines(study, groups, offered=False), *lacking(records, platform, mode)]:
         print(summary.marked(where, f"before launching: {line}"))
     return 0
@@ -181,7 +189,7 @@ def launch_batches(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
-        groups = ahead_of_sample(study, campaign.records.pairs)
+        groups = ahead_of_sample(campaign.records.pairs, study.acceptance, study.raters_of)
         if groups and all(group.lacks(study.acceptance) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from annotation.campaign_records import CampaignRecords
@@ -24,6 +24,7 @@ from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
 from plumbline.study.crowd import FAIR_WAGE, CrowdSpec, PlatformName
+from plumbline.study.subject import ItemNames
 
 
 @dataclass(frozen=True)
@@ -171,13 +172,8 @@ def cases_text(campaign: CrowdCampaign) -> str:
     return "\n".join(lines)
 
 
-def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
+def plan_text(records: CampaignRecords, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
     """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
-    return planned_text(CampaignRecords.open(study), platform, mode, pilot)
-
-
-def planned_text(records: CampaignRecords, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
-    """The same of records that are open."""
     study, taken = records.study, list[BatchOffer]()
     spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
     refuse_lost_campaign(records, mode)
@@ -216,14 +212,13 @@ def planned_text(records: CampaignRecords, platform: PlatformName, mode: Mode, p
             columns(header, rows, f"no {item}s are left to be offered"),
             f"{count(len(new), 'batch', 'batches')}, {count(places, item)} to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
-            *(_notes(study, platform) if new else []),
+            *(_notes(spec, study.called, study.kinds if study.subject else spec.pay.extra, platform) if new else []),
         ]),
     )  # fmt: skip
 
 
-def _notes(study: Study, platform: PlatformName) -> list[str]:
-    spec, called = crowd_of(study), study.called
-    extra = {name: share for name, share in spec.pay.extra.items() if name in study.kinds or not study.subject}
+def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform: PlatformName) -> list[str]:
+    extra = {name: share for name, share in spec.pay.extra.items() if name in kinds}
     lines = [
         f"Pay: ${spec.pay.hourly:g} an hour at {spec.pay.seconds:g} s {called.an_item}"
         + "".join(f", {share:.0%} more for {name}" for name, share in extra.items())

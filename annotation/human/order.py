@@ -7,7 +7,7 @@ and a crowd's page for each of its workers; an Argilla elsewhere shows all the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,8 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     task = next(task for task in read_tasks(study) if task.task == pool)
     seed = identity("order-of-raters-v1", study.sample.seed, pool, pairs[0].language, pairs[0].output_language)
     if apart(task):
-        return OrderDrawing(seed, groups=groups_of(study, task))
+        items = read_records(study.folder / ITEMS, HumanItem, study.command(_COMMAND))
+        return OrderDrawing(seed, groups=groups_of(items, task))
     numbers = {len(field.value) for pair in pairs for field in fields_of(pair) if field.name == FIELD}
     if len(numbers) != 1:
         return OrderDrawing(seed)
@@ -72,9 +73,8 @@ def named(task: HumanTask, number: int) -> tuple[tuple[str, ...], tuple[str, ...
     return about, places if any(set(places) <= set(question.labels) for question in questions) else ()
 
 
-def groups_of(study: Study, task: HumanTask) -> dict[str, str]:
+def groups_of(items: Iterable[HumanItem], task: HumanTask) -> dict[str, str]:
     """The query of each record of a task whose candidates have one each."""
-    items = read_records(study.folder / ITEMS, HumanItem, study.command("annotation sample"))
     of_task = [item for item in items if item.task == task.task]
     return {record: identity("query-v1", item.task, item.item)[:32] for item in of_task for record in item.records}
 
@@ -96,7 +96,8 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
         was = Manifest.of(study).models(TASKS, HumanTask, study.command(_COMMAND))
         if was == list(tasks):
             return
-        same = _same(study, was, tasks, items)
+        Manifest.of(study).refuse_replaced(ITEMS, _COMMAND)
+        same = _same(read_records(study.folder / ITEMS, HumanItem, _COMMAND), was, tasks, items)
         stays = (study.folder / MODEL_ANSWERS).exists() and same
         answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "") if stays else None
     except DataError:
@@ -110,12 +111,14 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
 
 
 def _same(
-    study: Study, was: Sequence[HumanTask], tasks: Sequence[HumanTask], items: Sequence[HumanItem]
+    items_before: Sequence[HumanItem],
+    tasks_before: Sequence[HumanTask],
+    tasks: Sequence[HumanTask],
+    items: Sequence[HumanItem],
 ) -> set[tuple[str, str]]:
     """Task and item of those that are shown and asked as before; of clusterings all of a task's, or none."""
-    Manifest.of(study).refuse_replaced(ITEMS, _COMMAND)
-    before = {(item.task, item.item): item for item in read_records(study.folder / ITEMS, HumanItem, _COMMAND)}
-    drawn, now = {task.task: task for task in was}, {task.task: task for task in tasks}
+    before = {(item.task, item.item): item for item in items_before}
+    drawn, now = {task.task: task for task in tasks_before}, {task.task: task for task in tasks}
     unchanged = {
         name
         for name, task in now.items()

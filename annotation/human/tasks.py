@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -19,7 +19,7 @@ from annotation.human.drawing import (
     refuse_other_scale,
 )
 from annotation.human.records import TASKS, HumanTask
-from annotation.human.wording import general, human_rubric, instructions_hash, own_words, words_now
+from annotation.human.wording import InstructionFiles, as_recorded, human_rubric
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
 from generation.datasets.scored import ScoredItem, all_labels, label_words, scored_items, split_of
@@ -116,26 +116,26 @@ def is_number(label: str) -> bool:
     return bool(_NUMBER.fullmatch(label.strip()))
 
 
-def reworded(study: Study, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
+def reworded(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
     """Whether a study's own instructions, or its languages, changed since a task was drawn.
 
     Plumbline's change with its version, and the task keeps those that it was drawn with. Records of versions that kept
     a hash alone do not tell whose changed.
     """
     if not drawn.words.own:
-        return drawn.instructions_hash != instructions_hash(study, spec, drawn.task_type)
-    if set(drawn.words.wordings) != set(study.wordings):
+        return drawn.instructions_hash != files.hash_of(spec, drawn.task_type)
+    if set(drawn.words.wordings) != set(files.languages):
         return True
-    return bool(spec.instructions) and drawn.words.own != own_words(study, spec, drawn.task_type)
+    return bool(spec.instructions) and drawn.words.own != as_recorded(files.of_task(spec, drawn.task_type))
 
 
 def reworded_lines(study: Study) -> list[str]:
     """A line where Plumbline's instructions are others by now than those that the study's tasks were drawn with."""
     if not study.judging.does_tasks:
         return []
-    specs = {spec.name: spec for spec in subject_of(study).tasks}
+    specs, files = {spec.name: spec for spec in subject_of(study).tasks}, InstructionFiles.of(study)
     drawn = [task for task in Manifest.of(study).models(TASKS, HumanTask, "") if task.task in specs and task.words.own]
-    reworded_tasks = [task.task for task in drawn if not _as_now(study, specs[task.task], task)]
+    reworded_tasks = [task.task for task in drawn if not _as_now(files, specs[task.task], task)]
     if not reworded_tasks:
         return []
     offered = (study.folder / "offered.json").exists()  # another sample is never drawn then
@@ -146,9 +146,9 @@ def reworded_lines(study: Study) -> list[str]:
     ]
 
 
-def _as_now(study: Study, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
+def _as_now(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
     try:
-        return drawn.words == words_now(study, spec, drawn.task_type)
+        return drawn.words == files.words(spec, drawn.task_type)
     except StudyError:  # a file or a language is there no more
         return False
 
@@ -196,26 +196,37 @@ class PreparedTask:
 
 def prepared(study: Study) -> Iterator[PreparedTask]:
     """The study's tasks one by one, each drawn anew from its data set. Raises StudyError or DataError."""
-    specs = {spec.name: spec for spec in study.datasets}
+    specs, files = {spec.name: spec for spec in study.datasets}, InstructionFiles.of(study)
     for spec in subject_of(study).tasks:
         data = specs[spec.dataset]
         dataset = load_dataset(data, study.file.parent)
-        yield prepare(study, spec, data, dataset)
+        batch = study.sample.batch if study.crowd else None
+        yield prepare(spec, data, dataset, files, study.sample.seed, batch)
 
 
-def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Dataset) -> PreparedTask:
-    """One task drawn from its data set. Raises StudyError for what people cannot be asked."""
+def prepare(
+    spec: HumanTaskSpec,
+    data: DatasetSpec,
+    dataset: Dataset,
+    files: InstructionFiles,
+    seed: int,
+    batch: int | None = None,
+) -> PreparedTask:
+    """One task drawn from its data set by a seed. `batch` is what a crowd's worker does at most; None without a crowd.
+
+    Raises StudyError for what people cannot be asked.
+    """
     items, kind = scored_items(dataset), str(dataset.task)
     _refuse_idle(spec, kind)
-    drawn = draw(spec, kind, items, study.sample.seed)
+    drawn = draw(spec, kind, items, seed)
     if kind in LABELLED:
         refuse_one_label(spec, [item.scored for item in drawn.items])
-    if kind == "clustering" and study.crowd and len(drawn.items) > study.sample.batch:
+    if kind == "clustering" and batch is not None and len(drawn.items) > batch:
         raise StudyError(
             f"subject.tasks: {spec.name!r}: each worker's groups are of one batch, and {len(drawn.items)} texts are"
-            f" more than sample.batch {study.sample.batch}; raise it"
+            f" more than sample.batch {batch}; raise it"
         )
-    labels, words = labels_of(spec, dataset, general(study)) if kind in NAMED else ((), {})
+    labels, words = labels_of(spec, dataset, files.general) if kind in NAMED else ((), {})
     scale, gold_scale = _scales(spec, data, drawn) if kind in SCORED else ((), ())
     form = _ASKED.get(kind) or (spec.relevance if kind in SEARCHES else "score")
     scored = [item.scored for item in drawn.items]
@@ -246,9 +257,9 @@ def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Datas
             n_cut=drawn.n_cut,
             longest=drawn.longest,
             left_out=dict(drawn.left_out),
-            instructions_hash=instructions_hash(study, spec, kind),
-            words=words_now(study, spec, kind),
-            settings=settings_of(study, spec),
+            instructions_hash=files.hash_of(spec, kind),
+            words=files.words(spec, kind),
+            settings=settings_of(spec, seed),
         ),
         drawn,
     )
@@ -309,9 +320,9 @@ def _measure(spec: HumanTaskSpec, drawn: TaskDrawing) -> None:
         drawn.n_cut += sum(len(text) > spec.cut for text in texts) if spec.cut else 0
 
 
-def settings_of(study: Study, spec: HumanTaskSpec) -> dict[str, Any]:
-    """What the study says of a task: with other settings it would be another one."""
-    return {**spec.model_dump(mode="json"), "seed": study.sample.seed}
+def settings_of(spec: HumanTaskSpec, seed: int) -> dict[str, Any]:
+    """What a study says of a task, with its sample's seed: with other settings it would be another one."""
+    return {**spec.model_dump(mode="json"), "seed": seed}
 
 
 def subject_of(study: Study) -> HumanSubject:
@@ -330,33 +341,34 @@ def read_tasks(study: Study) -> list[HumanTask]:
     tasks = Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))
     if not tasks:
         raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
-    drawn = {task.task: task for task in tasks}
+    drawn, files = {task.task: task for task in tasks}, InstructionFiles.of(study)
     advice = f"run `{study.command(COMMAND)}` again, or undo the change"
     if (study.folder / "offered.json").exists():  # another sample is never drawn then
         advice = "people were asked already: undo the change, or give the new study another name"
     for spec in subject.tasks:
         task = drawn.get(spec.name)
-        if task is None or task.settings != settings_of(study, spec):
+        if task is None or task.settings != settings_of(spec, study.sample.seed):
             what = "is not among those that were drawn" if task is None else "was drawn with other settings"
             raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
-        if reworded(study, spec, task):
+        if reworded(files, spec, task):
             raise StudyError(
                 f"{study.file}: the instructions of task {spec.name!r} are not those that it was drawn with, by a"
                 f" change of their file or of `wordings`, or by another version of Plumbline where an early one drew"
                 f" it; {advice}"
             )
         if not task.words.own:
-            drawn[spec.name] = task.model_copy(update={"words": words_now(study, spec, task.task_type)})
+            drawn[spec.name] = task.model_copy(update={"words": files.words(spec, task.task_type)})
     return [drawn[spec.name] for spec in subject.tasks]
 
 
 def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
     """Raise StudyError where tasks that were offered are others `now`; other texts are refused with the sample."""
     was = {task.task: task for task in Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))}
+    files = InstructionFiles.of(study)
     for task in now:
         before = was.get(task.task)
         same = before and (before.settings, before.content_hash) == (task.settings, task.content_hash)
-        if not before or not same or reworded(study, subject_of(study).task(task.task), before):
+        if not before or not same or reworded(files, subject_of(study).task(task.task), before):
             raise StudyError(
                 f"{study.file}: task {task.task!r} was offered to people, and its settings, instructions or gold are"
                 " others now; undo the change, or give the new study another name"
@@ -374,9 +386,9 @@ def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[st
     return human_rubric(tasks)
 
 
-def task_lines(study: Study) -> Iterator[str]:
+def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
     """A line for each task that was drawn: what people do on how many items, and what could not be drawn."""
-    for task in read_tasks(study):
+    for task in tasks:
         line = f"{task.task}: {task.task_type} on {task.n_items} items, {task.raters} raters each"
         if task.candidates:
             sure = "a right one always among them" if task.relevant_in == "always" else "it may be that none is right"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,38 +29,55 @@ _NEEDED = {
 Words = Mapping[str, str]
 
 
-def instructions(study: Study, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
-    """What a task's file of instructions says, with its wordings in the study's further languages.
+@dataclass(frozen=True)
+class InstructionFiles:
+    """The files that people's instructions are read from as they are now: ours, or those that a study's tasks name.
 
-    Raises StudyError where it is missing, or no mapping.
+    What reads them raises StudyError where a file is missing, or no mapping.
     """
-    if spec.instructions:
-        return _read(study, study.resolve(spec.instructions))
-    return _read(study, human_file(f"{task_type}.yaml"))
+
+    study_file: Path
+    resolve: Callable[[str], Path]  #: of a path that the study file names
+    languages: tuple[str, ...]  #: further ones (codes) that raters are addressed in
+
+    @classmethod
+    def of(cls, study: Study) -> InstructionFiles:
+        """Those of a study."""
+        return cls(study.file, study.resolve, study.wordings)
+
+    @property
+    def general(self) -> dict[str, Any]:
+        """What stands for all tasks, with its wordings in the further languages."""
+        return self._read(human_file(HUMAN_GENERAL))
+
+    def of_task(self, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
+        """What a task's file says, with its wordings in the further languages."""
+        return self._read(self.resolve(spec.instructions) if spec.instructions else human_file(f"{task_type}.yaml"))
+
+    def hash_of(self, spec: HumanTaskSpec, task_type: str) -> str:
+        """Hash of all that a task's raters are addressed from."""
+        return identity("instructions-v1", self.general, self.of_task(spec, task_type))
+
+    def words(self, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
+        """What a task's raters would be addressed from if it was drawn now."""
+        every, task_words = as_recorded(self.general), as_recorded(self.of_task(spec, task_type))
+        return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(self.languages)))
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        try:
+            content = with_wordings(read_yaml(path), path, self.languages)
+        except FileNotFoundError:
+            raise StudyError(f"{self.study_file}: no file {path}; correct `instructions`, or leave it out") from None
+        except DataError as error:
+            raise StudyError(str(error)) from None
+        if not isinstance(content, dict):
+            example = human_file("classification.yaml")
+            raise StudyError(f"{path}: is no mapping of title, asked, question; see {example}")
+        return content
 
 
-def general(study: Study) -> dict[str, Any]:
-    """What stands for all tasks; raises as `instructions`."""
-    return _read(study, human_file(HUMAN_GENERAL))
-
-
-def instructions_hash(study: Study, spec: HumanTaskSpec, task_type: str) -> str:
-    """Hash of all that a task's raters are addressed from."""
-    return identity("instructions-v1", general(study), instructions(study, spec, task_type))
-
-
-def words_now(study: Study, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
-    """What a task's raters would be addressed from if it was drawn now; raises as `instructions`."""
-    every, task_words = _as_kept(general(study)), own_words(study, spec, task_type)
-    return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(study.wordings)))
-
-
-def own_words(study: Study, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
-    """`instructions` as records keep them."""
-    return _as_kept(instructions(study, spec, task_type))
-
-
-def _as_kept(words: dict[str, Any]) -> dict[str, Any]:
+def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
+    """What a file of instructions says, as records have it."""
     plain: dict[str, Any] = json.loads(json.dumps(words))  # whose keys are text, points of a scale too
     return plain
 
@@ -175,18 +193,6 @@ def _filled(words: Words, **numbers: int) -> Words:
     for name, number in numbers.items():
         filled = {code: text.replace(f"{{{name}}}", str(number)) for code, text in filled.items()}
     return filled
-
-
-def _read(study: Study, path: Path) -> dict[str, Any]:
-    try:
-        content = with_wordings(read_yaml(path), path, study.wordings)
-    except FileNotFoundError:
-        raise StudyError(f"{study.file}: no file {path}; correct `instructions`, or leave it out") from None
-    except DataError as error:
-        raise StudyError(str(error)) from None
-    if not isinstance(content, dict):
-        raise StudyError(f"{path}: is no mapping of title, asked, question; see {human_file('classification.yaml')}")
-    return content
 
 
 def _refuse_incomplete(task_words: Mapping[str, Any], task: HumanTask) -> None:

@@ -23,7 +23,7 @@ from annotation.imports.writing import lay_out, refuse_sources, write_records, w
 from annotation.names import named_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.options import home_of
 from annotation.server import Home
-from generation.identification import identify
+from generation.flags import identify
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.files import csv_bytes

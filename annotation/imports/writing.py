@@ -29,9 +29,8 @@ from plumbline.errors import DataError
 from plumbline.exhibits.files import csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import Manifest, stage
-from plumbline.records import Pair, Rating, Text, text_id
+from plumbline.records import Pair, Rating, Text, is_whole, text_id
 from plumbline.scales import Continuous, is_fine
-from plumbline.schemas import is_whole
 from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.judged import VerdictUnit
@@ -331,7 +330,7 @@ def write_records(
     """Write the sample and the ratings; returns how many ratings there are."""
     data = study.data_files()
     with alone(study):
-        with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study)):
+        with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study.sample, study.judging)):
             pairs = _pairs(study, layout, material) if layout.is_pairs else _text_pairs(study)
             Manifest.of(study).write_models(SUPPLY.name, _supplies(pairs))
             write_table(study.folder / "controls.parquet", [], Pair)

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from annotation.human.asking import GRADES, NONE, YES, apart, questions_of
 from annotation.human.records import HumanItem, HumanTask
-from annotation.judges.replies import shown, spoken
+from annotation.judges.prompts import shown, spoken
 from annotation.questions import AND, Question, ranked, worded
 from annotation.rubric import Rubric
 from plumbline.fields import fields_of

@@ -19,8 +19,8 @@ from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
 from annotation.judges.annotator_messages import AnnotatorMessage, Instructions, as_asked, does, read_answer
 from annotation.judges.pool import COMMAND
+from annotation.judges.prompts import refuse_no_recording
 from annotation.judges.records import ModelAnswer
-from annotation.judges.replies import refuse_no_recording
 from annotation.judges.run import JudgeChatClient, JudgeRun, PromptedAnswers, table_of
 from annotation.rubric import load_rubric
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest

@@ -13,10 +13,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from annotation.judges.alternative import CROWD, alternative_test
 from annotation.judges.decisions import JudgedOutcome, beside, read_judging
 from annotation.judges.effects import between_judges, length_slope, order_effects
-from annotation.judges.people import against_people, far_ratings, pair_means, with_each_rater
+from annotation.judges.people import CROWD, against_people, alternative_test, far_ratings, pair_means, with_each_rater
 from annotation.judges.records import over_orders
 from annotation.ratings.ratings import counting_ratings
 from annotation.statistics.summaries import Design
@@ -25,7 +24,6 @@ from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline import cli
 from plumbline.scales import nearest_points
-from plumbline.study import Study
 from plumbline.words import count_words
 
 FOLDER = "judge_check"
@@ -43,9 +41,8 @@ class JudgeCheck:
     decides: bool = False  #: whether people and judges decide together
 
 
-def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
-    """Hold the study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
-    evidence = Evidence.whole(study)
+def check(evidence: Evidence, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
+    """Hold a study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
     verdicts = evidence.verdicts
     refuse_stale(evidence, verdicts)
     return checked(evidence, beside(evidence, verdicts, read_judging(evidence)), epsilon, flag)

@@ -116,7 +116,7 @@ def _run(options: argparse.Namespace) -> int:
         from annotation.judges.annotators import annotate_command  # noqa: PLC0415
 
         return annotate_command(study, options)
-    from annotation.judges.pool import draw_judged, judged_file  # noqa: PLC0415
+    from annotation.judges.pool import FILE, draw_judged  # noqa: PLC0415
     from annotation.judges.run import forecast, judge, progress_of, questionnaires, read_judgements  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
     from plumbline.study.engines import recordings  # noqa: PLC0415
@@ -131,7 +131,7 @@ def _run(options: argparse.Namespace) -> int:
     recorded = [study.resolve(path) for path in recordings(study.judges)]
     with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
         done = judge(study, options.judge, again=options.again)
-    print(f"{study.name}: judged pairs -> {judged_file(study)}")
+    print(f"{study.name}: judged pairs -> {study.judgements / FILE}")
     for run in done:
         print(f"  {run.line('judgements')}")
     _say_failures(read_judgements(study, [run.judge for run in done]))
@@ -139,14 +139,15 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _gold(options: argparse.Namespace) -> int:
-    from annotation.judges.gold import FILE, FOLDER, PAIRS, gold_asked, gold_text, judge_gold  # noqa: PLC0415
+    from annotation.judges.gold import FILE, FOLDER, PAIRS, gold_questions, gold_text, judge_gold  # noqa: PLC0415
     from annotation.judges.gold import agreement_with_gold as agreement  # noqa: PLC0415
-    from annotation.judges.run import forecast  # noqa: PLC0415
+    from annotation.judges.run import forecast, progress_of  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
 
     study = cli.study_of(options)
     if options.dry_run:
-        print(forecast(gold_asked(study, options.judge, again=options.again), options.rate))
+        questions = gold_questions(study, options.judge)
+        print(forecast(progress_of(study, *questions, study.folder / FOLDER, again=options.again), options.rate))
         return 0
     outputs = [study.folder / name for name in (PAIRS, FOLDER, FILE)]
     with stage(study, "judge gold", study.data_files(), outputs):
@@ -163,13 +164,14 @@ def _gold(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from annotation.judges.check import FOLDER, check, check_text  # noqa: PLC0415
+    from annotation.verdicts.evidence import Evidence  # noqa: PLC0415
     from plumbline.exhibits.files import csv_bytes, write_files  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
 
     study = cli.study_of(options)
     files = [study.folder / name for name in ("pairs.parquet", "ratings.parquet", "verdicts.json")]
     with stage(study, "judge check", [*files, study.judgements], [study.folder / FOLDER]):
-        checked = check(study, options.epsilon, options.flag)
+        checked = check(Evidence.whole(study), options.epsilon, options.flag)
         write_files(study.folder / FOLDER, {f"{name}.csv": csv_bytes(table) for name, table in checked.tables.items()})
     print(f"{check_text(study.name, checked)}\nall tables -> {study.folder / FOLDER}")
     return 0

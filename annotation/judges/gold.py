@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -19,10 +20,10 @@ from pydantic import Field
 from annotation.judges.effects import spearman
 from annotation.judges.prompts import Questionnaire
 from annotation.judges.records import JudgedPair, over_orders
-from annotation.judges.run import JudgeProgress, JudgeRun, judge_pairs, named, progress_of
+from annotation.judges.run import JudgeRun, judge_pairs, named, progress_of
 from annotation.rubric import load_rubric
 from generation.datasets.dataset import Dataset, items_of
-from generation.datasets.loading import iter_datasets
+from generation.datasets.loading import load_dataset
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.frames import filled, numbers, once
@@ -212,30 +213,24 @@ def judge_gold(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     Writes `gold.parquet` and `gold_judgements/<judge>.parquet`; resumes as `judge` does. Raises StudyError where no
     data set has gold scores, DataError for scores that are off the scale that the study says.
     """
-    questionnaires = _questionnaires(study, names)
     with only_one(study.scratch / ".judging.lock", f"judges are at work for {study.name!r}"):
-        pairs = gold_pairs(study)
+        questionnaires, pairs = gold_questions(study, names)
         write_table(study.folder / PAIRS, pairs, GoldPair)
         return judge_pairs(progress_of(study, questionnaires, pairs, study.folder / FOLDER, again=again))
 
 
-def gold_pairs(study: Study) -> list[GoldPair]:
-    """Every pair of texts of the study's data sets that has a gold score."""
-    specs = {spec.name: spec for spec in study.datasets}
-    pairs = [
-        pair
-        for dataset in iter_datasets(study)
-        if dataset.task in SIMILARITIES
-        for pair in _of(dataset, specs[dataset.name])
-    ]
+def gold_pairs(specs: Iterable[DatasetSpec], study_file: Path) -> list[GoldPair]:
+    """Every pair of texts of data sets, which a study's file names, that has a gold score."""
+    datasets = ((load_dataset(spec, study_file.parent), spec) for spec in specs)
+    pairs = [pair for dataset, spec in datasets if dataset.task in SIMILARITIES for pair in _of(dataset, spec)]
     if not pairs:
-        raise StudyError(f"{study.file}: no data set has gold scores; name one of task {' or '.join(SIMILARITIES)}")
+        raise StudyError(f"{study_file}: no data set has gold scores; name one of task {' or '.join(SIMILARITIES)}")
     return pairs
 
 
 def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> tuple[list[GoldRow], pd.DataFrame]:
     """(PTEB's Tables 2 and 3, Figures 3 and 4, of what judges have said, rows of `Judgement`); writes `gold.json`."""
-    questionnaires, pairs = _questionnaires(study, names), gold_pairs(study)
+    questionnaires, pairs = gold_questions(study, names)
     scales = {(questionnaire.prompt.lowest, questionnaire.prompt.highest) for questionnaire in questionnaires}
     if len(scales) > 1:
         raise StudyError(f"{study.file}: gold scores are of one scale for all judges; name one gold_prompt")
@@ -267,25 +262,20 @@ def _rows(judgements: pd.DataFrame, pairs: Sequence[GoldPair], scale: Sequence[f
     ]
 
 
-def gold_asked(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeProgress]:
-    """What there is of each judge, and what is left to ask."""
-    questionnaires = _questionnaires(study, names)
-    return list(progress_of(study, questionnaires, gold_pairs(study), study.folder / FOLDER, again=again))
-
-
-def _questionnaires(study: Study, names: Sequence[str]) -> list[Questionnaire]:
-    """What each judge is asked about two texts."""
+def gold_questions(study: Study, names: Sequence[str] = ()) -> tuple[list[Questionnaire], list[GoldPair]]:
+    """What each judge of a study (or each of these) is asked about two texts, and about which."""
     rubric, questionnaires = load_rubric(study), []
     for spec in named(study.judges, names, study.file):
         of_gold = {"prompt": spec.gold_prompt, "questions": (), "orders": ("up",), "score": None}
-        questionnaire = Questionnaire(study, spec.model_copy(update=of_gold), rubric)
+        where = f"{study.file}: judge {spec.name!r}"
+        questionnaire = Questionnaire(spec.model_copy(update=of_gold), rubric, study.resolve, where)
         if not questionnaire.prompt.question:
             raise StudyError(
-                f"{study.file}: judge {spec.name!r}: gold_prompt {spec.gold_prompt!r} asks what the rubric does; name"
+                f"{where}: gold_prompt {spec.gold_prompt!r} asks what the rubric does; name"
                 " one with a question of its own, such as pteb_sts"
             )
         questionnaires.append(questionnaire)
-    return questionnaires
+    return questionnaires, gold_pairs(study.datasets, study.file)
 
 
 def _of(dataset: Dataset, spec: DatasetSpec) -> list[GoldPair]:

@@ -3,12 +3,17 @@
 `ratings` are of one question or several (pair_id, rater_id, question, value, transformation), and those count of which
 columns of a study's `ratings.parquet` say nothing else (`plumbline.frames.that_count`);
 `scores` are those of `annotation.judges.records.over_orders`. What says nothing of a judge beside people says so.
+
+The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) tells whether a judge is as good as one more
+rater. Passing says that, and not that the judge's mean is right: a judge that is 0.4 too kind passes and would accept
+what people reject (docs/judges_and_people.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -153,3 +158,160 @@ def _checked(ratings: pd.DataFrame) -> pd.DataFrame:
     if np.isnan(values).any():
         raise ValueError("ratings: some have no value; judges are held against ratings that count")
     return ratings.assign(value=values)
+
+
+EXPERTS, SKILLED, CROWD = 0.2, 0.15, 0.1  # the paper's epsilon: what a judge's cheapness may cost, by who rates
+FALSE_DISCOVERIES = 0.05
+PASSES = 0.5  # of the raters, whom it must do better than
+FEWEST_ITEMS = 30  # for Student's t; below, an exact test
+_SHARES = 101  # values of the share that the exact test does not know
+
+
+@dataclass(frozen=True)
+class AlternativeTest:
+    """The test's result, and a row for each rater."""
+
+    epsilon: float
+    omega: float  #: winning rate: share of raters that the judge is at least as good as, less epsilon
+    rho: float  #: average advantage probability, by which judges compare: mean share of pairs where the judge is closer
+    passes: bool  #: omega is at least 0.5
+    raters: pd.DataFrame  #: rater_id, n, judge_closer, rater_closer (shares; ties count for both), p, test, better
+    reason: str  #: why there is no result; empty where there is one
+
+
+def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = CROWD) -> AlternativeTest:
+    """Hold a judge against each rater in turn, with the other raters of the pair as the measure.
+
+    `ratings` are of one question (pair_id, rater_id, value), of which those count that a study's would
+    (`plumbline.frames.that_count`); `scores` the judge's by pair_id: rounded to the scale first, since an expected
+    score never ties with whole numbers and so loses (`plumbline.scales.nearest_points`). A pair counts for a
+    rater if another rated it and the judge has a score (no NaN). Closeness is minus the root mean square distance
+    from the others. For rater j, with d = 1{rater closer or as close} - 1{judge closer or as close} over j's pairs,
+    mean(d) < epsilon is tested: by Student's t, and where d never varies by its value, as in the paper; with fewer than
+    30 pairs by `exact_p`. (The paper names Wilcoxon's signed ranks there. They suppose that d lies evenly about
+    epsilon, and with d of -1, 0 and 1 reject at 5% what is true in 8 to 94% of simulations.) Benjamini and Yekutieli
+    (2001, Ann. Stat. 29, 1165-1188) hold the false discoveries to 5%.
+
+    NaN with a reason for fewer than two raters who share pairs. Raters who had seen what the judge says make it void.
+
+    Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
+    """
+    return result_of(_differences(ratings, scores), epsilon)
+
+
+def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> AlternativeTest:
+    """The test's result from what `alternative_test` looks at, however closeness is measured.
+
+    For each rater two arrays, an item each: 1 where the judge is as close to the others or closer, else 0, and the same
+    of the rater. NaN with a reason for fewer than two raters.
+    """
+    if len(differences) < 2:
+        table = pd.DataFrame(columns=["rater_id", "n", "judge_closer", "rater_closer", "p", "test", "better"])
+        return AlternativeTest(epsilon, math.nan, math.nan, False, table, "it takes two raters who share judged pairs")
+    return _result(differences, epsilon, None)
+
+
+def by_domain(
+    ratings: pd.DataFrame, scores: pd.Series, domains: pd.Series, epsilon: float = CROWD
+) -> Mapping[str, AlternativeTest]:
+    """The test in each domain, such as a transformation; `domains` by pair_id. All p-values are corrected together."""
+    tested: dict[str, dict[str, tuple[Floats, Floats]]] = {}
+    for name, of_domain in ratings.groupby(ratings["pair_id"].map(domains)):
+        differences = _differences(of_domain, scores)
+        if len(differences) >= 2:
+            tested[str(name)] = differences
+    p_values = [_p_values(differences, epsilon)[0] for differences in tested.values()]
+    limit = _limit(np.concatenate(p_values) if tested else np.empty(0))
+    return {name: _result(differences, epsilon, limit) for name, differences in tested.items()}
+
+
+def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.ndarray:
+    """Which hypotheses are rejected at a false discovery rate of q, whatever their dependence: True or False each."""
+    rejected: np.ndarray = p_values <= _limit(p_values, q)
+    return rejected
+
+
+def _limit(p_values: Floats, q: float = FALSE_DISCOVERIES) -> float:
+    """The largest p that is rejected: p_(k) <= k q / (m sum(1/i)); -1 where none is."""
+    m = len(p_values)
+    if not m:
+        return -1.0
+    ordered = np.sort(p_values)
+    limits = np.arange(1, m + 1) * q / (m * float((1 / np.arange(1, m + 1)).sum()))
+    under = np.flatnonzero(ordered <= limits)
+    return float(ordered[under[-1]]) if len(under) else -1.0
+
+
+def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Floats, Floats]]:
+    """For each rater (judge is as close or closer, rater is as close or closer), 0 or 1 a pair."""
+    wide = that_count(ratings).pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
+    values, judged = wide.to_numpy(), scores.reindex(wide.index).to_numpy(np.float64)
+    rated = ~np.isnan(values)
+    differences = {}
+    for j, rater in enumerate(wide.columns):
+        usable = rated[:, j] & (rated.sum(axis=1) > 1) & ~np.isnan(judged)
+        if not usable.any():
+            continue
+        others = np.delete(values[usable], j, axis=1)
+        human = np.nanmean((values[usable, j][:, None] - others) ** 2, axis=1)
+        machine = np.nanmean((judged[usable][:, None] - others) ** 2, axis=1)
+        tie = np.isclose(human, machine, rtol=0, atol=1e-9)
+        closer = ((machine < human) | tie, (human < machine) | tie)
+        differences[str(rater)] = closer[0].astype(np.float64), closer[1].astype(np.float64)
+    return differences
+
+
+def _p_values(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> tuple[Floats, list[str]]:
+    tests = [_p_value(rater - judge, epsilon) for judge, rater in differences.values()]
+    return np.array([p for p, _ in tests]), [test for _, test in tests]
+
+
+def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
+    """(p of mean(d) < epsilon, which test) of one rater."""
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
+
+    n = len(d)
+    if n >= FEWEST_ITEMS and np.ptp(d) == 0:
+        return (0.0 if d[0] < epsilon else 1.0), "value"
+    if n >= FEWEST_ITEMS:
+        t = (d.mean() - epsilon) / (d.std(ddof=1) / math.sqrt(n))
+        return float(stats.t.cdf(t, n - 1)), "t"
+    return exact_p(int((d > 0).sum()), int((d < 0).sum()), n, epsilon), "exact"
+
+
+def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
+    """P of mean(d) < epsilon, for d that is 1 (the rater closer) in `closer` of n pairs, -1 in `farther`, else 0.
+
+    The chance of a result as extreme, at most over all shares of -1 that pairs may have where mean(d) is epsilon; so
+    it errs as often as it says or less, for every n. Extreme is a low score statistic: mean(d) - epsilon over the
+    standard error where mean(d) is epsilon. Of 10 pairs with d = 0 and epsilon 0.1, p is at least 0.9 ** 10.
+
+    Source: the unconditional exact test of noninferiority for paired shares; Hsueh, Liu and Chen 2001, Biometrics 57,
+    478-483, with the estimate of Nam 1997, Biometrics 53, 1422-1430.
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
+
+    plus, minus = (places.ravel() for places in np.indices((n + 1, n + 1)))
+    plus, minus = plus[plus + minus <= n], minus[plus + minus <= n]
+    # The likeliest share of -1 where mean(d) is epsilon: the larger root of 2nq^2 - bq - minus epsilon (1 - epsilon).
+    b = (plus + minus) * (1 - epsilon) - 2 * epsilon * (n - plus)
+    share = (b + np.sqrt(b**2 + 8 * n * minus * epsilon * (1 - epsilon))) / (4 * n)
+    error = np.sqrt(np.maximum(2 * share + epsilon - epsilon**2, 1e-12) / n)
+    score = np.round(((plus - minus) / n - epsilon) / error, 9)
+    extreme = score <= score[(plus == closer) & (minus == farther)][0]
+    beside = np.linspace(0, (1 - epsilon) / 2, _SHARES)[:, None]
+    shares = np.stack([beside + epsilon, beside, 1 - epsilon - 2 * beside], axis=-1).clip(0, 1)
+    results = np.stack([plus, minus, n - plus - minus], axis=-1)[extreme]
+    return min(1.0, float(stats.multinomial.pmf(results, n, shares).sum(axis=1).max()))
+
+
+def _result(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float, limit: float | None) -> AlternativeTest:
+    p_values, tests = _p_values(differences, epsilon)
+    better = p_values <= (_limit(p_values) if limit is None else limit)
+    judge = np.array([judged.mean() for judged, _ in differences.values()])
+    rater = np.array([rated.mean() for _, rated in differences.values()])
+    numbers = [len(judged) for judged, _ in differences.values()]
+    columns = {"rater_id": list(differences), "n": numbers, "judge_closer": judge, "rater_closer": rater}
+    table = pd.DataFrame({**columns, "p": p_values, "test": tests, "better": better})
+    omega = float(better.mean())
+    return AlternativeTest(epsilon, omega, float(judge.mean()), omega >= PASSES, table, "")

@@ -12,14 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from annotation.campaign_records import CampaignRecords
 from annotation.judges.records import UNDRAWN, JudgedPair
 from annotation.records import Supply
 from annotation.rubric import load_rubric
-from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource
-from annotation.sampling.near_duplicates import DuplicateIndex
+from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource
 from annotation.sampling.sample import PoolDrawing, compared
 from generation.jobs import Plan
 from plumbline.identity import identity
@@ -59,13 +57,13 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
             ]
     judged = [pair for name in study.kinds for pair in by_name[name]]
     if keep:
-        write_table(judged_file(study), judged, JudgedPair)
+        write_table(study.judgements / FILE, judged, JudgedPair)
     return judged
 
 
 def read_judged(study: Study) -> list[JudgedPair]:
     """The pairs that judges rate."""
-    return read_records(judged_file(study), JudgedPair, study.command(COMMAND))
+    return read_records(study.judgements / FILE, JudgedPair, study.command(COMMAND))
 
 
 def undrawn(records: CampaignRecords, judged: Sequence[JudgedPair]) -> int:
@@ -83,11 +81,6 @@ def undrawn(records: CampaignRecords, judged: Sequence[JudgedPair]) -> int:
         if not near:
             index.add(*text)
     return number
-
-
-def judged_file(study: Study) -> Path:
-    """Where they stand."""
-    return study.judgements / FILE
 
 
 def _larger(study: Study, pairs: int) -> Study:

@@ -20,9 +20,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pandas as pd
 
 from annotation.judges.pool import COMMAND, draw_judged, read_judged
-from annotation.judges.prompts import JudgeMessage, Questionnaire
+from annotation.judges.prompts import (
+    JudgeMessage,
+    Questionnaire,
+    Read,
+    RecordedJudgements,
+    read_expected,
+    read_text,
+    refuse_no_recording,
+)
 from annotation.judges.records import JudgedPair, Judgement, ModelAnswer
-from annotation.judges.replies import Read, RecordedJudgements, read_expected, read_text, refuse_no_recording
 from annotation.rubric import load_rubric
 from generation.forecast import CHARACTERS_A_TOKEN, duration
 from plumbline import cli
@@ -284,7 +291,7 @@ def named(specs: Sequence[JudgeSpec], names: Sequence[str], file: Path) -> list[
 def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnaire]:
     """What each judge of a study (or each of these) is asked. Raises StudyError where it cannot be asked that."""
     chosen, rubric = named(study.judges, names, study.file), load_rubric(study)
-    return [Questionnaire(study, spec, rubric) for spec in chosen]
+    return [Questionnaire(spec, rubric, study.resolve, f"{study.file}: judge {spec.name!r}") for spec in chosen]
 
 
 def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:

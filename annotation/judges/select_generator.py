@@ -16,7 +16,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from annotation.judges.effects import additive_fit, between_judges, length_slope, order_effects
-from annotation.judges.pool import judged_file, read_judged
+from annotation.judges.pool import FILE as JUDGED
+from annotation.judges.pool import read_judged
 from annotation.judges.prompts import Questionnaire
 from annotation.judges.records import over_orders
 from annotation.judges.run import JudgeProgress, questionnaires
@@ -34,8 +35,8 @@ from annotation.judges.selection import (
     table_six,
 )
 from generation import output_statistics
-from generation.error_rates import RATES, error_rates, errors_measure
 from generation.jobs import Plan
+from generation.output_tables import RATES, error_rates, errors_measure
 from generation.unit import COMMAND as GENERATE
 from plumbline.errors import StudyError, nearest
 from plumbline.records import Text, TransformedText
@@ -45,7 +46,6 @@ from plumbline.study.engines import EngineSpec, JudgeSpec
 from plumbline.words import count_words
 
 JUDGE = "annotation judge run"
-FIRST = 5  # candidates that are judged, as in HTEB
 PAUSE = 60.0  # seconds; a run that says nothing for so long was stopped, or waited for its server
 
 
@@ -129,7 +129,7 @@ def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> t
 def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]:
     """Judgements, places and texts of a generator's outputs, if there are any; and what judges have yet to say."""
     command = by.command(JUDGE)
-    if not judged_file(by).exists():
+    if not (by.judgements / JUDGED).exists():
         return None, [Missing(f"{name}: no judge has been asked", command)]
     judged = read_judged(by)
     pairs = pd.DataFrame([pair.model_dump(include=_OF_PAIR) for pair in judged])
@@ -229,17 +229,12 @@ class GeneratorSelection:
     left_out: int = 0  #: ... and those that one of them lacks
 
 
-def select(study: Study, best: int = FIRST, question: str = "") -> GeneratorSelection:
-    """Choose among a study's generator and candidates by what its judges say of the `best` with the lowest error rates.
-
-    `question` is one of those that judges answered; the first of them unless named. Raises as `read_material`, and
-    StudyError for a question that no judge answered, or that judges answer on different scales.
-    """
-    return choose(read_material(study, best), question)
-
-
 def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelection:
-    """The same of what was read (`read_material`)."""
+    """Choose among a study's generator and candidates by what its judges say (`read_material`).
+
+    `question` is one of those that judges answered; the first of them unless named. Raises StudyError for a question
+    that no judge answered, or that judges answer on different scales.
+    """
     chosen_question = _question(material, question)
     chosen_by = GeneratorSelection(chosen_question, {}, missing=material.missing, recorded=material.recorded)
     tables = {"error_rates": material.errors}

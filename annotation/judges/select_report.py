@@ -95,7 +95,8 @@ def _judges(material: SelectionMaterial, question: str) -> list[SelectedBy]:
                 judge=spec.name, model=spec.model, revision=spec.revision, kind=spec.kind, seed=spec.seed,
                 orders=spec.orders, reading=questionnaire.reading,
                 judge_hash=judge_hash(spec, questionnaire.reading, study.resolve),
-                prompt=questionnaire.prompt.name, prompt_sha256=file_hash(prompt_file(study, spec)),
+                prompt=questionnaire.prompt.name,
+                prompt_sha256=file_hash(prompt_file(spec, study.resolve, str(study.file))),
                 n=len(content), judgements=identity("selected-by-v1", content) if content else "",
             )
         )  # fmt: skip

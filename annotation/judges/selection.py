@@ -16,10 +16,10 @@ import pandas as pd
 
 from annotation.judges.effects import additive_fit
 from annotation.judges.records import checked, over_orders
-from generation.lengths import edit_distance
+from generation.output_tables import edit_distance
 from plumbline.frames import filled, numbers
+from plumbline.statistics.estimates import stream
 from plumbline.statistics.paired import hodges_lehmann_bootstrap, holm, letter_display, paired_bootstrap
-from plumbline.statistics.seeding import stream
 
 ALPHA = 0.05
 SMALLEST = 0.001  # the smallest adjusted p that is to be told from others, as HTEB reports it

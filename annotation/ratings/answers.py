@@ -27,8 +27,7 @@ from annotation.ratings.ratings import write_ratings
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
 from plumbline.reading import parse_json
-from plumbline.records import SANDBOX, SOURCES, Pair, Rating
-from plumbline.schemas import is_whole
+from plumbline.records import SANDBOX, SOURCES, Pair, Rating, is_whole
 from plumbline.store import atomic
 from plumbline.words import readable
 

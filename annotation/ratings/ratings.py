@@ -242,13 +242,13 @@ def decide(
     return decisions[-1]
 
 
-def _refuse_unknown(study: str, rater: str, raters: Sequence[str], names: Mapping[str, str]) -> None:
+def _refuse_unknown(study_name: str, rater: str, raters: Sequence[str], names: Mapping[str, str]) -> None:
     if rater in raters:
         return
     if rater in names:
-        raise StudyError(f"{study} has no answer of {named(rater, names)}; there is nothing to decide yet")
+        raise StudyError(f"{study_name} has no answer of {named(rater, names)}; there is nothing to decide yet")
     candidates = [*(names[name] for name in raters if name in names), *raters]
-    raise StudyError(f"{study} has no rater {rater!r}; {nearest(rater, candidates)}")
+    raise StudyError(f"{study_name} has no rater {rater!r}; {nearest(rater, candidates)}")
 
 
 def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: str) -> list[Decision]:
@@ -303,14 +303,14 @@ def answers_hash(ratings: pd.DataFrame, rater: str) -> str:
     return identity("answers-v1", *(part for row in sorted(rows) for part in row))
 
 
-def _pair_named(study: str, name: str, shown: Sequence[Pair]) -> str:
+def _pair_named(study_name: str, name: str, shown: Sequence[Pair]) -> str:
     """The id of the one pair of the sample that begins so. Raises StudyError where there is none, or several."""
     matches = [pair for pair in shown if pair.pair_id.startswith(name)] if len(name) >= _SHORTEST else []
     if len(matches) > 1:
-        raise StudyError(f"{len(matches)} pairs of {study} have ids that begin with {name!r}; write more of it")
+        raise StudyError(f"{len(matches)} pairs of {study_name} have ids that begin with {name!r}; write more of it")
     if not matches:
         raise StudyError(
-            f"{study} has no pair {name[:80]!r}; write at least {_SHORTEST} characters of an id in pairs.parquet"
+            f"{study_name} has no pair {name[:80]!r}; write at least {_SHORTEST} characters of an id in pairs.parquet"
         )
     if matches[0].control == "repeat":
         raise StudyError(f"{name} is a repeat of pair {matches[0].repeats}: withdraw that one, and it goes with it")

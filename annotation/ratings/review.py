@@ -8,13 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignData
+from annotation.campaign_records import CampaignRecords
 from annotation.names import named
 from annotation.ratings.ratings import counting_ratings, decision_words, stays
-from annotation.records import Decision, Sign, Verdict
+from annotation.records import Sign, Verdict
 from plumbline.cli import columns
 from plumbline.fields import columns_read
-from plumbline.study import Study
 from plumbline.study.campaign import QualitySpec
 
 MOST = 30  # pairs
@@ -72,9 +71,7 @@ SHOWN = 20  # pairs in the printed list
 
 
 def review_text(
-    study: Study,
-    collected: CampaignData,
-    decided: Sequence[Decision],
+    records: CampaignRecords,
     signs: Sequence[Sign],
     unlooked: Sequence[str] = (),
     names: Mapping[str, str] = MappingProxyType({}),
@@ -83,7 +80,8 @@ def review_text(
 
     `unlooked` says by which rules raters could not be looked at.
     """
-    ratings = collected.of_sample[stays(collected.of_sample)]
+    study, of_sample = records.study, records.collected.of_sample
+    ratings = of_sample[stays(of_sample)]
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
     rows = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]
     low = low_pairs(ratings, study.quality)
@@ -98,13 +96,11 @@ def review_text(
             f"{decision.decided_at:%Y-%m-%d %H:%M}",
             decision.reason,
         ]
-        for decision in decided
-        if decision.rater_id
+        for decision in records.decisions
     ]
     withdrawals = [
         [decision.pair_id[:12], decision_words(decision), f"{decision.decided_at:%Y-%m-%d %H:%M}", decision.reason]
-        for decision in decided
-        if decision.pair_id
+        for decision in records.withdrawals
     ]
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
     rated = ratings.empty or bool(ratings["value"].notna().any())  # labels have no mean

@@ -15,10 +15,11 @@ from annotation.ratings.ratings import decision_words
 from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.statistics.agreement import at_least
+from annotation.statistics.summaries import Design
 from annotation.training import by_trained
 from annotation.verdicts.alternatives import by_usual_rules, printed_rules
 from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
-from annotation.verdicts.evidence import design_of
+from annotation.verdicts.evidence import design_under
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_own_words, in_words
 from annotation.verdicts.tables import (
@@ -48,7 +49,7 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a verdict: the decision, how close it was, what was left out, and why."""
     where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
     (judged, item), rows = material.study.called, []
-    verdicts, tasks = verdicts_by_task(material.study, material.verdicts), material.study.judging.does_tasks
+    verdicts, tasks = verdicts_by_task(material.tasks, material.verdicts), material.study.judging.does_tasks
     for verdict in verdicts:
         row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
@@ -118,7 +119,7 @@ def agreement_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def labels_exhibit(material: CampaignMaterial) -> Exhibit:
     """Shares and ranks of labels, and agreement; of texts that they are not compared. Empty where all have scales."""
-    full = label_table(groups_by_task(material.study, material.groups))
+    full = label_table(groups_by_task(material.tasks, material.groups))
     if material.study.judging.does_tasks:
         return _answers_exhibit(full)
     printed = pd.DataFrame(
@@ -363,7 +364,7 @@ def _worded(name: str, value: Any) -> str:
 
 def usual_rules_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a verdict, with what each of the usual rules decides; none where nothing was imported."""
-    design = design_of(material.study, material.rubric, material.rules, material.first)
+    design = design_under(material.rules, material.first, Design.of(material.study, material.rubric))
     out = {pair.pair_id for pair in material.pairs} - {pair.pair_id for pair in material.staying}
     frame = by_usual_rules(material.pairs, material.ratings, design, material.verdicts, out)
     return Exhibit("usual_rules", "The usual rules on the same ratings", frame, printed_rules(frame))

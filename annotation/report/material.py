@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from typing import Any
 import pandas as pd
 
 from annotation.crowd.summary import CrowdSummary, read_summaries
+from annotation.human.records import HumanTask
+from annotation.human.tasks import read_tasks
 from annotation.judges.decisions import JudgedOutcome, different, read_beside, refuse_other_judgements
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
@@ -103,6 +106,11 @@ class CampaignMaterial:
         """Languages of originals with those of their transformed texts (codes)."""
         return {(pair.language, pair.output_language) for pair in self.pairs}
 
+    @functools.cached_property
+    def tasks(self) -> Sequence[HumanTask]:
+        """The tasks that people do, as they were drawn; none of other studies."""
+        return read_tasks(self.study) if self.study.judging.does_tasks else ()
+
     @property
     def asked(self) -> Rubric:
         """What raters were asked, as they read it; the study's rubric where an earlier version fixed none."""
@@ -155,7 +163,7 @@ def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> Ca
         signs=evidence.signs,
         decisions=evidence.decisions,
         withdrawals=evidence.withdrawals,
-        trained=read_trained(study),
+        trained=read_trained(evidence),
         unlooked=evidence.unlooked,
         late=sum(decision.exclude for decision in after_ratings(evidence)),
         rules=evidence.rules,

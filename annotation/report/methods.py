@@ -23,7 +23,7 @@ from annotation.report.wording import (
     verb,
 )
 from annotation.rubric import CHECKS
-from annotation.sampling.near_duplicates import NEAR
+from annotation.sampling.candidates import NEAR
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, wrong
@@ -217,7 +217,7 @@ def _raters(material: CampaignMaterial) -> list[str]:
             f"{', each' if questions[1:] else ''} on a"
             f" scale from {rubric.scale[0]} to {rubric.scale[-1]}, by the rubric {rubric.name}: {listed(questions)}."
         )
-    about = " ".join([about, *other_questions(material.study, rubric, plain)])
+    about = " ".join([about, *other_questions(rubric, plain, material.tasks)])
     rated, per_pair = material.counting, material.study.raters.per_pair
     if rated.empty:
         return [about, "There are no ratings that count."]

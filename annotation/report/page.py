@@ -13,14 +13,14 @@ from pathlib import Path
 import pandas as pd
 
 from annotation.anchoring import ABOUT, ANCHORING_INTERVALS, read_anchoring
-from annotation.campaign_records import CampaignData
+from annotation.campaign_records import CampaignRecords
 from annotation.records import P_IS
-from annotation.report import crowd, exhibits, reliability
+from annotation.report import exhibits, raters
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
-from annotation.report.judges import judge_exhibits, judges_section
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, methods
+from annotation.report.raters import judge_exhibits, judges_section
 from annotation.report.wording import listed, many
 from annotation.status.status import read_status
 from annotation.status.text import headline
@@ -46,7 +46,7 @@ def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
     """The table; none where the study makes no such experiment, or nobody has rated yet."""
     if material.study.raters.suggestions == "none":
         return []
-    frame = read_anchoring(material.study, CampaignData.read(material.study)).assign(simulated=material.simulated)
+    frame = read_anchoring(CampaignRecords.open(material.study)).assign(simulated=material.simulated)
     if frame.empty:
         return []
     printed = pd.DataFrame(
@@ -165,10 +165,10 @@ _MAKERS = (
     exhibits.table_two_exhibit,
     exhibits.agreement_exhibit,
     exhibits.labels_exhibit,
-    reliability.reliability_exhibit,
-    reliability.adjusted_exhibit,
-    reliability.severity_exhibit,
-    reliability.truth_exhibit,
+    raters.reliability_exhibit,
+    raters.adjusted_exhibit,
+    raters.severity_exhibit,
+    raters.truth_exhibit,
     exhibits.raters_exhibit,
     exhibits.signs_exhibit,
     exhibits.decisions_exhibit,
@@ -181,7 +181,7 @@ _MAKERS = (
     exhibits.hashes_exhibit,
     exhibits.versions_exhibit,
 )
-_CROWD_MAKERS = (crowd.campaigns_exhibit, crowd.crowd_decisions_exhibit)  # where there is a crowd
+_CROWD_MAKERS = (raters.campaigns_exhibit, raters.crowd_decisions_exhibit)  # where there is a crowd
 
 
 def write_report(study: Study, now: datetime | None = None) -> Path:
@@ -235,10 +235,10 @@ def sections(
         *judges_section(material, [table for name, table in tables.items() if name.startswith("judges_")]),
         *anchoring_section(material, [table for name, table in tables.items() if name == NAME]),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
-        Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
+        Section("Methods", [*methods(material), *raters.paragraphs(material)]),
         _table_two(material, tables),
         *_figures(material, drawn),
-        *reliability.reliability_sections(material, tables),
+        *raters.reliability_sections(material, tables),
         _raters(material, tables),
         _exclusions(material, tables),
         *_crowd(material, tables),

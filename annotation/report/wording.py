@@ -7,14 +7,12 @@ from collections.abc import Collection, Sequence
 import pandas as pd
 
 from annotation.human.records import HumanTask
-from annotation.human.tasks import read_tasks
 from annotation.ratings.ratings import untimed
 from annotation.report.material import CampaignMaterial
 from annotation.rubric import Rubric
 from annotation.verdicts.by_task import answers_of
 from annotation.verdicts.tables import display
 from generation.jobs import generator_hash
-from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.transformations import EIGHT
 
@@ -108,10 +106,10 @@ def verb(number: int, thing: str, single: str, several: str) -> str:
     return f"{many(number, thing)} {single if number == 1 else several}"
 
 
-def other_questions(study: Study, rubric: Rubric, plain: Collection[str]) -> list[str]:
-    """The questions that are no ratings on the rubric's scale."""
-    if study.judging.does_tasks:
-        return [_asked(task, rubric) for task in read_tasks(study)]
+def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[HumanTask] = ()) -> list[str]:
+    """The questions that are no ratings on the rubric's scale; of `tasks` that people do, what each asks."""
+    if tasks:
+        return [_asked(task, rubric) for task in tasks]
     sentences = []
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.name in plain:

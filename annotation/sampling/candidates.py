@@ -3,6 +3,10 @@
 A hash of seed and identity orders the candidates, so that the sample depends on nothing else. The strata are, one
 within another: language, task type, data set, language of the output, and a third of the originals by length; those of
 a kind give one candidate each in turn for as long as they reach (`Turns`).
+
+Near-duplicates are texts whose sets of words have a Jaccard index of at least 0.8: equal but for capitals, punctuation
+and order, or for one word in about ten. Finding them is exact and needs no pairwise comparison: two such texts must
+share one of their rarest words (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007).
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import functools
 import hashlib
 import heapq
 import math
+import re
 import unicodedata
 from array import array
 from collections import Counter, defaultdict, deque
@@ -35,7 +40,64 @@ from plumbline.records import Pair, Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
-from plumbline.words import count_words
+from plumbline.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR, count_words
+
+NEAR = 0.8  # the least Jaccard index of near-duplicates
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+_UNSPACED = re.compile(f"[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]")
+
+
+def words_of(text: str) -> frozenset[str]:
+    """A text's words without capitals and the punctuation around them.
+
+    What is written without spaces gives all of its pairs of neighbouring characters. A text without any word is one
+    word itself.
+    """
+    words: set[str] = set()
+    for piece in unicodedata.normalize("NFKC", text).casefold().split():
+        word = _EDGES.sub("", piece)
+        if len(word) > 1 and _UNSPACED.search(word):
+            words.update(word[i : i + 2] for i in range(len(word) - 1))
+        elif word:
+            words.add(word)
+    return frozenset(words or {text.strip()})
+
+
+def overlap(first: frozenset[str], second: frozenset[str]) -> float:
+    """The Jaccard index of two sets of words: shared ones over all, from 0 to 1."""
+    return len(first & second) / len(first | second)
+
+
+class DuplicateIndex:
+    """Texts by group, asked whether a near-duplicate of a text is among a group's."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[Hashable, str], dict[frozenset[str], int]] = defaultdict(dict)  # by group, rare word
+        self._number = 0
+
+    def near(self, groups: Iterable[Hashable], words: frozenset[str]) -> bool:
+        """Whether one of these groups holds a near-duplicate."""
+        return self.first(groups, words) is not None
+
+    def first(self, groups: Iterable[Hashable], words: frozenset[str]) -> int | None:
+        """Which text of one of these groups, counted from 0 as they were put in, is a near-duplicate; None: none is."""
+        places = [(group, word) for group in groups for word in _rarest(words)]
+        texts = (entry for key in places for entry in self._texts.get(key, {}).items())
+        return next((number for text, number in texts if overlap(words, text) >= NEAR), None)
+
+    def add(self, groups: Iterable[Hashable], words: frozenset[str]) -> None:
+        """Put a text into groups."""
+        for group in groups:
+            for word in _rarest(words):
+                self._texts[group, word].setdefault(words, self._number)
+        self._number += 1
+
+
+def _rarest(words: frozenset[str]) -> list[str]:
+    """So many of a text's rarest words that each near-duplicate has one of them among its own; long words are rare."""
+    number = len(words) - math.ceil(NEAR * len(words) - 1e-9) + 1
+    return sorted(words, key=lambda word: (-len(word), word))[:number]
+
 
 Stratum = tuple[str, ...]  # language, task type, data set, output language, third by length
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from annotation.rubric import Rubric
-from annotation.sampling.near_duplicates import overlap, words_of
+from annotation.sampling.candidates import overlap, words_of
 from annotation.sampling.queues import Queue, queues_of
 from plumbline.identity import identity
 from plumbline.records import Pair

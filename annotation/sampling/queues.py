@@ -15,7 +15,6 @@ import pandas as pd
 
 from annotation.questions import ENGLISH
 from plumbline.records import Pair
-from plumbline.study import Study
 
 
 @dataclass(frozen=True, order=True)
@@ -45,19 +44,19 @@ class Queue:
         """
         return self.language if self.output_language == ENGLISH else self.output_language
 
-    def dataset(self, study: Study) -> str:
+    def dataset(self, study_name: str) -> str:
         """What it is called in Argilla: `demo-paraphrasing-EN`, `demo-translation-EN-DE`."""
         codes = dict.fromkeys((self.language.upper(), self.output_language.upper()))
-        return "-".join([study.name, self.pool, *codes])
+        return "-".join([study_name, self.pool, *codes])
 
-    def workspace(self, study: Study) -> str:
+    def workspace(self, study_name: str) -> str:
         """The workspace of its raters: `demo-EN`, `demo-DE-EN`."""
-        return workspace_name(study, self.languages)
+        return workspace_name(study_name, self.languages)
 
 
-def workspace_name(study: Study, languages: Iterable[str]) -> str:
+def workspace_name(study_name: str, languages: Iterable[str]) -> str:
     """What the workspace of those who read these languages is called."""
-    return "-".join([study.name, *(code.upper() for code in sorted(languages))])
+    return "-".join([study_name, *(code.upper() for code in sorted(languages))])
 
 
 def frames_by_queue(pairs: pd.DataFrame) -> Iterator[tuple[Queue, pd.DataFrame]]:

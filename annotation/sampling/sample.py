@@ -18,13 +18,11 @@ from annotation.campaign_records import CONTROLS, PAIRS, SUPPLY, WAVES, Campaign
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
-from annotation.offering import alone, is_complete, offered, refuse_other_sample
+from annotation.offering import alone, is_complete, offered, refuse_other_prompts, refuse_other_sample
 from annotation.records import Supply, Wave
 from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.candidates import Candidate, Candidates, Groups, SampleSource, Turns
+from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource, Turns, words_of
 from annotation.sampling.controls import ControlDesign
-from annotation.sampling.near_duplicates import DuplicateIndex, words_of
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.subjects import shown
 from generation.jobs import Plan
@@ -35,18 +33,18 @@ from plumbline.manifest import Manifest
 from plumbline.records import SUGGESTED, Pair
 from plumbline.store import write_table
 from plumbline.study import Study, file_hash
+from plumbline.study.campaign import SampleSpec
 from plumbline.study.reach import refuse_unreachable
+from plumbline.study.subjects import Subject
 from plumbline.words import trim
 
 
-def suggested_half(study: Study, pairs: Sequence[Pair]) -> list[Pair]:
+def suggested_half(pairs: Sequence[Pair], seed: int) -> list[Pair]:
     """The pairs that show judges' scores: of each transformation and language every second one by a hash of the seed.
 
-    Where a number is odd, one more counts. None where the study makes no such experiment.
+    Where a number is odd, one more counts.
     """
-    if study.raters.suggestions == "none":
-        return []
-    order = sorted(pairs, key=lambda pair: identity("suggested-v1", study.sample.seed, pair.pair_id))
+    order = sorted(pairs, key=lambda pair: identity("suggested-v1", seed, pair.pair_id))
     turns: dict[tuple[str, str], int] = {}
     half = []
     for pair in order:
@@ -90,11 +88,11 @@ def draw_sample(study: Study) -> list[Pair]:
     (24, 'paraphrasing')
     """
     with alone(study):
-        return _draw(study)
+        return _draw(CampaignRecords.open(study))
 
 
-def _draw(study: Study) -> list[Pair]:
-    records = CampaignRecords.open(study)
+def _draw(records: CampaignRecords) -> list[Pair]:
+    study = records.study
     if records.waves:
         _refuse_other_settings(records)
         return records.pairs
@@ -149,7 +147,7 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     pairs.sort(key=lambda pair: order.index(pair.transformation))
     known_items = groups.known(before) if groups else []
     controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items)
-    halved = suggested_half(study, pairs)
+    halved = suggested_half(pairs, study.sample.seed) if study.raters.suggestions != "none" else []
     half_ids = {pair.pair_id for pair in halved}
     return SampleDrawing(
         [pair for pair in pairs if pair.pair_id not in half_ids], [*controls, *halved], candidates.supply
@@ -173,17 +171,21 @@ def _of_tasks(study: Study) -> SampleDrawing:
     )
 
 
-def sample_settings(study: Study) -> dict[str, Any]:
-    """What the study says of its sample: with other settings it would be another one."""
-    settings = study.judging.settings()
+def sample_settings(sample: SampleSpec, judging: Subject) -> dict[str, Any]:
+    """What a study says of its sample: with other settings it would be another one."""
+    settings = judging.settings()
     subject = {"subject": settings} if settings else {}
-    return {"sample": study.sample.model_dump(mode="json"), **subject}
+    return {"sample": sample.model_dump(mode="json"), **subject}
 
 
 def all_settings(study: Study) -> dict[str, Any]:
     """The same, with what the study says that the sample is drawn from."""
     drawn_from = {"transformations": list(study.kinds), "seeds": list(study.seeds)}
-    return {**sample_settings(study), **drawn_from, "datasets": [spec.name for spec in study.datasets]}
+    return {
+        **sample_settings(study.sample, study.judging),
+        **drawn_from,
+        "datasets": [spec.name for spec in study.datasets],
+    }
 
 
 class PoolDrawing:
@@ -298,10 +300,11 @@ def extend_sample(study: Study, reason: str) -> Wave:
     prompts, seed or `without` changed, and where there is nothing to add.
     """
     with alone(study):
-        return _extend(study, trim(reason))
+        return _extend(CampaignRecords.open(study), trim(reason))
 
 
-def _extend(study: Study, reason: str) -> Wave:
+def _extend(records: CampaignRecords, reason: str) -> Wave:
+    study = records.study
     if not reason:
         raise StudyError("--extend: say why the sample grows; the reason is kept with it")
     if study.judging.does_tasks:
@@ -311,7 +314,6 @@ def _extend(study: Study, reason: str) -> Wave:
             f"{study.file}: the sample of an experiment with suggestions is drawn once; make a study of its own of the"
             " pairs to come"
         )
-    records = CampaignRecords.open(study)
     path, pairs, waves = records.path(PAIRS), records.pairs, records.waves
     if not offered(records):
         raise StudyError(

@@ -16,8 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from annotation.campaign_records import CampaignRecords
-from annotation.offering import LEDGER, is_complete, ledgers
-from annotation.sampling.origin import refuse_other_makers
+from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes
 from generation.unit import journal_files
@@ -129,7 +128,7 @@ def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
         texts = Stage("texts", "stale" if changed else "done", at, note)
     units = [(name, seed) for name in noted.study.transformations for seed in noted.study.seeds]
     units_present = sum(noted.study.transformation_file(*unit).exists() for unit in units)
-    begun = bool(units_present) or any(journal_files(noted.study, *unit) for unit in units)
+    begun = bool(units_present) or any(journal_files(noted.study.journal_file(*unit)) for unit in units)
     if units_present < len(units):
         note = f"{units_present} of {len(units)} units (transformation and seed)" if begun else ""
         return texts, Stage("transformations", "under way" if begun else "not yet", None, note)
@@ -151,7 +150,10 @@ def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) ->
         return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
     if mismatched:
         return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")
-    others = changes(_drawn_by(noted.entries.get("sample", {}).get("settings", {})), sample_settings(noted.study))
+    others = changes(
+        _drawn_by(noted.entries.get("sample", {}).get("settings", {})),
+        sample_settings(noted.study.sample, noted.study.judging),
+    )
     if stage.state == "done" and others:
         return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(others)}")
     return stage

@@ -17,7 +17,7 @@ import pandas as pd
 
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
-from annotation.campaign_records import VERDICTS, CampaignData
+from annotation.campaign_records import VERDICTS, CampaignData, CampaignRecords
 from annotation.human.tasks import reworded_lines
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
@@ -37,9 +37,10 @@ from annotation.verdicts.verification import refuse_other_file
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines, flagged_outputs
 from plumbline.errors import DataError
+from plumbline.record_files import RecordFile
 from plumbline.records import ARGILLA
-from plumbline.store import read_models
 from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
 
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are shown, not kept
 
@@ -109,8 +110,8 @@ def read_status(
     fresh = stages["verdicts"].state == "done"
     reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = by_pair(read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn)
-    undecided = _undecided(study, pairs, reached_now)
-    progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
+    undecided = _undecided(study.acceptance, pairs, reached_now)
+    progress = _progress(study.acceptance, pairs, reached_now, undecided, fresh=fresh)
     begun = any(stages[name].state != "not yet" for name in ("published", "collected"))
     warnings += never_lines(study, undecided, offered=begun)
     return Status(
@@ -126,8 +127,8 @@ def read_status(
             *_wording_notes(evidence, read.pairs),
         ),
         progress=progress,
-        raters=by_rater(ratings, _asked(study, stages, read, now), found_signs),
-        trained=by_trained(read_trained(study)),
+        raters=by_rater(ratings, _asked(evidence, stages, now), found_signs),
+        trained=by_trained(read_trained(evidence)),
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
         rules_fixed=evidence.rules_fixed[0],
@@ -166,10 +167,12 @@ def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:
     return list(pairs[["language", "output_language"]].drop_duplicates().itertuples(index=False, name=None))
 
 
-def read_members(study: Study) -> list[Member]:
+MEMBERS = RecordFile("members.json", Member, "annotation collect")
+
+
+def read_members(records: CampaignRecords) -> list[Member]:
     """Who was asked to rate what when answers were last collected from Argilla; none before."""
-    path = study.folder / "members.json"
-    return read_models(path, Member, study.command("annotation collect")) if path.exists() else []
+    return records.models(MEMBERS) if records.has(MEMBERS) else []
 
 
 def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[str, ...]:
@@ -229,19 +232,19 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
     return with_checks(verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt), evidence)
 
 
-def _undecided(study: Study, pairs: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[Ahead]:
+def _undecided(rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[Ahead]:
     """The groups of which no verdict is, or none that decides; `pairs` are those of `by_pair`."""
-    key = SCOPES[study.acceptance.scope]
+    key = SCOPES[rule.scope]
     done = {tuple(getattr(verdict, name) for name in key) for verdict in verdicts if verdict.decision != "undecided"}
-    return [group for group in ahead(pairs, study.acceptance) if group.key not in done]
+    return [group for group in ahead(pairs, rule) if group.key not in done]
 
 
 def _progress(
-    study: Study, pairs: pd.DataFrame, verdicts: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
+    rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
 ) -> pd.DataFrame:
     progress = by_transformation(pairs)
     ready = not progress["open"].any()
-    never = {unit: lacks for group in undecided if (lacks := group.lacks(study.acceptance)) for unit in group.units}
+    never = {unit: lacks for group in undecided if (lacks := group.lacks(rule)) for unit in group.units}
     cells = []
     for row in progress.to_dict("records"):
         key = row["transformation"], row["language"]
@@ -266,13 +269,14 @@ def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool,
     return f"{word}; {count(missing, 'answer')} open" if missing else word
 
 
-def _asked(study: Study, stages: dict[str, Stage], read: CampaignData, now: datetime) -> Workload:
+def _asked(records: CampaignRecords, stages: dict[str, Stage], now: datetime) -> Workload:
+    study, read = records.study, records.collected
     datasets, wanted = dict[str, str](), dict[str, int]()
     for queue, group in frames_by_queue(read.pairs):
-        wanted[queue.dataset(study)] = study.raters_of(queue.pool)
-        datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study))
+        wanted[queue.dataset(study.name)] = study.raters_of(queue.pool)
+        datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study.name))
     names = set(datasets.values())
-    members = [member for member in read_members(study) if member.dataset in names]
+    members = [member for member in read_members(records) if member.dataset in names]
     collected = stages["collected"].at
     since, at = stages["published"].at, collected or now
     return Workload(datasets, members, study.raters.per_pair, since, at, read.withdrawn, wanted)
@@ -288,7 +292,7 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
     """The status, and how many answers the study's server has; as it is where nothing was published in Argilla."""
     if status.stages["published"].annotators is None and ARGILLA not in status.sources:
         return status
-    names = {queue.dataset(status.study) for queue, _ in frames_by_queue(collected.pairs)}
+    names = {queue.dataset(status.study.name) for queue, _ in frames_by_queue(collected.pairs)}
     ratings = collected.known
     submitted = ratings[(ratings["source"] == ARGILLA) & (ratings["status"] == "submitted")]
     answers = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])

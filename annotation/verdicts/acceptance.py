@@ -17,7 +17,7 @@ from annotation.campaign_records import (
     PAIRS,
     RATINGS,
     VERDICTS,
-    CampaignData,
+    CampaignRecords,
 )
 from annotation.human.asking import answered, lines_of
 from annotation.human.records import ANSWERS, HumanAnswer, HumanTask
@@ -63,7 +63,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     evidence = _evidence(study)
     looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     _check(evidence)
-    rules = rules_due(study, evidence.rules_now, evidence.rules, evidence.collected.ratings, amend)
+    rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
     rests_on = {"pairs_sha256": evidence.sha256(PAIRS), "ratings_sha256": evidence.sha256(RATINGS)}
     rests_on |= {"rule_id": evidence.rule_id, "rubric_hash": evidence.rubric.identity()}
     pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn
@@ -83,7 +83,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     written = evidence.changed(rules=rules, looks=seen, signs=evidence.signs)
     doubts = doubts_of(written, verdicts, written.signs)
     acceptance = Acceptance(groups, verdicts, amendment_lines(rules, evidence.first), doubts, written)
-    write_rules(study, evidence.rules, rules)
+    write_rules(evidence, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results
         Manifest.of(study).write_models(LOOKS.name, seen)
     write_json(evidence.path(AGREEMENT), acceptance.groups)
@@ -148,25 +148,26 @@ FLAGGED = 0.4  # HUME's bound of Fleiss' kappa, below which it calls a task prob
 _NOMINAL = ("label", "same", "choice")  # answers that are alike or not
 
 
-def write_answers(study: Study, collected: CampaignData) -> list[str]:
+def write_answers(records: CampaignRecords, tasks: Sequence[HumanTask]) -> list[str]:
     """Write the answers that count to `human/answers.parquet`; lines that say what counts and what does not."""
-    tasks, items, every = read_tasks(study), read_items(study), collected.sample_ratings
+    study, every = records.study, records.collected.sample_ratings
     ratings, uncounted = dict[str, pd.DataFrame](), dict[str, Counter[str]]()
     for task in tasks:
         of_task = every[every["transformation"] == task.task]
         ratings[task.task] = counting_ratings(of_task, task.raters)
         uncounted[task.task] = Counter(dict(_left(of_task, ratings[task.task])))
-    answers = answered(tasks, items, ratings)
+    answers = answered(tasks, read_items(study), ratings)
     for name, more in answers.left_out.items():
         uncounted[name].update(more)
     Manifest.of(study).write_table(ANSWERS, answers.answers, HumanAnswer)
     return lines_of(tasks, answers.answers, uncounted)
 
 
-def answers_lines(study: Study, done: Acceptance) -> list[str]:
+def answers_lines(done: Acceptance) -> list[str]:
     """Write what people answered, and say what counts and where they agree too little to say anything."""
-    lines = write_answers(study, done.evidence.collected)
-    return [*lines, f"-> {study.folder / ANSWERS}", *flagged(read_tasks(study), done.groups)]
+    study = done.evidence.study
+    tasks = read_tasks(study)
+    return [*write_answers(done.evidence, tasks), f"-> {study.folder / ANSWERS}", *flagged(tasks, done.groups)]
 
 
 def _left(ratings: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, int]]:

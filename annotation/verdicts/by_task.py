@@ -10,17 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from annotation.human.asking import questions_of
 from annotation.human.records import HumanTask
-from annotation.human.tasks import read_tasks
 from annotation.records import Group, Share, Summary, Verdict
 from plumbline.statistics.estimates import Estimate
-from plumbline.study import Study
 
 
-def groups_by_task(study: Study, groups: Sequence[Group]) -> Sequence[Group]:
-    """Of tasks a row each, and one for each language of those that have several; others are as they are."""
-    if not study.judging.does_tasks:
+def groups_by_task(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Sequence[Group]:
+    """Of tasks a row each, and one for each language of those that have several; groups as they are without tasks."""
+    if not tasks:
         return groups
-    tasks, whole, rows = read_tasks(study), dict[str, int](), list[Group]()
+    whole, rows = dict[str, int](), list[Group]()
     for group in (row for row in groups if row.level in ("pool", "language")):  # pools, which are tasks, come first
         summaries = _taken_together(tasks, group.questions)
         if group.level == "pool":
@@ -31,11 +29,10 @@ def groups_by_task(study: Study, groups: Sequence[Group]) -> Sequence[Group]:
     return rows
 
 
-def verdicts_by_task(study: Study, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
-    """The verdicts on tasks with their answers so; others are as they are."""
-    if not study.judging.does_tasks:
+def verdicts_by_task(tasks: Sequence[HumanTask], verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
+    """The verdicts on tasks with their answers so; verdicts as they are without tasks."""
+    if not tasks:
         return verdicts
-    tasks = read_tasks(study)
     return [verdict.model_copy(update={"questions": _taken_together(tasks, verdict.questions)}) for verdict in verdicts]
 
 

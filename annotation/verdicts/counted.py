@@ -7,7 +7,7 @@ happened to finish first then plays no part (decisions/0005-verdicts.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -213,13 +213,13 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
     return groups
 
 
-def ahead_of_sample(study: Study, pairs: Sequence[Pair]) -> list[Ahead]:
-    """What each group can come to, before anybody has answered."""
+def ahead_of_sample(pairs: Sequence[Pair], rule: AcceptanceSpec, raters_of: Callable[[str], int]) -> list[Ahead]:
+    """What each group can come to before anybody has answered; `raters_of` says how many raters an item has."""
     names = ("transformation", "pool", "language", "task_type")
     frame = pd.DataFrame([[getattr(pair, name) for name in names] for pair in pairs], columns=list(names))
-    raters = frame["transformation"].map(study.raters_of) if len(frame) else pd.Series(dtype=int)
-    could = raters >= study.acceptance.min_raters
-    return ahead(frame.assign(counting=0, open=raters, most=raters, could=could), study.acceptance)
+    raters = frame["transformation"].map(raters_of) if len(frame) else pd.Series(dtype=int)
+    could = raters >= rule.min_raters
+    return ahead(frame.assign(counting=0, open=raters, most=raters, could=could), rule)
 
 
 def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list[str]:
@@ -244,12 +244,12 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
     ]
 
 
-def size_line(study: Study, groups: Sequence[Ahead]) -> str:
+def size_line(groups: Sequence[Ahead], item: str, rule: AcceptanceSpec) -> str:
     """How many verdicts there will be, and on how many pairs each can rest; empty where there is no sample."""
     sizes = sorted(group.pairs for group in groups)
     if not sizes:
         return ""
-    item, number = study.called.item, sum(len(group.names) for group in groups)
+    number = sum(len(group.names) for group in groups)
     pairs = count(sizes[0], item) if sizes[0] == sizes[-1] else f"{sizes[0]} to {count(sizes[-1], item)}"
-    about = f"{count(number, 'verdict')} by acceptance.scope {study.acceptance.scope}"
-    return f"{about}, on {pairs}{' each' if number > 1 else ''} ({study.acceptance.min_pairs} are needed)"
+    about = f"{count(number, 'verdict')} by acceptance.scope {rule.scope}"
+    return f"{about}, on {pairs}{' each' if number > 1 else ''} ({rule.min_pairs} are needed)"

@@ -13,7 +13,6 @@ from annotation.offering import offered_to_raters
 from annotation.ratings.ratings import stays
 from annotation.ratings.signs import find_signs, not_looked_at
 from annotation.records import Fixed, RuleSet, Sign
-from annotation.rubric import Rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import (
     binding,
@@ -66,7 +65,7 @@ class Evidence(CampaignRecords):
     @property
     def design(self) -> Design:
         """What the study asks, and by what rule it judges, as the version had it that fixed the rules."""
-        return design_of(self.study, self.rubric, self.rules, self.first)
+        return design_under(self.rules, self.first, Design.of(self.study, self.rubric))
 
     @property
     def first(self) -> datetime | None:
@@ -97,13 +96,13 @@ class Evidence(CampaignRecords):
 
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""
-        refuse_other_rules(self.study, self.rules_now, self.rules, self.collected.ratings)
+        refuse_other_rules(self, self.rules_now, self.collected.ratings)
 
 
-def design_of(study: Study, rubric: Rubric, rules: Sequence[RuleSet], first: datetime | None) -> Design:
-    """A study's design; under rules that an earlier version fixed, intervals are those of that version.
+def design_under(rules: Sequence[RuleSet], first: datetime | None, design: Design) -> Design:
+    """A study's design as it is under rules that an earlier version fixed, intervals are those of that version.
 
     `rules` are the sets that were fixed, `first` is when the first rating was given.
     """
     holds = binding(rules, first)
-    return replace(Design.of(study, rubric), bounded=holds is None or checks_known(holds))
+    return replace(design, bounded=holds is None or checks_known(holds))

@@ -17,7 +17,7 @@ from annotation.ratings.ratings import answered, answers_hash, counting_ratings,
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
 from annotation.statistics.agreement import Answers
-from annotation.statistics.attention import LEVEL, misses_too_many, telling_apart, vary
+from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import SCOPES, basis
 from annotation.verdicts.evidence import Evidence

@@ -8,7 +8,7 @@ raters are asked is among the rules, word for word (`changes` tells what differs
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -118,12 +118,12 @@ def fixed_judges(study: Study) -> dict[str, Any]:
         {
             **spec.settings(),
             "settings": identity(*spec.identity()),
-            "prompt": _hash(prompt_file(study, spec)),
+            "prompt": _hash(prompt_file(spec, study.resolve, f"{study.file}: judge {spec.name!r}")),
             **({"file": _hash(study.resolve(spec.recording))} if spec.kind == "recorded" else {}),
         }
         for spec in study.judges
     ]
-    drawn = _drawn(study)
+    drawn = _strata(study.judgements, study.command(JUDGE_COMMAND))
     return {"each": each, "pool": pool_hash(drawn) if drawn else ""}
 
 
@@ -140,7 +140,7 @@ def refuse_undrawn(records: CampaignRecords) -> None:
     study = records.study
     if study.acceptance.judges != "decide":
         return
-    drawn = _drawn(study)
+    drawn = _strata(study.judgements, study.command(JUDGE_COMMAND))
     if not drawn or any(pair.pair_id not in drawn for pair in records.known_pairs):
         lack = "lack pairs of the sample" if drawn else "are not drawn"
         raise StudyError(
@@ -149,24 +149,24 @@ def refuse_undrawn(records: CampaignRecords) -> None:
         )
 
 
-def _drawn(study: Study) -> dict[str, str]:
-    """The strata of the outputs that judges rate, by pair; none before they were drawn."""
-    path = study.judgements / "judged.parquet"
+def _strata(judgements: Path, command: str) -> dict[str, str]:
+    """The strata of the outputs that judges rate, by pair; none before they were drawn, which `command` does."""
+    path = judgements / "judged.parquet"
     if not path.exists():
         return {}
-    tables = read_batches(path, _OutputIdentity, study.command(JUDGE_COMMAND))
+    tables = read_batches(path, _OutputIdentity, command)
     return {row["pair_id"]: row["stratum"] for table in tables for row in table.to_pylist()}
 
 
-def prompt_file(study: Study, spec: JudgeSpec) -> Path:
-    """The file of a judge's prompt. Raises StudyError where there is none of the name."""
+def prompt_file(spec: JudgeSpec, resolve: Callable[[str], Path], where: str) -> Path:
+    """The file of a judge's prompt. Raises StudyError, which says `where`, if there is none of the name."""
     if spec.prompt.endswith((".yaml", ".yml")):
-        return study.resolve(spec.prompt)
+        return resolve(spec.prompt)
     folders = [folder / "judges" for folder in prompt_folders()]
     if files := [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]:
         return files[0]
     names = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    raise StudyError(f"{study.file}: judge {spec.name!r}: no prompt {spec.prompt!r}; {nearest(spec.prompt, names)}")
+    raise StudyError(f"{where}: no prompt {spec.prompt!r}; {nearest(spec.prompt, names)}")
 
 
 def _hash(path: Path) -> str:
@@ -261,12 +261,13 @@ def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.Da
     return what
 
 
-def refuse_other_rules(study: Study, now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> None:
+def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame) -> None:
     """Raise StudyError where the study's rules `now` (`rules_of`) are not those that hold since the first rating.
 
-    `fixed` are the sets of rules on disk, `ratings` all that were collected.
+    `ratings` are all that were collected.
     """
-    what, first = other_rules(now, fixed, ratings), first_rating(ratings)
+    study = records.study
+    what, first = other_rules(now, records.rules, ratings), first_rating(ratings)
     if not what or first is None:
         return
     line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
@@ -279,18 +280,17 @@ def refuse_other_rules(study: Study, now: Mapping[str, Any], fixed: Sequence[Rul
 def fix_rules(records: CampaignRecords) -> None:
     """See that the study's rules are the ones that hold, and fix them where they may be. Raises as `rules_due`."""
     refuse_undrawn(records)
-    due = rules_due(records.study, rules_now(records), records.rules, records.all_ratings)
-    write_rules(records.study, records.rules, due)
+    write_rules(records, rules_due(records, rules_now(records), records.all_ratings))
 
 
-def write_rules(study: Study, fixed: Sequence[RuleSet], due: Sequence[RuleSet]) -> None:
+def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
     """Write the sets of rules that are due, where they are more than those on disk."""
-    if len(due) > len(fixed):
-        Manifest.of(study).write_models(RULES.name, due)
+    if len(due) > len(records.rules):
+        Manifest.of(records.study).write_models(RULES.name, due)
 
 
 def rules_due(
-    study: Study, now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame, amend: str | None = None
+    records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame, amend: str | None = None
 ) -> list[RuleSet]:
     """The sets of rules as they are to be, so that the study's rules `now` hold: those on disk, or one more.
 
@@ -298,13 +298,14 @@ def rules_due(
     change without a reason, for a reason without a change, and for a number of ratings that is no longer the one that
     raters were asked for.
     """
+    fixed = records.rules
     reason, first = " ".join((amend or "").split()), first_rating(ratings)
     what, holds = other_rules(now, fixed, ratings), binding(fixed, first)
     if amend is not None and not (what and reason):
         why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
-        raise StudyError(f"{study.file}: --amend: {why}")
+        raise StudyError(f"{records.study.file}: --amend: {why}")
     if not reason or any(change.startswith("raters.per_pair ") for change in what):
-        refuse_other_rules(study, now, fixed, ratings)
+        refuse_other_rules(records, now, ratings)
     unworded = first is None and not any("rubric" in rule_set.rules for rule_set in fixed[-1:])
     if not (what or unworded or not fixed):
         return list(fixed)

@@ -28,9 +28,8 @@ from evaluation.tasks.protocols import Protocol
 from evaluation.units import Model, ScoreUnit
 from plumbline.errors import PlumblineError, StudyError, nearest
 from plumbline.records import nfc
-from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.estimates import Estimate, stream
 from plumbline.statistics.paired import spearman_interval
-from plumbline.statistics.seeding import stream
 from plumbline.study.evaluation import ModelSpec
 
 BASELINE = ModelSpec(name="mteb/baseline-random-encoder", kind="mteb")

@@ -25,8 +25,7 @@ from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.exhibits.files import plain
 from plumbline.identity import identity
-from plumbline.statistics.estimates import Floats
-from plumbline.statistics.seeding import stream
+from plumbline.statistics.estimates import Floats, stream
 
 GAPS = ("refuse", "models", "tasks", "fewest")
 LEAST_MODELS = 3  # on either side of the split

@@ -28,8 +28,7 @@ from evaluation.benchmarks.selection_methods import (
 )
 from evaluation.benchmarks.task_facts import amount, costs
 from plumbline.errors import StudyError
-from plumbline.statistics.estimates import Floats
-from plumbline.statistics.seeding import stream
+from plumbline.statistics.estimates import Floats, stream
 
 RANDOM = 1000  # random selections that a selection is held against
 RANDOM_OF_CURVE = 200  # at each other size of the curve

@@ -31,10 +31,9 @@ from generation.datasets.mteb_registry import gold_column, text_columns
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Text
-from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.estimates import Estimate, stream
 from plumbline.statistics.paired import spearman_interval
 from plumbline.statistics.rankings import kendall_interval
-from plumbline.statistics.seeding import stream
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 
 D = TypeVar("D", bound=Dataset)

@@ -36,8 +36,7 @@ from generation.unit import COMMAND as GENERATE
 from generation.unit import refuse_other_outputs
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.reading import read_bytes
-from plumbline.records import SOURCES, Pair, Rating, Record, Score, Text, TransformedText, text_id
-from plumbline.schemas import arrow_schema
+from plumbline.records import SOURCES, Pair, Rating, Record, Score, Text, TransformedText, arrow_schema, text_id
 from plumbline.store import atomic, read_table
 from plumbline.study import Study
 from plumbline.study.base import StudyPart

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import yaml
 
 from annotation.campaign_records import SUPPLY, CampaignRecords
+from annotation.offering import refuse_other_prompts
 from annotation.rubric import load_rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import sample_settings
 from evaluation.bundle import records, tables
 from evaluation.bundle.bundle import Bundle
@@ -274,7 +274,7 @@ def study_again(
             out.unlink()
         raise
     files_of_study = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY.name)]
-    with stage(study, "sample", [bundle.path], files_of_study, sample_settings(study)):
+    with stage(study, "sample", [bundle.path], files_of_study, sample_settings(study.sample, study.judging)):
         Manifest.of(study).write_models(SUPPLY.name, bundle.evidence.supply)
         write_table(files_of_study[1], controls, Pair)
         write_table(files_of_study[0], pairs, Pair)

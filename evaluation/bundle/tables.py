@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from evaluation.bundle.records import rows_of
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
-from plumbline.records import Record
-from plumbline.schemas import arrow_schema, cast_table, refuse_duplicate_keys, with_decimals_of
+from plumbline.records import Record, arrow_schema, cast_table, refuse_duplicate_keys, with_decimals_of
 from plumbline.store import BATCH
 from plumbline.study.datasets import DatasetSpec
 

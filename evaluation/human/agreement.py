@@ -15,18 +15,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.judges.alternative import CROWD, AlternativeTest, result_of
+from annotation.judges.people import CROWD, AlternativeTest, result_of
 from annotation.statistics.agreement import BANDS, Answers, krippendorff_alpha, raw_agreement
 from annotation.statistics.labels import ac1, fleiss_kappa, masi_alpha, nominal_alpha
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
 from evaluation.human.scores import ALIKE
 from evaluation.human.standing import pairs_by_scorer, shared_difficulty
-from plumbline.statistics.estimates import Estimate, Floats, bootstrap, jackknife
+from plumbline.statistics.estimates import Estimate, Floats, bootstrap, draw_counts, draw_indices, jackknife
 from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.rankings import kendall_rows
 from plumbline.statistics.resampled_measures import Counted, Measure, rho
-from plumbline.statistics.seeding import draw_counts, draw_indices
 
 COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
 SHARED = 3  # items that two raters must share, for a measure of theirs
@@ -370,7 +369,7 @@ _NONE = (math.nan, math.nan)
 def in_a_raters_place(
     task: TaskItems, model: ScorerAnswers, raters: Sequence[ScorerAnswers], epsilon: float = CROWD
 ) -> AlternativeTest:
-    """The alternative annotator test of a model (`annotation.judges.alternative`), an item a pair.
+    """The alternative annotator test of a model (`annotation.judges.people`), an item a pair.
 
     How close an answer is to the other raters' of the item: of labels, marks and choices the share of others who gave
     the same, of scores minus the mean square distance, and of candidates the same over an item's candidates. NaN with a

@@ -30,9 +30,8 @@ from generation.datasets.local import TableDataset
 from generation.datasets.mteb_registry import gold_column
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
-from plumbline.statistics.estimates import Floats
+from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.paired import average_ranks
-from plumbline.statistics.seeding import stream
 from plumbline.study.datasets import SEARCHES
 
 

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, leaving_one_out, read, right_numbers
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Metric
-from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, jackknife
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, draw_counts, jackknife
 from plumbline.statistics.intervals import adding_raters, known
 from plumbline.statistics.paired import holm
 from plumbline.statistics.resampled_measures import Counted, mean
-from plumbline.statistics.seeding import draw_counts
 
 OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
 WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}

@@ -32,8 +32,7 @@ from evaluation.instructions.grid import (
 from evaluation.instructions.scores import DEFAULT
 from evaluation.instructions.spread import choice_table, source_tests
 from plumbline.errors import DataError, StudyError
-from plumbline.statistics.estimates import Floats, percentiles
-from plumbline.statistics.seeding import stream
+from plumbline.statistics.estimates import Floats, percentiles, stream
 
 SIMULATED = (
     "SIMULATED LABELS: which wordings are acceptable was made up to show that the flow works, not said by people."

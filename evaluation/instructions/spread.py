@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.scores import DEFAULT
 from plumbline.frames import same_index
-from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value, percentiles
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value, percentiles, stream
 from plumbline.statistics.paired import holm
-from plumbline.statistics.seeding import stream
 
 LEAST = 2  # distinct wordings, below which nothing varies
 _DIGITS = 12  # scores that agree so far are equal

@@ -38,7 +38,7 @@ from plumbline.identity import identity
 from plumbline.record_files import StudyRecords
 from plumbline.records import Pair, Text
 from plumbline.statistics.abstention import CONFIDENCES, Abstention, abstention, confidences, nauc_error
-from plumbline.statistics.seeding import stream
+from plumbline.statistics.estimates import stream
 from plumbline.study.datasets import TaskType
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.transformations import ORIGINAL

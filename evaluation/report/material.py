@@ -22,8 +22,8 @@ from evaluation.records import COMMAND, SCORES, EvaluationRecords
 from evaluation.report.paper_tables import PaperResults
 from evaluation.tables.sensitivity import resampled_acceptance
 from generation.jobs import makers_of
-from generation.lengths import length_table, lengths_measure
 from generation.output_statistics import incomparable, labels, tally
+from generation.output_tables import length_table, lengths_measure
 from plumbline.errors import DataError, StudyError
 from plumbline.store import read_frame
 from plumbline.study import Study
@@ -205,7 +205,7 @@ def failed_models(scores: pd.DataFrame) -> list[str]:
 def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError where scores were let through, or left out, by verdicts or settings that are others now."""
     settings = {"protocol": study.evaluation.protocol, "precision": study.evaluation.precision}
-    makers = {name: maker.hash for name, maker in makers_of(study).items()}
+    makers = {name: maker.hash for name, maker in makers_of(study.generator, study.transforming).items()}
     if why := _other_settings(scores, settings, makers) or _other_verdicts(scores, verdicts):
         raise DataError(f"{study.folder / 'scores.parquet'}: {why}; run `{study.command(COMMAND)}` again")
 
@@ -312,12 +312,12 @@ def _lengths(evaluations: Sequence[StudyEvaluation]) -> tuple[pd.DataFrame, str]
 def _judgements(study: Study) -> pd.DataFrame:
     """What judges said of a study's outputs on the first question that they were asked, with the original of each."""
     from annotation.judges.pool import COMMAND as JUDGE  # noqa: PLC0415 (few studies have judges)
-    from annotation.judges.pool import judged_file  # noqa: PLC0415
+    from annotation.judges.pool import FILE  # noqa: PLC0415
     from annotation.judges.run import read_judgements  # noqa: PLC0415
 
-    if not study.judges or not judged_file(study).exists():
+    if not study.judges or not (study.judgements / FILE).exists():
         return pd.DataFrame(columns=[*_OF_JUDGEMENTS, *_OF_PAIRS[1:]])
     judgements = read_judgements(study)
     first = judgements["question"].iloc[0] if len(judgements) else ""
-    pairs = read_frame(judged_file(study), JudgedPair, study.command(JUDGE))
+    pairs = read_frame(study.judgements / FILE, JudgedPair, study.command(JUDGE))
     return judgements.loc[judgements["question"] == first, _OF_JUDGEMENTS].merge(pairs[_OF_PAIRS], on="pair_id")

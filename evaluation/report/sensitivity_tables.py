@@ -215,7 +215,7 @@ def generators(
 
 
 def lengths(frame: pd.DataFrame) -> Exhibit:
-    """HTEB, Table 23, from `generation.lengths.length_table`."""
+    """HTEB, Table 23, from `generation.output_tables.length_table`."""
     rows = [
         {"Of": named(row["name"]), "Generator": row["generator"], "Original": shown(row["original"])}
         | {"Words": shown(row["words"]), "Ratio": shown(row["ratio"], 2), "% failed": shown(row["failed"])}

@@ -17,7 +17,7 @@ from evaluation.tables.scores import (
     transformations_of,
     whole_data_sets,
 )
-from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.estimates import Estimate, stream
 from plumbline.statistics.paired import (
     hodges_lehmann,
     hodges_lehmann_bootstrap,
@@ -28,7 +28,6 @@ from plumbline.statistics.paired import (
     wilcoxon,
 )
 from plumbline.statistics.rankings import borda, kendall, rank_intervals, split_half
-from plumbline.statistics.seeding import stream
 from plumbline.transformations import Axes
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]

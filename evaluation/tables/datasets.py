@@ -17,8 +17,8 @@ from evaluation.tables.scores import (
     paired_scores,
     with_originals,
 )
+from plumbline.statistics.estimates import stream
 from plumbline.statistics.paired import sample_sd, spearman_interval
-from plumbline.statistics.seeding import stream
 from plumbline.transformations import Axes
 
 AVERAGE = "Average"

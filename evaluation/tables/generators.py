@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.tables.scores import averaged, axis_means, counting_scores, with_originals
-from generation.lengths import OVERALL
+from generation.output_tables import OVERALL
 from plumbline.transformations import Axes, in_order
 
 _CELL = ["model", "dataset", "transformation"]
@@ -113,7 +113,7 @@ def prompt_table(
     """Prompts that a generator was given, beside each other (PTEB, Table 12): a row a transformation and wording.
 
     `scores` are those of each wording's study by its name, the first the one that others are compared with;
-    `lengths` is `generation.lengths.length_table` with these names as generators; `judgements` are those of one
+    `lengths` is `generation.output_tables.length_table` with these names as generators; `judgements` are those of one
     question, by the same names, with `original` beside each (empty frames where nobody judged).
 
     Scores count for models, data sets and seeds that all studies have, judgements for the texts and runs of which each

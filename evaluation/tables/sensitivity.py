@@ -21,7 +21,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.judged import together
 from annotation.verdicts.rules import decide, marks_of, outcomes, short
 from evaluation.tables.scores import axis_means, counting_scores, failures, paired_scores
-from plumbline.statistics.estimates import Floats, percentiles
+from plumbline.statistics.estimates import Floats, percentiles, stream
 from plumbline.statistics.intervals import (
     bounded,
     confidence_sequence,
@@ -30,7 +30,6 @@ from plumbline.statistics.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
-from plumbline.statistics.seeding import stream
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import ORIGINAL, Axes, in_order
 

@@ -23,9 +23,8 @@ from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.scoring import evaluate_task, main_score
 from generation.datasets.dataset import Dataset
 from generation.datasets.mteb_registry import gold_column
-from plumbline.statistics.estimates import Bootstrap, Estimate, Floats
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, counts_of, draw_indices
 from plumbline.statistics.resampled_measures import Measure, mean, precision, rho, v_measure, weighted_f1
-from plumbline.statistics.seeding import counts_of, draw_indices
 from plumbline.study.datasets import SEARCHES, TaskType
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any, Self
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import Text, nfc, text_id
-from plumbline.statistics.seeding import stream
+from plumbline.statistics.estimates import stream
 from plumbline.study.datasets import TaskType
 from plumbline.words import shows
 

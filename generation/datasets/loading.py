@@ -33,11 +33,6 @@ def load_dataset(spec: DatasetSpec, base: Path) -> Dataset:
     return load_local(spec, (base / spec.path).resolve())
 
 
-def load_datasets(study: Study) -> list[Dataset]:
-    """All data sets of a study at once, in its order; raises like `load_dataset`."""
-    return list(iter_datasets(study))
-
-
 def texts_in(spec: DatasetSpec, base: Path) -> set[Text]:
     """The languages and tasks of the texts of a data set: of mteb's by its registry, without their data.
 

@@ -17,7 +17,7 @@ def main() -> int:
     cli.add_study_options(parser)
     parser.add_argument("--again", action="store_true", help="ask again where no reply was valid, too")
     parser.add_argument("--dry-run", action="store_true", help="show what is left to ask, and ask nothing")
-    return cli.handler("generation.instructions.command:run")(parser.parse_args())
+    return cli.handler("generation.instructions.run:run")(parser.parse_args())
 
 
 if __name__ == "__main__":

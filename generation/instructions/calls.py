@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -19,7 +19,7 @@ from plumbline.reading import MalformedError, parse_json, read_yaml
 from plumbline.records import nfc
 from plumbline.study import Study
 from plumbline.study.base import LONGEST
-from plumbline.study.datasets import TaskType
+from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.engines import EngineSpec
 from plumbline.study.subject import Context, InstructionsSubject
 from plumbline.words import shows
@@ -47,14 +47,15 @@ def asked_of(study: Study) -> InstructionsSubject:
     return study.subject
 
 
-def tasks_of(study: Study) -> list[DatasetDescription]:
-    """The study's data sets, in its order; no data are loaded.
+def tasks_of(
+    subject: InstructionsSubject, datasets: Iterable[DatasetSpec], study_file: Path
+) -> list[DatasetDescription]:
+    """A study's data sets, in its order; no data are loaded.
 
     Raises StudyError for what mteb does not have, and for a data set without a description that a context needs.
     """
-    subject, types = asked_of(study), type_words()
-    descriptions = []
-    for spec in study.datasets:
+    types, descriptions = type_words(), []
+    for spec in datasets:
         if spec.mteb:
             task, kind, _, languages = task_of(spec)
             codes = [code for pair in languages.values() for code in pair]
@@ -64,7 +65,7 @@ def tasks_of(study: Study) -> list[DatasetDescription]:
         description = " ".join((subject.descriptions.get(spec.name) or description).split())
         if not description and set(subject.contexts) - {"task_type"}:
             raise StudyError(
-                f"{study.file}: nobody says what data set {spec.name!r} holds; write it as `subject.descriptions:"
+                f"{study_file}: nobody says what data set {spec.name!r} holds; write it as `subject.descriptions:"
                 f" {{{spec.name}: ...}}`, or leave `contexts: [task_type]`"
             )
         names = tuple(dict.fromkeys(language_name(code) for code in codes))
@@ -98,10 +99,8 @@ class Call:
     prompt_hash: str
 
 
-def calls_of(study: Study) -> list[Call]:
-    """The calls that a study wants, in the order of its contexts and data sets. Raises as `tasks_of`."""
-    subject, tasks = asked_of(study), tasks_of(study)
-    maker = maker_hash(study.generator, study.resolve)
+def calls_of(subject: InstructionsSubject, tasks: Sequence[DatasetDescription], maker: str) -> list[Call]:
+    """The calls to a generator (`maker_hash`) that a study wants, in the order of its contexts and data sets."""
     return [call for context in subject.contexts for call in _of_context(subject, context, maker, tasks)]
 
 
@@ -114,7 +113,7 @@ def maker_hash(spec: EngineSpec, resolve: Callable[[str], Path]) -> str:
 
 
 def _of_context(
-    subject: InstructionsSubject, context: Context, maker: str, tasks: list[DatasetDescription]
+    subject: InstructionsSubject, context: Context, maker: str, tasks: Sequence[DatasetDescription]
 ) -> Iterator[Call]:
     template, types = load_prompt(context, FOLDER), set[TaskType]()
     for dataset in tasks:

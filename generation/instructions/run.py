@@ -5,6 +5,7 @@ Each reply is in a journal when it was received, so `kill -9` loses only what wa
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import functools
 import json
@@ -28,12 +29,22 @@ from generation.instructions.calls import (
     schema,
     tasks_of,
 )
-from generation.instructions.records import REMOVED, REPLIES, Instruction, RemovedWording, Reply
-from generation.instructions.wordings import by_people, human_wording, machine_wording, one_of_each
+from generation.instructions.wordings import (
+    REMOVED,
+    REPLIES,
+    Instruction,
+    RemovedWording,
+    Reply,
+    by_people,
+    human_wording,
+    machine_wording,
+    one_of_each,
+)
+from plumbline import cli
 from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.journal import record_lines
-from plumbline.manifest import Manifest
+from plumbline.manifest import Manifest, stage
 from plumbline.models.asking import AnswerTable, ask_all
 from plumbline.models.chat import Attempt, Chat, Completion, ask_until
 from plumbline.models.engines import open_chat
@@ -167,8 +178,8 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     """
     subject = asked_of(study)
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
-        tasks, calls = tasks_of(study), calls_of(study)
-        writer = _Writer(subject, study.generator, maker_hash(study.generator, study.resolve), study.retry)
+        maker, tasks = maker_hash(study.generator, study.resolve), tasks_of(subject, study.datasets, study.file)
+        calls, writer = calls_of(subject, tasks, maker), _Writer(subject, study.generator, maker, study.retry)
         people = list(
             _by_people(subject, "prompts", study.resolve, tasks)
         )  # a wrong row is told before anything is asked
@@ -283,3 +294,50 @@ def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[In
 def _words_of(task: DatasetDescription) -> str:
     """What raters read of a data set."""
     return f"{task.type_words} {task.description}".strip()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Word what is missing, as the options say."""
+    study = cli.study_of(options)
+    subject = asked_of(study)
+    if options.dry_run:
+        tasks = tasks_of(subject, study.datasets, study.file)
+        calls = calls_of(subject, tasks, maker_hash(study.generator, study.resolve))
+        print(f"{study.name}: {_left(calls, list(Replies(study, calls, again=options.again).jobs()))}", end="")
+        print(f" characters are sent to {study.generator.model}")
+        return 0
+    outputs = [study.folder / name for name in (INSTRUCTIONS, REMOVED, REPLIES)]
+    inputs = [study.resolve(path) for path in (subject.prompts, subject.known) if path]
+    with stage(study, "instructions", inputs, outputs):
+        run = word_instructions(study, again=options.again)
+    print(f"{study.name}: {_counted(run.counts)}; {len(run.wordings)} wordings -> {study.folder / INSTRUCTIONS}")
+    for line in _lines(run):
+        print(line)
+    return 0
+
+
+def _left(calls: Sequence[Call], todo: Sequence[Call]) -> str:
+    wanted, characters = sum(call.number for call in todo), sum(len(call.message) for call in todo)
+    return f"{len(calls)} calls, {len(todo)} left, for {wanted} wordings; {characters:,}"
+
+
+def _counted(counts: Counter[str]) -> str:
+    calls = f"{counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered"
+    return f"{calls}, {counts['reused']} were there"
+
+
+def _lines(run: WordingRun) -> list[str]:
+    lines = []
+    for group, number in Counter(wording.group for wording in run.wordings).items():
+        lines.append(f"  {group}: {number}")
+    if run.removed:
+        lines.append(f"  {len(run.removed)} more were equal or nearly equal to others ({REMOVED}):")
+        lines += [
+            f"    {wording.text[:60]!r} is {wording.kept_text[:60]!r} ({wording.distance:.2f})"
+            for wording in run.removed[:5]
+        ]
+    for reply in run.trouble:
+        lines.append(f"  no wordings from {reply.context} of {reply.task or reply.task_type}: {reply.reason}")
+    if run.trouble:
+        lines.append("  (the next run asks again for the unanswered, with --again for failed too)")
+    return lines

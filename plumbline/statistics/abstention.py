@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.statistics.estimates import Floats, bootstrap
-from plumbline.statistics.seeding import draw_counts
+from plumbline.statistics.estimates import Floats, bootstrap, draw_counts
 
 CONFIDENCES = ("max", "std", "diff1")
 RATES: Floats = np.linspace(0, 1, 11)[:-1]  # shares of queries without an answer, as mteb has them: 0 to 0.9

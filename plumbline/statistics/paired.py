@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.frames import same_index
-from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats, Value, bootstrap
-from plumbline.statistics.seeding import draw_indices
+from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats, Value, bootstrap, draw_indices
 
 Places = NDArray[np.int64]
 

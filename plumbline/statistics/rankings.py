@@ -14,9 +14,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from plumbline.frames import need, numbers
-from plumbline.statistics.estimates import CONFIDENCE, DEFINED_SHARE, Estimate, Floats, Value, bootstrap
+from plumbline.statistics.estimates import (
+    CONFIDENCE,
+    DEFINED_SHARE,
+    Estimate,
+    Floats,
+    Value,
+    bootstrap,
+    draw_counts,
+    draw_indices,
+)
 from plumbline.statistics.paired import Values, holm, letter_display, paired, row_correlations
-from plumbline.statistics.seeding import draw_counts, draw_indices
 
 _DIGITS = 9  # scores that agree so far differ by rounding alone
 _FEW = 100  # models up to which looking at each two of them takes less time than sorting them by scipy

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotation.campaign_records import CampaignRecords
 from annotation.judges.check import saved_lines, who_decides
 from annotation.judges.decisions import judged
 from annotation.judges.people import far_ratings
@@ -17,13 +18,12 @@ from annotation.judges.records import over_orders
 from annotation.judges.select_generator import FOLDER
 from annotation.preview import preview_html
 from annotation.ratings.review import pairs_to_read
-from annotation.report import crowd, exhibits
-from annotation.report.judges import judge_exhibits, made_up
+from annotation.report import exhibits, raters
 from annotation.report.material import CampaignMaterial, campaign_material, read_material
+from annotation.report.raters import judge_exhibits, made_up
 from annotation.verdicts.evidence import Evidence
-from generation.error_rates import error_rates, errors_measure
-from generation.lengths import length_table, lengths_measure
 from generation.output_statistics import by_generator, is_counted, tally
+from generation.output_tables import error_rates, errors_measure, length_table, lengths_measure
 from generation.unit import COMMAND
 from plumbline.errors import PlumblineError
 from plumbline.exhibits.table import Exhibit
@@ -72,7 +72,7 @@ class CampaignReader(OverviewReader):
         """The tables on raters and crowds."""
         material = campaign_material(Evidence.open(self.study).changed(signs=self.signs()))
         crowd_tables = (
-            (crowd.campaigns_exhibit(material), crowd.crowd_decisions_exhibit(material)) if material.crowd else ()
+            (raters.campaigns_exhibit(material), raters.crowd_decisions_exhibit(material)) if material.crowd else ()
         )
         return CampaignTables(
             exhibits.raters_exhibit(material),
@@ -163,11 +163,11 @@ class CampaignReader(OverviewReader):
 
     def adjudicated(self, pair_id: str) -> pd.DataFrame:
         """What adjudicators decided about one pair, a row a question; none where nobody did, or the file is damaged."""
-        from annotation.adjudication import read_adjudications  # noqa: PLC0415 (a pair's window alone needs it)
+        from annotation.adjudication import ADJUDICATIONS  # noqa: PLC0415 (a pair's window alone needs it)
 
         rows = []
         with contextlib.suppress(PlumblineError, OSError):
-            for adjudication in read_adjudications(self.study):
+            for adjudication in CampaignRecords.open(self.study).models(ADJUDICATIONS):
                 if adjudication.pair_id == pair_id:
                     answer = adjudication.answer if adjudication.value is None else str(adjudication.value)
                     decided = "discarded" if adjudication.status == "discarded" else answer
@@ -198,14 +198,14 @@ class CampaignReader(OverviewReader):
 
     @cached("texts.parquet", watches=_OUTPUTS)
     def errors(self, by: str, *, after_retries: bool) -> pd.DataFrame:
-        """`generation.error_rates.error_rates` of the generator and the candidates."""
+        """`generation.output_tables.error_rates` of the generator and the candidates."""
         return error_rates(
             tally(by_generator([self.study]), errors_measure(self.study.transforming, after_retries=after_retries)), by
         )
 
     @cached("texts.parquet", watches=_OUTPUTS)
     def lengths(self) -> pd.DataFrame:
-        """`generation.lengths.length_table` of the same."""
+        """`generation.output_tables.length_table` of the same."""
         return length_table(tally(by_generator([self.study]), lengths_measure()), self.study.transforming)
 
     @cached(watches=("texts.parquet", *_OUTPUTS))

@@ -8,6 +8,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from annotation.human.tasks import read_tasks
 from annotation.records import P_IS, Verdict
 from annotation.report import exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
@@ -80,7 +81,8 @@ def _limits(reader: OverviewReader) -> str:
 def _verdicts(reader: CampaignReader, language: str) -> None:
     verdicts = [verdict for verdict in reader.verdicts() if language in ("", verdict.language)]
     pooled = any(verdict.pool != verdict.transformation for verdict in verdicts)
-    whole = verdict_table(verdicts_by_task(reader.study, reader.verdicts()))
+    tasks = read_tasks(reader.study) if reader.study.judging.does_tasks else ()
+    whole = verdict_table(verdicts_by_task(tasks, reader.verdicts()))
     whole = whole[whole["language"] == language] if language else whole
     heading("Decisions")
     item = reader.study.called.item

@@ -39,14 +39,13 @@ def of(study: Study, *people: str) -> Study:
     return study.model_copy(update={"raters": study.raters.model_copy(update={"people": people})})
 
 
-def test_a_queue_that_nobody_reads_is_said(variant: Make) -> None:
-    study = variant(name="read")
+def test_a_queue_that_nobody_reads_is_said() -> None:
     reads = {"ada": ("en", "de"), "kim": ("ko",)}  # each knows one of Korean and English, and nobody both
-    (line,) = unread_lines(study, QUEUES, reads)
+    (line,) = unread_lines("read", None, QUEUES, reads)
     assert line.startswith("nobody reads English and Korean: 1 pair of read-translation-EN-KO wait")
-    assert len(unread_lines(of(study, "kim"), QUEUES, reads)) == 3
-    assert not unread_lines(study, QUEUES, {})  # nothing is known
-    assert not unread_lines(of(study, "kim", "somebody"), QUEUES, reads)  # who may read anything
+    assert len(unread_lines("read", ("kim",), QUEUES, reads)) == 3
+    assert not unread_lines("read", None, QUEUES, {})  # nothing is known
+    assert not unread_lines("read", ("kim", "somebody"), QUEUES, reads)  # who may read anything
 
 
 def test_who_reads_none_of_the_queues_is_said(variant: Make) -> None:

@@ -19,5 +19,5 @@ def test_unknown_languages_are_said_where_they_matter(
 ) -> None:
     study = variant(raters={"per_pair": 2, **({"people": list(people)} if people else {})})
     readers = {f"demo-{number}": 2 for number in range(workspaces)}
-    warn_of_readers(study, Publication({}, Admission(readers, unknown=2, people=2)))
+    warn_of_readers(study.raters, Publication({}, Admission(readers, unknown=2, people=2)))
     assert ("let in everywhere: 2 annotators whose languages are not known" in capsys.readouterr().out) is said

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.planning import Outlook, Price, RatingVariation, outlook, plan, price, simulated
+from annotation.planning import Outlook, Price, Pricing, RatingVariation, outlook, plan, simulated
 from annotation.planning_command import plan_text
 from annotation.questions import QuestionScale
 from annotation.rubric import load_rubric
@@ -22,7 +22,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import in_order
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
-from plumbline.statistics.seeding import stream
+from plumbline.statistics.estimates import stream
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
@@ -41,7 +41,7 @@ def look(size: tuple[int, int], mean: float, assumed: RatingVariation, seed: int
 
 
 def priced(study: Study, design: Design) -> Price:
-    return price(study, load_rubric(study), design, (100, 3))
+    return Pricing.of(study, load_rubric(study), design).price(100, 3)
 
 
 def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> None:
@@ -266,7 +266,7 @@ def test_a_mean_off_the_scale_is_refused() -> None:
 
 
 def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) -> None:
-    """Each is what `outlook` and `price` say, whatever rows stand beside it; asked for twice, it is simulated once."""
+    """Each is what `outlook` and `Pricing` say, whatever rows stand beside it; asked twice, it is simulated once."""
     study = variant()
     found = plan(study, [(30, 2), (60, 3), (30, 2)], [2.8, 3.4, 3.4], campaigns=20, seed=5)
     assert list(zip(found["pairs"], found["raters"], found["mean"], strict=True)) == [
@@ -278,7 +278,7 @@ def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) 
     assert found["right"][0] == 1 - first.accepted and found["right"][1] == found["accepted"][1]
     alone = plan(study, [(60, 3)], [3.4], campaigns=20, seed=5)
     assert found.iloc[[3]].reset_index(drop=True).equals(alone)
-    assert found["dollars"][2] == price(study, load_rubric(study), Design(), (60, 3)).dollars
+    assert found["dollars"][2] == Pricing.of(study, load_rubric(study), Design()).price(60, 3).dollars
 
 
 def test_the_command_prints_a_row_for_each_size() -> None:

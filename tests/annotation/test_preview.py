@@ -41,7 +41,7 @@ def test_every_queue_shows_what_argilla_is_sent(variant: Make) -> None:
     queues = queues_of(CampaignRecords.open(study).shown)
     assert len(queues) > 2
     for queue, pairs in queues.items():
-        part = html.split(f'<section id="{queue.dataset(study)}">')[1].split("</section>")[0]
+        part = html.split(f'<section id="{queue.dataset(study.name)}">')[1].split("</section>")[0]
         words = Words.of(rubric, queue)
         for title, description in words.questions.values():
             assert escape(title) in part.replace("&#39;", "&#x27;").replace("&#34;", "&quot;")

@@ -14,12 +14,11 @@ import yaml
 
 from annotation.campaign_records import CampaignRecords
 from annotation.comparison import comparison_text
-from annotation.offering import begin_offering
-from annotation.planning import price
+from annotation.offering import begin_offering, refuse_other_prompts
+from annotation.planning import Pricing
 from annotation.preview import preview_html
 from annotation.records import Member
 from annotation.rubric import load_rubric
-from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
@@ -123,7 +122,7 @@ def test_a_plan_counts_what_a_queue_of_all_groups_is_asked(make: Callable[..., A
     for changes, shown in (({}, 18 + 4), ({"subject": {"expected": {}}}, 18 + 2)):
         study = make(**changes)
         asked = load_rubric(study)
-        assert price(study, asked, Design.of(study, asked), (9, 2)).pairs == shown
+        assert Pricing.of(study, asked, Design.of(study, asked)).price(9, 2).pairs == shown
 
 
 def test_labels_are_not_compared_and_the_refusal_says_what_is_there(make: Callable[..., Any]) -> None:

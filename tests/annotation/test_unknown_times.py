@@ -94,7 +94,7 @@ def test_a_file_without_times_calls_nobody_careless(tmp_path: Path, texts: pd.Da
     assert status.raters["last"].isna().all()  # the file's time is nobody's
     text = status_text(status, study.arguments)
     assert UNKNOWN.format(3) in text and "--exclude" not in text + next_step(status, study.arguments)
-    assert UNKNOWN.format(3) in review_text(study, evidence.collected, [], evidence.signs, evidence.unlooked)
+    assert UNKNOWN.format(3) in review_text(evidence, evidence.signs, evidence.unlooked)
 
 
 def test_the_report_says_which_signs_could_not_be_looked_at(tmp_path: Path, texts: pd.DataFrame) -> None:

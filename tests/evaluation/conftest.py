@@ -19,7 +19,7 @@ from annotation.records import Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.identity import identity
 from plumbline.records import Pair, Rating, TransformedText
@@ -164,7 +164,7 @@ def changed(text: str, transformation: str) -> str:
 def write_outputs(study: Study, status: Callable[[str, str], str] = lambda text, transformation: "ok") -> None:
     """Outputs of all transformations, as generation leaves them; `status` of a text and a transformation."""
     plan = Plan(study)
-    texts = [text for dataset in load_datasets(study) for text in dataset.texts()]
+    texts = [text for dataset in iter_datasets(study) for text in dataset.texts()]
     for name in study.transformations:
         for seed in study.seeds:
             rows = []
@@ -202,7 +202,8 @@ def write_pairs(study: Study) -> list[Pair]:
     A translation's language is the data set's own, so each has some.
     """
     plan = Plan(study)
-    dataset, *_, last = [*load_datasets(study), load_datasets(study)[-1]]
+    loaded = list(iter_datasets(study))
+    dataset, *_, last = [*loaded, loaded[-1]]
     texts = [*list({t.text: t for t in dataset.texts()}.values())[: 5 if dataset.name == last.name else 4]]
     texts += [next(iter(last.texts()))]
     pairs = []

@@ -18,7 +18,7 @@ from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Score, TransformedText
@@ -65,7 +65,7 @@ def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
         assert row["verdict_hash"] == verdict_hash(made[name])
     assert (found.loc["original", ["generator_hash", "prompt_hash", "verdict_hash"]] == "").all()
     assert set(found["model_revision"]) == {"1"} and set(found["dataset_revision"]) == {
-        load_datasets(study)[0].revision
+        next(iter_datasets(study)).revision
     }
     assert set(found["protocol"] + " " + found["precision"]) == {"paper float32"}
     packages = ("plumbline", "mteb", "sentence-transformers", "torch")
@@ -237,7 +237,7 @@ def test_a_file_of_outputs_that_lacks_rows_leaves_its_units_out(study: Study, lo
     assert (row["status"], lacking, of) == (
         "left_out",
         "3",
-        str(len({t.text_id for t in load_datasets(study)[0].texts()})),
+        str(len({t.text_id for t in next(iter_datasets(study)).texts()})),
     )
     assert row["reason"].endswith("texts have no output: run generation again")
     assert rows(study, "requests").loc["translation", "status"] == "evaluated"

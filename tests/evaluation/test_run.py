@@ -24,7 +24,7 @@ from evaluation.tasks import scoring
 from evaluation.texts import Outputs, transformed
 from evaluation.units import UNDEFINED
 from evaluation.work import pieces
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from plumbline import store
 from plumbline.errors import DataError, ServiceError, StudyError
@@ -55,7 +55,7 @@ def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> Non
     assert list(scores["dataset"] + " " + scores["transformation"]) == [
         f"{dataset} {name}" for dataset in ("sts", "requests") for name in ("original", "paraphrasing", "translation")
     ]
-    for dataset in load_datasets(study):
+    for dataset in iter_datasets(study):
         for name in ("original", "paraphrasing", "translation"):
             outputs = Outputs({text.text_id: changed(text.text, name) for text in dataset.texts()})
             data = dataset if name == "original" else transformed(dataset, outputs)
@@ -174,7 +174,9 @@ def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader
     assert set(left["status"]) == {"left_out"}
     assert set(left["reason"]) == {f"rejected: {REJECTED}"}
     assert left["score"].isna().all()
-    refused = {changed(text.text, "paraphrasing") for dataset in load_datasets(study)[1:] for text in dataset.texts()}
+    refused = {
+        changed(text.text, "paraphrasing") for dataset in list(iter_datasets(study))[1:] for text in dataset.texts()
+    }
     rated = {pair.transformed for pair in CampaignRecords.open(study).pairs}  # their drift is measured all the same
     assert not (refused - rated) & set(loader.model.seen)
 
@@ -280,7 +282,7 @@ def test_a_model_that_fails_is_reported_and_the_others_go_on(study: Study, capsy
 
 
 def test_embeddings_that_are_not_finite_fail_the_model_and_keep_what_was_made(study: Study) -> None:
-    bad = changed(list(load_datasets(study)[1].texts())[1].text, "translation")
+    bad = changed(list(list(iter_datasets(study))[1].texts())[1].text, "translation")
     loader = Loader(model=FakeModel(spoil=lambda text: text == bad))
     outcome = evaluate(study, models=["one"], load=loader)
     assert "not finite" in outcome.failures["one"]

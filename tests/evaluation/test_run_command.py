@@ -14,7 +14,7 @@ from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate, forecast
 from evaluation.sources import Folder
 from evaluation.units import Model, plan_units
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from plumbline.errors import DataError
 from plumbline.rates import Rate, keep_rates, read_rates
 from plumbline.study import Study
@@ -29,7 +29,7 @@ def _command(study: Study, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
-    failing(study, next(load_datasets(study)[0].texts()).text)
+    failing(study, next(next(iter_datasets(study)).texts()).text)
     evaluate(study, load=loader)
     done = _command(study)
     assert "translation: 1 item whose outputs failed was dropped [sts]" in done.stdout

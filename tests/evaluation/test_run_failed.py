@@ -11,7 +11,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.tasks import scoring
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
 from plumbline.study import Study
 
@@ -20,7 +20,7 @@ from .scored import failing, rows
 
 
 def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader) -> None:
-    first = next(load_datasets(study)[0].texts()).text
+    first = next(next(iter_datasets(study)).texts()).text
     write_outputs(study, lambda text, name: "unanswered" if (text, name) == (first, "translation") else "ok")
     evaluate(study, models=["one"], include_rejected=True, load=loader)
     scores = EvaluationRecords.open(study).scores.set_index(["dataset", "transformation"])
@@ -36,7 +36,7 @@ def test_an_item_whose_output_failed_is_dropped_or_scored_with_its_original(
     tmp_path: Path, loader: Loader, policy: str
 ) -> None:
     study = write_study(tmp_path, evaluation={"models": [{"name": "one"}], "failed": policy})
-    pairs, requests = (list(dataset.texts()) for dataset in load_datasets(study))
+    pairs, requests = (list(dataset.texts()) for dataset in iter_datasets(study))
     # The third pair has a failed sentence, the fourth has two: that is two items. One request is in the train split.
     bad = {(text.field, text.item): text.text for text in pairs}
     lost = [bad["sentence2", "2"], bad["sentence1", "3"], bad["sentence2", "3"], requests[5].text, requests[20].text]
@@ -63,7 +63,7 @@ def test_an_item_whose_output_failed_is_dropped_or_scored_with_its_original(
 def test_the_policy_and_the_failures_are_part_of_a_scores_identity(
     study: Study, tmp_path: Path, loader: Loader
 ) -> None:
-    first, second = (text.text for text in list(load_datasets(study)[0].texts())[:2])
+    first, second = (text.text for text in list(next(iter_datasets(study)).texts())[:2])
     failing(study, first)
     assert evaluate(study, models=["one"], load=loader).made == 6
     failing(study, first, second)
@@ -74,7 +74,7 @@ def test_the_policy_and_the_failures_are_part_of_a_scores_identity(
 
 
 def test_a_data_set_that_failures_leave_with_one_label_is_left_out(study: Study, loader: Loader) -> None:
-    cats = [text.text for text in load_datasets(study)[1].texts() if text.text.startswith("cat")]
+    cats = [text.text for text in list(iter_datasets(study))[1].texts() if text.text.startswith("cat")]
     failing(study, *cats)
     evaluate(study, models=["one"], load=loader)
     row = rows(study, "requests").loc["translation"]
@@ -85,7 +85,7 @@ def test_a_data_set_that_failures_leave_with_one_label_is_left_out(study: Study,
 
 
 def test_a_data_set_that_failures_leave_empty_is_left_out(study: Study, loader: Loader) -> None:
-    failing(study, *(text.text for text in load_datasets(study)[0].texts()))
+    failing(study, *(text.text for text in next(iter_datasets(study)).texts()))
     evaluate(study, models=["one"], load=loader)
     row = rows(study, "sts").loc["translation"]
     assert (row["status"], row["n"]) == ("left_out", 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from generation import output_statistics
 from generation.compare import main
-from generation.lengths import edit_distance, length_table, lengths_measure
+from generation.output_tables import edit_distance, length_table, lengths_measure
 from plumbline.study import Study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import small_study, text

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generation import output_statistics
-from generation.error_rates import RATES, error_rates, errors_measure
 from generation.errors import main
+from generation.output_tables import RATES, error_rates, errors_measure
 from generation.production import generate
 from plumbline.error_types import FLAGS
 from plumbline.errors import DataError, StudyError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.generators import RecordedOutputs
 from generation.jobs import Plan
 from generation.production import generate, read_transformed
@@ -83,7 +83,7 @@ def test_an_output_of_white_space_is_a_failure(tmp_path: Path) -> None:
 def test_the_sample_study_is_complete_and_every_output_is_rated() -> None:
     study = load_study(DEMO)
     plan, recorded = Plan(study), RecordedOutputs.of(study)
-    texts = [text for data in load_datasets(study) for text in data.texts()]
+    texts = [text for data in iter_datasets(study) for text in data.texts()]
     for name in study.transformations:
         for job in plan.jobs(texts, name, study.seeds[0]):
             found = recorded.find(name, job.language, job.text)

@@ -13,7 +13,7 @@ import pytest
 from annotation import options as annotation_options
 from annotation.server import environment
 from annotation.server.home import Home
-from plumbline import cli, prompts, resources, samples
+from plumbline import cli, prompts, resources, study_files
 from plumbline.errors import StudyError
 from plumbline.resources import ROOT, installing, working
 from plumbline.study import load_study
@@ -107,12 +107,12 @@ def test_wordings_of_ones_own_are_found_beside_ours_and_never_in_the_place_of_ou
 
 
 def test_who_stands_in_a_folder_that_is_gone_hears_it(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "resource", lambda name: ROOT / name)
+    monkeypatch.setattr(study_files, "resource", lambda name: ROOT / name)
     installed.rmdir()
     with pytest.raises(StudyError, match="is gone; change to another"):
         working("exports")
     with pytest.raises(StudyError, match="no folder can be made where you stand; change to another"):
-        samples.put_samples()
+        study_files.put_samples()
 
 
 def test_a_module_of_one_of_our_names_is_named_itself(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from hypothesis import given
 from generation.datasets.tables import read_frame as read_local_frame
 from plumbline.errors import DataError
 from plumbline.journal import Journal
-from plumbline.records import Number, Rating, Record
-from plumbline.schemas import arrow_schema
+from plumbline.records import Number, Rating, Record, arrow_schema
 from plumbline.store import (
     BATCH,
     atomic,

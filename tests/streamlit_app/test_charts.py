@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from generation.error_rates import RATES
+from generation.output_tables import RATES
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
 from plumbline.transformations import AXES

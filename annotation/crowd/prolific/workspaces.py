@@ -75,19 +75,18 @@ class Rooms(Protocol):
         ...
 
 
-def room_of(study: Study, mode: Mode, key: bytes, batch_id: str) -> Room:
-    """A batch's room: the same at each call. Raises StudyError where the study does not say where participants enter.
+def room_of(study_name: str, address: str, mode: Mode, key: bytes, batch_id: str) -> Room:
+    """A batch's room: the same at each call; participants enter at `address`.
 
     The codes are made with the home's key, so that nobody can guess one without having answered.
     """
-    crowd = crowd_with_address(study)
     room_id = f"{batch_id}-{mode}"
 
     def code(kind: str) -> str:
-        digest = hmac.new(key, "\0".join(("code-v1", study.name, room_id, kind)).encode(), hashlib.sha256).digest()
+        digest = hmac.new(key, "\0".join(("code-v1", study_name, room_id, kind)).encode(), hashlib.sha256).digest()
         return base64.b32encode(digest)[:8].decode("ascii")
 
-    return Room(room_id, f"{crowd.address}/crowd/enter/{room_id}", code("done"), code("return"))
+    return Room(room_id, f"{address}/crowd/enter/{room_id}", code("done"), code("return"))
 
 
 def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
@@ -122,7 +121,7 @@ class ArgillaRooms:
 
     def open(self, offer: Offer) -> Room:
         """Make the workspace and the dataset where they are missing, send missing pairs, tell the server."""
-        room = room_of(self._study, self._mode, self._key, offer.batch.batch_id)
+        room = room_of(self._study.name, self._crowd.address, self._mode, self._key, offer.batch.batch_id)
         name = self._name(room)
         if name not in self._argilla.workspaces():
             self._argilla.request("POST", "/workspaces", json={"name": name})
@@ -140,7 +139,7 @@ class ArgillaRooms:
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
         """What a participant submitted or discarded. Raises DataError for answers to what the batch does not show."""
-        room = room_of(self._study, self._mode, self._key, offer.batch.batch_id)
+        room = room_of(self._study.name, self._crowd.address, self._mode, self._key, offer.batch.batch_id)
         name = self._name(room)
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:

@@ -13,14 +13,14 @@ import pytest
 
 from annotation import server
 from annotation.adjudication import (
+    ADJUDICATIONS,
     SAID,
     DisputedPairs,
     collect_adjudications,
     judged_text,
     publish_review,
-    read_adjudications,
 )
-from annotation.anchoring import read_anchoring, read_shown, suggestions_to_show
+from annotation.anchoring import SHOWN, read_anchoring, suggestions_to_show
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
@@ -88,7 +88,7 @@ def adjudicated(argilla: Argilla, study: Study, eve: server.User, shown: list[di
     argilla.request("PUT", f"/responses/{drafted}", api_key=eve.api_key, json={"status": "discarded"})
     collect(study, argilla)
     collect_adjudications(study, argilla)
-    rows = {(row.pair_id, row.question): row for row in read_adjudications(study)}
+    rows = {(row.pair_id, row.question): row for row in CampaignRecords.open(study).models(ADJUDICATIONS)}
     called = next(user.id for user in argilla.users() if user.username == eve.username)
     return rows, account_pseudonym(study.name, called, simulated=False)
 
@@ -152,7 +152,9 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
 
     accept(study)
     assert {name: (study.folder / name).read_bytes() for name in kept} == before
-    text = judged_text(DisputedPairs.of(Evidence.open(study)), read_adjudications(study), {called: "eve"})
+    text = judged_text(
+        DisputedPairs.of(Evidence.open(study)), CampaignRecords.open(study).models(ADJUDICATIONS), {called: "eve"}
+    )
     assert "Recorded, nobody was asked: oracle, sibyl" in text and "SIMULATED" in text
     assert f"Adjudications: {called} eve 2; of a pair that the adjudicator had rated too: 0." in text
     argilla.request("DELETE", f"/datasets/{review}")
@@ -170,7 +172,7 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     with pytest.raises(StudyError, match="and there are none; run `.*annotation judge run"):
         publish(study, argilla)
     shown = suggestions_to_show(study)
-    noted = {(one.pair_id, one.shown) for one in read_shown(study)}
+    noted = {(one.pair_id, one.shown) for one in CampaignRecords.open(study).models(SHOWN)}
     assert len(noted) == 3 and {pair_id for pair_id, seen in noted if seen} == set(shown) <= half and len(half) == 2
     publish(study, argilla, suggestions=shown)
     for record in of_records(argilla, dataset(study, argilla)):
@@ -188,7 +190,7 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     assert len(ratings) == 2 * 3 * 2 and not half & set(ratings["pair_id"])
     done = accept(study)
     assert [one.n_pairs for one in done.verdicts] == [2] and any("other half" in line for line in done.doubts)
-    found = read_anchoring(study, done.evidence.collected)
+    found = read_anchoring(done.evidence)
     assert found[["n_shown", "n_hidden", "left_out"]].sum(axis=1).tolist() == [3] * 4  # one has no score
     assert "(raters.suggestions)" in read_judging(done.evidence).refused
     with pytest.raises(StudyError, match=r"half of its pairs show judges' scores .* no bundle"):

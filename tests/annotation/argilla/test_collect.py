@@ -75,7 +75,9 @@ def test_collected_ratings_say_who_when_and_in_which_state(argilla: Argilla, var
     assert ratings["rater_id"].nunique() == 2
     assert ratings["rater_id"].str.match(r"^rater-[0-9a-f]{8}$").all()
     assert not ratings["simulated"].any()
-    members = {one.rater_id for one in read_members(study) if one.dataset == "states-paraphrasing-EN"}
+    members = {
+        one.rater_id for one in read_members(CampaignRecords.open(study)) if one.dataset == "states-paraphrasing-EN"
+    }
     people = [user for user in argilla.users() if user.role == "annotator" and not user.simulated]
     annotators = [user for user in people if not user.username.startswith(WORKER)]  # other tests' crowds
     assert set(ratings["rater_id"]) <= members and len(members) == len(annotators)  # who rated nothing is there too
@@ -93,7 +95,7 @@ def test_an_admin_who_can_see_a_dataset_is_not_asked_to_rate_it(argilla: Argilla
     study = small(variant, "admins", transformations=["paraphrasing"])
     publish(study, argilla)
     collect(study, argilla)
-    before = read_members(study)
+    before = read_members(CampaignRecords.open(study))
     boss = {"first_name": "Boss", "username": "boss", "password": "a-long-password", "role": "admin"}
     user = argilla.request("POST", "/users", json=boss)
     (workspace_id,) = {place.workspace_id for place in published(CampaignRecords.open(study), argilla).values()}
@@ -101,7 +103,7 @@ def test_an_admin_who_can_see_a_dataset_is_not_asked_to_rate_it(argilla: Argilla
     assert len(argilla.members(workspace_id)) == len(before) + 1
     collect(study, argilla)
     argilla.request("DELETE", f"/users/{user['id']}")
-    assert before and read_members(study) == before
+    assert before and read_members(CampaignRecords.open(study)) == before
 
 
 def test_what_did_not_change_is_not_read_again(

@@ -67,7 +67,7 @@ def test_tasks_from_the_draw_to_answers_that_count(
     answer(argilla, person, records[2], "submitted", classes="cannot_tell")
     assert simulate(study, argilla) == 2 * (4 + 3 + 3)
     collect(study, argilla)
-    lines = answers_lines(study, accept(study))
+    lines = answers_lines(accept(study))
     assert lines[0].startswith(
         "classes (classification): 1 of 4 items by 3 raters or more, 4 by any; 3 raters, simulated; cannot tell:"
     )
@@ -162,7 +162,7 @@ def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argill
     assert set(ratings.loc[ratings["transformation"] == "search", "order"]) == {
         " ".join(map(str, one)) for one in orders.values()
     }
-    answers_lines(study, accept(study))
+    answers_lines(accept(study))
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     ids = {user.username: account_pseudonym(study.name, user.id, simulated=False) for user in argilla.users()}
     names = {ids[person.username]: person.username for person in people}

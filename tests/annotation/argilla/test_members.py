@@ -60,7 +60,7 @@ def test_only_people_whom_a_study_names_are_let_in_and_counted(
     ratings = collect(study, argilla)
     assert sorted(ratings.loc[ratings["question"] == "quality", "value"]) == [2, 4]
     assert "1 answers of accounts that raters.people does not name" in capsys.readouterr().err
-    assert {one.rater_id for one in read_members(study)} == set(ratings["rater_id"])
+    assert {one.rater_id for one in read_members(CampaignRecords.open(study))} == set(ratings["rater_id"])
 
     fewer = named(study, ["ada"])
     publish(fewer, argilla)
@@ -69,7 +69,7 @@ def test_only_people_whom_a_study_names_are_let_in_and_counted(
         collect(fewer, argilla)
     kept = collect(named(study, ["ada"], ["bob"]), argilla)
     assert sorted(kept.loc[kept["question"] == "quality", "value"]) == [2, 4]
-    assert len({one.rater_id for one in read_members(study)}) == 1  # nobody waits for bob
+    assert len({one.rater_id for one in read_members(CampaignRecords.open(study))}) == 1  # nobody waits for bob
     dropped = collect(fewer, argilla, replace=True)
     assert list(dropped.loc[dropped["question"] == "quality", "value"]) == [4]
     again = collect(named(study, ["ada", "eve"], ["bob"]), argilla)  # nothing changed on the server, but who counts
@@ -99,7 +99,7 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
     assert "- invited-paraphrasing-EN (items: 4, minutes: about 2)" in ines
     others = [
-        queue.dataset(study)
+        queue.dataset(study.name)
         for queue in queues_of(CampaignRecords.open(study).pairs)
         if not queue.languages <= {"de", "en"}
     ]

@@ -50,7 +50,10 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
 
     publish(study, argilla)
     datasets = {queue: listed.id for queue, listed in published(CampaignRecords.open(study), argilla).items()}
-    assert sorted(queue.dataset(study) for queue in datasets) == ["subject-texts-texts-DE", "subject-texts-texts-EN"]
+    assert sorted(queue.dataset(study.name) for queue in datasets) == [
+        "subject-texts-texts-DE",
+        "subject-texts-texts-EN",
+    ]
     english = next(one for queue, one in datasets.items() if queue.language == "en")
     fields = argilla.request("GET", f"/datasets/{english}/fields")["items"]
     assert [(one["name"], one["title"], one["settings"]["type"]) for one in fields] == [

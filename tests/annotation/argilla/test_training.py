@@ -62,7 +62,7 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
     answer(argilla, ada, records[bad.pair.pair_id], "draft", quality=1)
     simulate(study, argilla)
     collect(study, argilla)
-    trained = by_trained(read_trained(study)).set_index("rater_id")
+    trained = by_trained(read_trained(CampaignRecords.open(study))).set_index("rater_id")
     called = account_pseudonym(
         "learn", next(u.id for u in argilla.users() if u.username == "learn-ada"), simulated=False
     )
@@ -114,7 +114,7 @@ def test_a_corrected_known_pair_reaches_raters_until_somebody_answered(
     assert publish_training(study, argilla, rubric) == {"correct-training-EN": 2}
     assert len(list(argilla.records(own))) == 3  # what was answered stays, and is of no known pair any more
     collect(study, argilla)
-    assert by_trained(read_trained(study))["answered"].eq(0).all()
+    assert by_trained(read_trained(CampaignRecords.open(study)))["answered"].eq(0).all()
 
 
 @pytest.fixture

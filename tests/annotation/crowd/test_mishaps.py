@@ -351,7 +351,7 @@ def test_no_batch_that_an_older_copy_of_the_ledger_lacks_is_offered_again(
         with pytest.raises(DataError, match="ratings of 1 live mturk batches that this ledger never offered"):
             launch(study, platform)
     with pytest.raises(DataError, match="would be paid again"):
-        plan_text(study, "mturk", "live")
+        plan_text(CampaignRecords.open(study), "mturk", "live")
     with pytest.raises(DataError, match="would be paid again"):
         step(study, site, lambda campaign: collect(campaign, replace=True))
     assert set(site.hits) == {*known, later} and not prolific.studies

@@ -10,6 +10,7 @@ import pytest
 
 from annotation.human.drawing import CHOSEN_AMONG
 from annotation.human.tasks import prepare
+from annotation.human.wording import InstructionFiles
 from annotation.subjects import shown
 from evaluation.human.sampled import sampled
 from generation.datasets.scored import label_words, scored_items
@@ -40,7 +41,8 @@ def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> 
     dataset = site().tasks[name]
     some = {"candidates": 3} if dataset.task in CHOSEN_AMONG else {}
     spec = HumanTaskSpec.model_validate({"mteb": name, "name": "t", "items": 4, **some, **MORE.get(name, {})})
-    made = prepare(study_of(tmp_path, {"data": "classes"}), spec, DatasetSpec(mteb=name), dataset)
+    study = study_of(tmp_path, {"data": "classes"})
+    made = prepare(spec, DatasetSpec(mteb=name), dataset, InstructionFiles.of(study), study.sample.seed)
     items = shown(made, VerdictUnit(name="t", axis="human")).items
     assert items and made.task.n_items == len(items) and made.task.revision == dataset.revision
     texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}

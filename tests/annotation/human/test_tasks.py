@@ -131,7 +131,7 @@ def test_models_answers_to_items_that_stay_stay(tmp_path: Path) -> None:
 
 def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path: Path) -> None:
     study = study_of(tmp_path, {"data": "alike", "items": 6})
-    with stage(study, "sample", settings=sample_settings(study)):
+    with stage(study, "sample", settings=sample_settings(study.sample, study.judging)):
         draw_sample(study)
     (tmp_path / "said.jsonl").write_text("")
     model = {"name": "rule", "engine": {"kind": "recorded", "model": "none", "path": "said.jsonl"}}

@@ -17,9 +17,9 @@ from annotation.judges.check import FOLDER, JudgeCheck, check_text, held_against
 from annotation.judges.decisions import FILE, JudgedOutcome, read_beside, with_judges
 from annotation.judges.powered import powered_means
 from annotation.judges.run import judge
-from annotation.report.judges import order_exhibit
 from annotation.report.material import read_material
 from annotation.report.page import write_report
+from annotation.report.raters import order_exhibit
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence

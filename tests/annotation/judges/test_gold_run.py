@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.judges.gold import RECORDED, agreement_with_gold, gold_pairs, gold_text, judge_gold
+from annotation.judges.gold import RECORDED, GoldPair, agreement_with_gold, gold_pairs, gold_text, judge_gold
 from annotation.judges.run import named
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, Study, load_study
@@ -22,11 +22,15 @@ def test_gold_scores_of_another_scale_are_refused_or_mapped(variant: Callable[..
     with pytest.raises(
         DataError, match=r"item 1: the gold score 7 is off the scale 0 to 5; write its own as gold_scale"
     ):
-        gold_pairs(variant(datasets=[file]))
-    pairs = gold_pairs(variant(datasets=[{**file, "gold_scale": [1, 7]}]))
+        pairs_of(variant(datasets=[file]))
+    pairs = pairs_of(variant(datasets=[{**file, "gold_scale": [1, 7]}]))
     assert [(pair.gold, pair.gold_lowest, pair.gold_highest) for pair in pairs] == [(1, 1, 7), (7, 1, 7)]
     with pytest.raises(StudyError, match="gold_scale: has the lowest score first"):
         variant(datasets=[{**file, "gold_scale": [5, 1]}])
+
+
+def pairs_of(study: Study) -> list[GoldPair]:
+    return gold_pairs(study.datasets, study.file)
 
 
 def test_the_sample_studys_judges_are_held_against_its_gold_scores(demo: Study) -> None:
@@ -45,7 +49,7 @@ def test_a_study_without_gold_scores_says_so(variant: Callable[..., Study]) -> N
         judge_gold(study)
     words = {"name": "w", "task": "clustering", "path": "demo/requests.csv", "language": "en", "rows": "all"}
     with pytest.raises(StudyError, match="no data set has gold scores; name one of task sts or str"):
-        gold_pairs(variant(datasets=[{**words, "columns": {"label": "intent"}}]))
+        pairs_of(variant(datasets=[{**words, "columns": {"label": "intent"}}]))
 
 
 def test_ptebs_study_has_its_judges_and_the_scales_of_its_data() -> None:

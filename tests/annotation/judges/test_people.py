@@ -10,9 +10,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.judges.alternative import alternative_test, benjamini_yekutieli, by_domain, exact_p
 from annotation.judges.effects import between_judges, length_slope, order_effects
-from annotation.judges.people import against_people, calibrated, far_ratings, reliability, with_each_rater
+from annotation.judges.people import (
+    against_people,
+    alternative_test,
+    benjamini_yekutieli,
+    by_domain,
+    calibrated,
+    exact_p,
+    far_ratings,
+    reliability,
+    with_each_rater,
+)
 from annotation.judges.records import over_orders, together
 from plumbline.scales import nearest_points
 

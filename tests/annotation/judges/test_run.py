@@ -15,8 +15,7 @@ import pytest
 
 from annotation.judges.gold import gold_pairs
 from annotation.judges.pool import draw_judged, read_judged
-from annotation.judges.prompts import JudgePrompt
-from annotation.judges.replies import load_recorded
+from annotation.judges.prompts import JudgePrompt, load_recorded
 from annotation.judges.run import judge, questionnaires, read_judgements
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
@@ -300,7 +299,7 @@ def test_the_sample_studys_judges_answer_by_their_rule(generated: Study) -> None
     for name in demo_rule.JUDGES:
         file = ROOT / "studies" / "demo" / "judges" / f"{name}.jsonl"
         assert file.read_text(encoding="utf-8").splitlines() == demo_rule.lines(
-            name, judged, file.parents[1] / "outputs", gold_pairs(generated)
+            name, judged, file.parents[1] / "outputs", gold_pairs(generated.datasets, generated.file)
         )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
-from annotation.judges.select_generator import FOLDER, GeneratorSelection, family, select
+from annotation.judges.select_generator import FOLDER, GeneratorSelection, choose, family, read_material
 from annotation.judges.select_report import headline
 from generation.production import generate
 from generation.recordings import load_recordings
@@ -152,14 +152,14 @@ def test_lost_judgements_count_for_nobody_and_few_best_are_judged(study: Study, 
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     for spec in (study.generator, study.candidates[0]):
         judge(study.by(spec))
-    found = select(study, best=2)
+    found = choose(read_material(study, 2))
     ranked = found.tables["ranking"]
     assert set(ranked["generator"]) == {SAMPLE, ALPHA} and ranked["n"].tolist() == [24, 24]  # samples of two texts each
     assert "7% of the judgements are left out, since a generator lacks them" in found.doubts  # 10 of 3 x 47
     four = found.tables["table_4"].set_index(["judge", "generator"])
     assert four.loc[("kin", SAMPLE), "failed"] == 10 and BETA not in four.reset_index()["generator"].tolist()
     with pytest.raises(StudyError, match="no judge is asked 'qualty'; did you mean 'quality'"):
-        select(study, question="qualty")
+        choose(read_material(study, 5), "qualty")
 
 
 def test_the_sentence_names_those_that_are_not_told_apart() -> None:

@@ -53,7 +53,7 @@ def rate(study: Study) -> None:
 
 def reviewed(study: Study) -> str:
     evidence = Evidence.read(study)
-    return review_text(study, evidence.collected, evidence.decisions, evidence.signs)
+    return review_text(evidence, evidence.signs)
 
 
 def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated: Study) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from annotation.export import export
+from annotation.csv_answers import export
 from annotation.preview import preview_html
 from annotation.ratings.ratings import counting_ratings, dealt_with, decide, withdraw
 from annotation.ratings.review import review_text
@@ -122,7 +122,7 @@ def test_the_report_and_the_export_tell_withdrawn_from_excluded(generated: Study
     assert not ratings.loc[ratings["withdrawn"] == WHY, "counts"].any()
     assert pairs["transformed"][out] not in preview_html(generated, 1000)
     evidence = Evidence.read(generated)
-    text = review_text(generated, evidence.collected, [*evidence.decisions, *evidence.withdrawals], evidence.signs)
+    text = review_text(evidence, evidence.signs)
     assert re.search(rf"{out[:12]}\s+withdrawn", text)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.rubric import load_rubric
+from annotation.sampling.candidates import overlap, words_of
 from annotation.sampling.controls import UNRELATED, all_but_unchanged
-from annotation.sampling.near_duplicates import overlap, words_of
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import draw_sample
 from generation.production import generate

@@ -17,8 +17,7 @@ from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
 from annotation.planning import plan
 from annotation.records import Supply
-from annotation.sampling.candidates import Candidate, Lengths, Turns, flagged_supply
-from annotation.sampling.near_duplicates import NEAR, overlap, words_of
+from annotation.sampling.candidates import NEAR, Candidate, Lengths, Turns, flagged_supply, overlap, words_of
 from annotation.sampling.sample import draw_sample
 from generation.jobs import Plan
 from generation.output_statistics import flagged_lines

@@ -14,7 +14,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
 from annotation.rubric import load_rubric
 from annotation.sampling import sample as drawing
-from annotation.sampling.near_duplicates import NEAR, overlap, words_of
+from annotation.sampling.candidates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample, extend_sample
 from generation.production import generate
 from plumbline.errors import StudyError

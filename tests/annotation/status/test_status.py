@@ -374,7 +374,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     assert status.progress["verdict"].eq("waiting for 24 answers").all()
 
     decide(generated, "a", exclude=False, reason="has explained it", signs=Evidence.open(generated).signs)
-    dataset = {Queue.of(one).dataset(generated) for one in CampaignRecords.open(generated).pairs}
+    dataset = {Queue.of(one).dataset(generated.name) for one in CampaignRecords.open(generated).pairs}
     members = [Member(rater_id=rater, dataset=name, simulated=False) for rater in "abc" for name in sorted(dataset)]
     write_json(generated.folder / "members.json", members)
     status, following = at(generated)

@@ -44,7 +44,7 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
     ratings = ratings.assign(language="en", value=math.nan, submitted_at=at, simulated=False)
     design = Design.of(study, rubric)
     places = {one.transformation: (one.axis, one.pool) for one in pairs}
-    found = label_table(groups_by_task(study, table_two(ratings, design, None, places)))
+    found = label_table(groups_by_task(read_tasks(study), table_two(ratings, design, None, places)))
     given = found[found["value"] > 0].set_index(["name", "label"])["value"].to_dict()
     bee_or_so = read_tasks(study)[0].labels[1]
     assert given == {
@@ -65,7 +65,7 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
     text = verdict_text(few, study.called)
     assert "items with at least 2 raters: 0" in text and "pairs" not in text
     assert f"\n{P_IS}" in text
-    table = verdict_table(verdicts_by_task(study, judged))
+    table = verdict_table(verdicts_by_task(read_tasks(study), judged))
     shares = {name for name in map(str, table) if name.endswith("_share") and name != "failed_share"} - {
         "kept_out_share"
     }
@@ -76,6 +76,6 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
     }
     assert table.set_index("transformation").loc["search", "search_3_share"] == pytest.approx(4 / 6)
 
-    told = other_questions(study, rubric, ())
+    told = other_questions(rubric, (), read_tasks(study))
     assert len(told) == 3 and "asked for a group or cannot_tell." in told[1]
     assert told[2].endswith("asked for 0, 1, 2, 3 or cannot_tell, of each candidate.")

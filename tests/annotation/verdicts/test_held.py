@@ -13,7 +13,7 @@ from annotation.campaign_records import RULES, CampaignRecords
 from annotation.ratings.ratings import decide, write_ratings
 from annotation.records import RuleSet, Verdict
 from annotation.statistics.agreement import Answers
-from annotation.statistics.attention import misses_too_many, telling_apart, vary
+from annotation.statistics.reliability import misses_too_many, telling_apart, vary
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept

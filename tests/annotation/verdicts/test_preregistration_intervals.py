@@ -8,7 +8,8 @@ import pytest
 
 from annotation.records import RuleSet
 from annotation.rubric import load_rubric
-from annotation.verdicts.evidence import design_of
+from annotation.statistics.summaries import Design
+from annotation.verdicts.evidence import design_under
 from annotation.verdicts.preregistration import rules_of
 from plumbline.study import load_study
 from tests.conftest import DEMO
@@ -24,5 +25,5 @@ def test_only_rules_of_this_version_have_bounded_intervals(earlier: bool) -> Non
             name: rules["quality"][name] for name in rules["quality"] if name not in ("attentive", "failing")
         }
     fixed = [RuleSet(fixed_at=datetime(2026, 1, 1, tzinfo=UTC), rules=rules)]
-    assert design_of(study, rubric, fixed, None).bounded is not earlier
-    assert design_of(study, rubric, (), None).bounded
+    assert design_under(fixed, None, Design.of(study, rubric)).bounded is not earlier
+    assert design_under((), None, Design.of(study, rubric)).bounded

@@ -13,8 +13,7 @@ import pytest
 
 from annotation import server
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import collect_csv
-from annotation.export import export
+from annotation.csv_answers import collect_csv, export
 from annotation.offering import begin_offering
 from annotation.records import RuleSet
 from annotation.report.page import write_report

@@ -17,7 +17,7 @@ from evaluation.benchmarks.contents import contents_of
 from evaluation.benchmarks.smaller import holding
 from evaluation.models.encoder import ModelHost
 from evaluation.tasks import scoring
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study, load_study
@@ -69,7 +69,7 @@ def shrink(study: Study, *words: str) -> tuple[int, str, str]:
 
 
 def dataset(study: Study, name: str) -> Any:
-    return next(one for one in load_datasets(study) if one.name == name)
+    return next(one for one in iter_datasets(study) if one.name == name)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_comes_out_scores_alike_in_mteb_in_a_study_and_in_the_check(
     lines = yaml.safe_load((small / "dataset.yaml").read_text())["datasets"]
     own = yaml.safe_load(study.file.read_text()) | {"datasets": [{**lines[0], "path": str(small / lines[0]["path"])}]}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(own))
-    (loaded,) = load_datasets(load_study(tmp_path / "own.yaml"))
+    (loaded,) = iter_datasets(load_study(tmp_path / "own.yaml"))
     made = runpy.run_path(str(small / "task.py"))["TASK"]
     made.load_data()
     scores = pd.read_csv(small / "scores.csv").set_index("model")["smaller"]

@@ -16,7 +16,7 @@ from scipy import stats
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import adjusted_rand_score, cohen_kappa_score
 
-from annotation.judges.alternative import alternative_test
+from annotation.judges.people import alternative_test
 from evaluation.human.agreement import agreement, annotators, band, difficulty, flag, in_a_raters_place
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.exhibits import all_exhibits

@@ -23,7 +23,7 @@ from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
 from evaluation.units import Model, ScoreUnit, plan_units
-from generation.datasets.loading import load_datasets
+from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError
 from plumbline.identity import identity
@@ -38,7 +38,7 @@ ROWS = range(6)  # of the data set sts: both sentences of these have accepted pa
 
 def write_rated(study: Study, rejected: tuple[str, ...] = ()) -> None:
     """Pairs of the first rows' sentences, all accepted but those of the texts named."""
-    plan, dataset = Plan(study), load_datasets(study)[0]
+    plan, dataset = Plan(study), next(iter_datasets(study))
     texts = [t for t in dataset.texts() if int(t.item) in ROWS or (t.item, t.field) == ("6", "sentence1")]
     pairs, means = [], []
     for job in plan.jobs(texts, "paraphrasing", 1337):

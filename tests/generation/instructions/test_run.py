@@ -11,20 +11,34 @@ from typing import Any
 import pytest
 
 from annotation.sampling.sample import draw_sample
-from generation.instructions.calls import InvalidReplyError, calls_of, read_reply, schema, wording
-from generation.instructions.records import REMOVED, REPLIES, Instruction, Reply
+from generation.instructions.calls import (
+    Call,
+    InvalidReplyError,
+    asked_of,
+    calls_of,
+    maker_hash,
+    read_reply,
+    schema,
+    tasks_of,
+    wording,
+)
 from generation.instructions.run import Replies, word_instructions
-from generation.instructions.wordings import read_wordings
+from generation.instructions.wordings import REMOVED, REPLIES, Instruction, Reply, read_wordings
 from generation.jobs import Plan
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.journal import Journal
 from plumbline.models import openai
 from plumbline.store import read_records, write_table
-from plumbline.study import ROOT, load_study
+from plumbline.study import ROOT, Study, load_study
 from plumbline.study.subject import INSTRUCTIONS
 from tests.instructions import made
 from tests.stubs import Asked, ChatStub, refuses, says
 from tests.stubs import Reply as Answer
+
+
+def calls_wanted(study: Study) -> list[Call]:
+    subject = asked_of(study)
+    return calls_of(subject, tasks_of(subject, study.datasets, study.file), maker_hash(study.generator, study.resolve))
 
 
 def test_the_sample_study_has_fifteen_wordings_a_task_but_one_that_is_nearly_another(tmp_path: Path) -> None:
@@ -97,7 +111,7 @@ def test_bad_answers_cost_their_own_calls_alone_and_a_later_run_asks_for_those(
         study = made(tmp_path, generator=server, retry={"attempts": 3}, subject={"prompts": ""})
         found = word_instructions(study)
         replies = {row.key: row for row in read_records(study.folder / REPLIES, Reply, "")}
-        told = [replies[call.key] for call in calls_of(study)]
+        told = [replies[call.key] for call in calls_wanted(study)]
         assert [(one.status, one.reason) for one in told] == [(status, reason) for _, status, reason in FAULTS]
         assert found.counts == {"ok": 3, "failed": 2, "unanswered": 1, "reused": 0} and len(found.wordings) == 15
         before = len(stub.asked)
@@ -150,7 +164,7 @@ def test_replies_in_the_journal_of_a_killed_run_are_not_asked_for_again(tmp_path
     with journal.path.open("ab") as file:  # what a kill cut off
         file.write(b'{"key": "half')
     study = made(tmp_path, name="instructions")
-    assert [call.context for call in Replies(study, calls_of(study)).jobs()] == ["language", "language"]
+    assert [call.context for call in Replies(study, calls_wanted(study)).jobs()] == ["language", "language"]
     (study.folder / "manifest.json").unlink()
     assert word_instructions(study).counts == {"reused": 4, "ok": 2}
 

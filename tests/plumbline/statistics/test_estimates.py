@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.statistics.estimates import Bootstrap, Estimate, bootstrap, jackknife
-from plumbline.statistics.seeding import draw_counts, draw_indices
+from plumbline.statistics.estimates import Bootstrap, Estimate, bootstrap, draw_counts, draw_indices, jackknife
 
 
 def test_the_percentile_interval_is_scipys_of_the_same_draws() -> None:

@@ -63,7 +63,7 @@ def test_ties_and_interval_as_scipy_has_them(monkeypatch: pytest.MonkeyPatch) ->
     assert estimate.value == pytest.approx(stats.spearmanr(x, y).statistic)
     assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
     assert estimate.reason == ""
-    monkeypatch.setattr("plumbline.statistics.seeding.AT_ONCE", 7 * 61)  # seven resamples at a time
+    monkeypatch.setattr("plumbline.statistics.estimates.AT_ONCE", 7 * 61)  # seven resamples at a time
     assert spearman_interval(x, y, rng=np.random.default_rng(11)) == estimate
 
 

@@ -41,7 +41,7 @@ def identities(study: Study) -> dict[str, Any]:
         "rules": [part.model_dump(mode="json") for part in (study.acceptance, study.quality, study.raters)],
         "sample": study.sample.model_dump(mode="json"),
         "subject": subject.model_dump(mode="json", exclude={"models"}) if subject else None,
-        "tasks": [settings_of(study, task) for task in tasks],
+        "tasks": [settings_of(task, study.sample.seed) for task in tasks],
         "datasets": [spec.model_dump(mode="json") for spec in study.datasets],
         "kinds": {name: kind.model_dump(mode="json") for name, kind in study.kinds.items()},
         "portable": portable_settings(study, []),

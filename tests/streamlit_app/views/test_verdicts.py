@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import streamlit as st
 
-from annotation.adjudication import FILE as ADJUDICATIONS
+from annotation.adjudication import ADJUDICATIONS
 from annotation.campaign_records import CampaignRecords
 from annotation.judges.run import judge, read_judgements
 from annotation.judges.select_generator import FOLDER
@@ -37,7 +37,7 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     pair_id, at = str(far.far["pair_id"].iloc[0]), datetime(2026, 3, 1, tzinfo=UTC)
     of_pair: dict[str, Any] = {"pair_id": pair_id, "adjudicator": "rater-0a1b2c3d", "rated": False, "comment": ""}
     decided = {"question": "quality", "value": 4, "answer": "", "suggested": 2, "status": "submitted"}
-    Manifest.of(study).write_models(ADJUDICATIONS, [Adjudication(**of_pair, **decided, submitted_at=at)])
+    Manifest.of(study).write_models(ADJUDICATIONS.name, [Adjudication(**of_pair, **decided, submitted_at=at)])
     choice = study.folder / FOLDER / "self_preference.csv"
     choice.parent.mkdir()
     choice.write_text("model,self_preference,low,high,reason\nmade/alpha,0.493,0.47,0.52,\n", encoding="utf-8")

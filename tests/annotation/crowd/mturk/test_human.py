@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page
 
-from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
@@ -20,6 +20,7 @@ from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer, HumanItem
 from annotation.human.simulated import read_items
+from annotation.human.tasks import read_tasks
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of
@@ -56,7 +57,7 @@ def test_a_plan_speaks_of_items_and_of_the_pay_of_these_tasks(tmp_path: Path) ->
     pay = {"extra": {"alike": 0.5, "expansion": 0.25}}
     study = study_of(tmp_path, {"data": "alike", "items": 3, "raters": 1}, crowd=CROWD | {"pay": pay})
     draw_sample(study)
-    text = plan_text(study, "mturk", "sandbox")
+    text = plan_text(CampaignRecords.open(study), "mturk", "sandbox")
     assert "3 items to rate" in text and "30 s an item, 50% more for alike;" in text
     assert "pair" not in text
 
@@ -158,7 +159,7 @@ def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: M
     again = 72  # the place of B's other work: B is excluded, so that others are asked for it
     assert told.spent == site.balance - site.available == 2 * 792 + 2 * (72 + 408) + again
 
-    lines = write_answers(study, CampaignData.read(study))
+    lines = write_answers(CampaignRecords.open(study), read_tasks(study))
     assert lines[0].endswith("2 raters; cannot tell: 0 of 44 answers; not counted: excluded or withdrawn 22")
     assert "0 of 3 items by 2 raters or more, 3 by any; 1 raters" in lines[1]  # who is rejected once counts nowhere
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
@@ -223,7 +224,7 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     step(lambda campaign: judging.approve(campaign, done) if not collect(campaign).troubles else None)
     assert {one.status for one in site.assignments.values()} == {"Approved"}
 
-    answers_lines(study, accept(study))
+    answers_lines(accept(study))
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     assert set(found["task"]) == {task.get("name", task["data"]) for task in ALL}
     texts = {"search": 3.0, "ordered": 4.0, "long": 1.0}  # the most that a relevant candidate can get

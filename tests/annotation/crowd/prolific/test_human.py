@@ -9,13 +9,14 @@ import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla
-from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
 from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms
 from annotation.crowd.summary import read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
+from annotation.human.tasks import read_tasks
 from annotation.names import worker_pseudonym
 from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import decide
@@ -64,7 +65,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
         step(collect)
         step(lambda campaign: judging.approve(campaign, [submission]))
         assert site.submissions[submission]["status"] == "APPROVED"
-    answers_lines(study, accept(study))
+    answers_lines(accept(study))
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     (order,) = set(CampaignRecords.open(study).ratings["order"])
     for item in read_items(study):
@@ -122,7 +123,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         assert dict(site.paid) == {(pid * 24, works[pid]): [60, 440] for pid in "ac"}
         (told,) = read_summaries(study)
         assert told.spent == 2 * (60 + 15 + 440 + 110)  # a quarter is Prolific's
-    (line,) = write_answers(study, CampaignData.read(study))
+    (line,) = write_answers(CampaignRecords.open(study), read_tasks(study))
     assert "3 of 3 items by 2 raters or more, 3 by any; 2 raters;" in line
     assert line.endswith("cannot tell: 0 of 36 answers; not counted: excluded or withdrawn 3")
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")

@@ -49,7 +49,11 @@ def test_a_room_is_made_once_and_shows_its_batch_alone(
     study: Study, offer: Offer, rooms: ArgillaRooms, argilla: Argilla, home: server.Home
 ) -> None:
     room = rooms.open(offer)
-    assert rooms.open(offer) == room == room_of(study, "live", KEY, offer.batch.batch_id)
+    assert (
+        rooms.open(offer)
+        == room
+        == room_of(study.name, "https://argilla.example.org", "live", KEY, offer.batch.batch_id)
+    )
     assert room.address == f"https://argilla.example.org/crowd/enter/{offer.batch.batch_id}-live"
     name = f"rooms-crowd-{room.room_id}"
     dataset = dataset_of(argilla, name)
@@ -68,7 +72,7 @@ def test_a_room_is_made_once_and_shows_its_batch_alone(
 
 def test_codes_are_other_ones_in_every_room_and_with_every_key(study: Study, offer: Offer) -> None:
     made = [
-        room_of(study, mode, key, batch)
+        room_of(study.name, "https://argilla.example.org", mode, key, batch)
         for mode in ("live", "sandbox")
         for key in (KEY, bytes(32))
         for batch in (offer.batch.batch_id, "0" * 16)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.sampling.near_duplicates import NEAR, DuplicateIndex, overlap, words_of
+from annotation.sampling.candidates import NEAR, DuplicateIndex, overlap, words_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from annotation.judges.prompts import Scale
-from annotation.judges.replies import read_expected, read_text
+from annotation.judges.prompts import Scale, read_expected, read_text
 from plumbline.models.chat import Completion
 
 FIVE = Scale(1, 5, points=(1, 2, 3, 4, 5))

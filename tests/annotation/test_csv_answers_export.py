@@ -15,10 +15,10 @@ import pytest
 from annotation import server
 from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import collect_csv, columns_of
-from annotation.export import NO_LICENCE, export
+from annotation.csv_answers import NO_LICENCE, collect_csv, columns_of, export
 from annotation.names import named_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, keep
+from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from generation.production import generate
@@ -53,7 +53,7 @@ def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Mak
     codebook = (folder / "codebook.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^    (.* --csv answers\.csv .*)$", codebook, re.M)
     mapping = shlex.split(command)[-1]
-    collect_csv(second, server.Home(tmp_path / "home"), answers, columns_of(second, mapping))
+    collect_csv(second, server.Home(tmp_path / "home"), answers, columns_of(load_rubric(second).asked(), mapping))
     ratings = [CampaignRecords.open(study).all_ratings for study in (first, second)]
     assert (
         len(ratings[0]) == len(ratings[1]) > len(CampaignRecords.open(first).ratings)
@@ -175,7 +175,9 @@ def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) 
     )
     keep(CampaignRecords.open(first), "argilla", {"all": SourcePart("1", answers)}, replace=False)
     answered = export(first, words=True) / "answers.csv"
-    columns = columns_of(second, "pair=pair,rater=rater,quality=quality,fluency=fluency,time=time,comment=comment")
+    columns = columns_of(
+        load_rubric(second).asked(), "pair=pair,rater=rater,quality=quality,fluency=fluency,time=time,comment=comment"
+    )
     collect_csv(second, server.Home(tmp_path / "home"), answered, columns)
     # No name of a rater travels, so comments are held side by side as sets, a question each.
     told = [set(CampaignRecords.open(study).all_ratings["comment"]) for study in (first, second)]

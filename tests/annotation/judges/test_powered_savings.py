@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import pandas as pd
 import pytest
 
-from annotation.judges.savings import savings, savings_text
+from annotation.judges.powered import savings, savings_text
 from annotation.options import correlation
+from annotation.planning import Pricing
 from annotation.planning_command import own_size, sizes_asked
+from annotation.rubric import load_rubric
+from annotation.statistics.summaries import Design
 from plumbline.study import ROOT, Study, load_study
 
 
@@ -25,6 +29,11 @@ def variant() -> Callable[..., Study]:
     return changed
 
 
+def saved(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) -> pd.DataFrame:
+    rubric = load_rubric(study)
+    return savings(Pricing.of(study, rubric, Design.of(study, rubric)), study.judge_pool, correlation, sizes)
+
+
 def test_what_a_judge_would_save(variant: Callable[..., Study]) -> None:
     """Of 100 pairs and 1,000 judged with rho 0.6: worth 128; the width of 100 with 79.
 
@@ -32,24 +41,26 @@ def test_what_a_judge_would_save(variant: Callable[..., Study]) -> None:
     nothing is saved, and no fewer than half of the pairs are rated.
     """
     study = variant(judge_pool=1000)
-    found = savings(study, 0.6, [(100, 3)]).iloc[0]
+    found = saved(study, 0.6, [(100, 3)]).iloc[0]
     assert found["worth"] == pytest.approx(127.93, abs=0.01) and found["needed"] == 79
     assert 0.15 < found["share"] < 0.22 and found["dollars_saved"] > 0
     assert found["ratings_saved"] == round(found["share"] * found["ratings"])
-    none = savings(study, 0.0, [(100, 3), (20, 3)])
+    none = saved(study, 0.0, [(100, 3), (20, 3)])
     assert none["worth"].tolist() == pytest.approx([89.07, 20], abs=0.01)
     assert none[["needed", "ratings_saved"]].to_numpy().tolist() == [[100, 0], [20, 0]]
-    assert savings(study, 0.95, [(100, 3)]).iloc[0]["needed"] == 50
-    everything = savings(variant(judge_pool="all"), 0.6, [(100, 3)]).iloc[0]
+    assert saved(study, 0.95, [(100, 3)]).iloc[0]["needed"] == 50
+    everything = saved(variant(judge_pool="all"), 0.6, [(100, 3)]).iloc[0]
     assert math.isinf(everything["judged"]) and everything["worth"] == pytest.approx(134.45, abs=0.01)
     with pytest.raises(ValueError, match="a correlation lies between -1 and 1; 60 does not"):
-        savings(study, 60, [(100, 3)])
+        saved(study, 60, [(100, 3)])
 
 
 def test_the_plan_says_it_in_words(variant: Callable[..., Study]) -> None:
     study = variant(judge_pool=1000)
     options = argparse.Namespace(pairs=[100], raters=[3])
-    text = savings_text(savings(study, 0.6, sizes_asked(own_size(study), options)), 0.6, study.acceptance)
+    text = savings_text(
+        saved(study, 0.6, sizes_asked(own_size(study.raters, study.sample.pairs), options)), 0.6, study.acceptance
+    )
     assert "With a judge whose scores correlate 0.6 with a pair's mean rating:" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("100"))
     assert row[:5] == ["100", "3", "1,000", "128", "79"]

@@ -10,8 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from generation.flags import find_flags
-from generation.identification import BENCHMARK, KNOWN, identify, rules_out
+from generation.flags import BENCHMARK, KNOWN, find_flags, identify, rules_out
 from plumbline.languages import language_code
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS
@@ -105,7 +104,7 @@ def test_the_model_is_not_loaded_before_it_is_asked() -> None:
 
 def test_the_model_needs_less_than_500_mb() -> None:
     # Not getrusage: its peak counts the process that this one was forked from, before it became another program.
-    code = "from generation.identification import identify; identify('The children are playing.'); "
+    code = "from generation.flags import identify; identify('The children are playing.'); "
     code += "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 500 * 1024  # KB on Linux; measured: 130 MB with Python and numpy
