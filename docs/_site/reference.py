@@ -17,6 +17,7 @@ from unittest import mock
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import SkipJsonSchema
 
 from plumbline import commands
 from plumbline.records import Record
@@ -89,6 +90,8 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _keys(model: type[BaseModel]) -> str:
     rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
+        if any(isinstance(data, SkipJsonSchema) for data in field.metadata):
+            continue
         what = _cell(field.description or "which of several this is")
         rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
     return "\n".join(rows)

@@ -53,7 +53,6 @@ from plumbline.study.subjects import Subject, subject_of
 from plumbline.study.transformations import (
     EIGHT,
     Transformation,
-    TransformationFile,
     own_transformations,
     within_languages,
 )
@@ -70,12 +69,12 @@ class Study(StudyPart):
     )
     subject: SubjectSpec | None = Field(default=None, description="what raters judge; unset: texts with outputs")
     datasets: tuple[DatasetSpec, ...] = Field(default=(), min_length=1, description="needed except for texts of a file")
-    transformations: tuple[
-        Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | TransformationFile | Transformation)], ...
-    ] = Field(
-        default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
-        min_length=1,
-        description="names; in the file also {path: FILE}, or a transformation of your own, written out",
+    transformations: tuple[Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | Transformation)], ...] = (
+        Field(
+            default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
+            min_length=1,
+            description="HTEB's by name; your own as a YAML file, by its path, or written out",
+        )
     )
     prompts: str = Field(
         default="",

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_
 from plumbline.addresses import refuse_no_address
 from plumbline.error_types import Flag, known_flags
 from plumbline.errors import StudyError, nearest
-from plumbline.study.base import Line, Name, StudyPart, Variable, as_is, first_complaint, refuse_duplicates
+from plumbline.study.base import Line, Name, StudyPart, Variable, first_complaint, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
 
 Order = Literal["up", "down"]
@@ -111,10 +111,11 @@ class EngineSpec(StudyPart):
         " publishes it",
     )
     base_url: str = Field(default="", description="openai: the server's address, ending in /v1")
-    settings: Annotated[
-        dict[str, Any],
-        BeforeValidator(as_is, json_schema_input_type=HttpSettings | VllmSettings | RecordedSettings),
-    ] = Field(default={}, description="more of its kind, listed below; all others go to vLLM as they are")
+    settings: dict[str, Any] = Field(
+        default={},
+        description="more of its kind. openai: api_key_env, concurrency, timeout_seconds, retries; recorded: languages,"
+        " saw_ratings; vllm: concurrency, and any argument of vLLM's engine by its name",
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -44,7 +44,8 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
         }
     if "generator" in data:
         data["generator"] = _engine(data["generator"])
-    for key, change in (("datasets", _dataset), ("candidates", _engine), ("judges", _judge)):
+    lists = (("datasets", _dataset), ("transformations", _file), ("candidates", _engine), ("judges", _judge))
+    for key, change in lists:
         if key in data:
             data[key] = _each(data[key], change)
     for part, change in (("subject", _annotator), ("evaluation", _embedding)):
@@ -71,6 +72,13 @@ def _dataset(entry: Any) -> Any:
     if not isinstance(entry, dict) or "rows" not in entry or "mteb" in entry:
         return entry
     return {"split" if key == "rows" else key: value for key, value in entry.items()}
+
+
+def _file(entry: Any) -> Any:
+    """A transformation in a file of its own by the file's path alone."""
+    if isinstance(entry, dict) and set(entry) == {"path"} and str(entry["path"]).endswith((".yaml", ".yml")):
+        return entry["path"]
+    return entry
 
 
 def _engine(entry: Any) -> Any:

@@ -27,7 +27,7 @@ from plumbline.study.human import HumanSubject
 from plumbline.study.upgrade import modern, upgraded
 
 RECORDED = ROOT / "tests" / "recorded"
-OF_BEFORE = sorted((RECORDED / "studies").glob("*.yaml"))
+OF_BEFORE = sorted((RECORDED / "studies").rglob("*.yaml"))
 IDENTITIES = json.loads((RECORDED / "identities.json").read_text(encoding="utf-8"))
 
 
@@ -65,7 +65,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("file", OF_BEFORE, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", OF_BEFORE, ids=lambda file: "-".join(file.parts[-2:]))
 def test_old_file_and_upgraded_file_have_the_identities_of_before(file: Path, beside: Path) -> None:
     before, target = file.read_text(encoding="utf-8"), beside / f"copy_of_{file.name}"
     new = upgraded(before)
@@ -119,7 +119,8 @@ def test_the_schema_has_every_key_and_takes_names_of_engines(
     assert list(schema["properties"]) == list(Study.model_fields)
     assert {"type": "string"} in schema["properties"]["generator"]["anyOf"]
     assert {"type": "string"} in schema["properties"]["crowd"]["anyOf"]
-    assert {"$ref": "#/$defs/VllmSettings"} in schema["$defs"]["EngineSpec"]["properties"]["settings"]["anyOf"]
+    models = (schema, *schema["$defs"].values())
+    assert sum(len(model.get("properties", {})) for model in models) <= 232
 
 
 def test_an_argument_that_only_vllm_knows_is_part_of_what_made_an_output() -> None:
