@@ -243,6 +243,9 @@ class RetrySpec(StudyPart):
     have no paraphrase. A flag that the original text has as well never counts here.
     """
 
+    FIXED = ("more_tokens",)
+    more_tokens: ClassVar[float] = 2.0  #: factor by which max_tokens grows after an answer that was cut off
+
     flags: tuple[Flag, ...] = Field(
         default=("empty", "ellipsis", "json_fragment", "reasoning_leak", "prefix_leak", "runaway", "truncated"),
         description="of a generator: error types that are worth another attempt",
@@ -250,9 +253,6 @@ class RetrySpec(StudyPart):
     attempts: int = Field(default=3, ge=1, le=20, description="attempts, the first included; each has its own seed")
     temperature: float = Field(
         default=0.7, ge=0, le=2, description="temperature from the second attempt on: at 0 a new seed changes nothing"
-    )
-    more_tokens: float = Field(
-        default=2.0, ge=1, le=100, description="factor by which max_tokens grows after an answer that was cut off"
     )
 
     @field_validator("flags", mode="before")
@@ -290,8 +290,8 @@ class _Rater(StudyPart):
     @field_validator("retry")
     @classmethod
     def _of_answers(cls, value: RetrySpec) -> RetrySpec:
-        if foreign := sorted({"flags", "more_tokens"} & value.model_fields_set):
-            raise ValueError(f"{foreign[0]}: is about a generator's outputs; take it out")
+        if "flags" in value.model_fields_set:
+            raise ValueError("flags: is about a generator's outputs; take it out")
         return value
 
     @property

@@ -10,9 +10,19 @@ import yaml
 
 from plumbline.errors import StudyError
 from plumbline.reading import MalformedError, parse_yaml
-from plumbline.study.engines import SETTINGS, JudgeSpec, Sampling
+from plumbline.study.base import StudyPart
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from plumbline.study.crowd import CrowdSpec
+from plumbline.study.engines import SETTINGS, JudgeSpec, RetrySpec, Sampling
 
 _RENAMED = {"tensor_parallel": "tensor_parallel_size", "data_parallel": "data_parallel_size"}
+#: The parts of a study that had keys with one value in every study.
+_FIXED: tuple[tuple[str, type[StudyPart]], ...] = (
+    ("acceptance", AcceptanceSpec),
+    ("quality", QualitySpec),
+    ("retry", RetrySpec),
+    ("crowd", CrowdSpec),
+)
 _ENGINE = ("kind", "model", "revision", "path", "base_url", "settings")
 _TRAILING = re.compile(r"""^((?:[^"'#]|"[^"]*"|'[^']*'|(?<!\s)['#])*?)\s+(#.*)$""")
 
@@ -54,6 +64,10 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
     rule = data.get("acceptance")
     if isinstance(rule, dict) and isinstance(rule.get("judges"), dict) and set(rule["judges"]) == {"use"}:
         data["acceptance"] = {**rule, "judges": rule["judges"]["use"]}
+    for name, model in _FIXED:
+        if isinstance(part := data.get(name), dict):
+            fixed = {key for key in model.FIXED if key in part and part[key] == getattr(model, key)}
+            data[name] = {key: value for key, value in part.items() if key not in fixed}
     return data
 
 

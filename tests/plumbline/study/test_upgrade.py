@@ -84,6 +84,20 @@ def test_sample_studies_have_the_identities_of_before(file: Path, tmp_path: Path
     assert identities(study) == IDENTITIES[file.stem] and not study.advice
 
 
+def test_keys_with_one_value_in_every_study_are_taken_out_and_stay_in_hashes(beside: Path) -> None:
+    text = (ROOT / "studies" / "items.yaml").read_text(encoding="utf-8")
+    before = text.replace("  min_pairs: 10\n", "  min_pairs: 10\n  min_ratings: 1\n")
+    before += "quality:\n  failing: 0.1\n  within: 1 # as in the paper\n"
+    new, file = upgraded(before), beside / "fixed.yaml"
+    assert "failing" not in new and "min_ratings" not in new and "quality: {within: 1} # as in the paper" in new
+    for written in (before, new):
+        file.write_text(written, encoding="utf-8")
+        study = load_study(file)
+        assert bool(study.advice) == (written == before)
+        assert study.quality.model_dump()["failing"] == 0.1 and study.acceptance.model_dump()["min_ratings"] == 1
+        assert identities(study)["rules"] == IDENTITIES["items"]["rules"]
+
+
 def comments(text: str) -> list[str]:
     return [line[line.index("#") :] for line in text.splitlines() if "#" in line]
 
@@ -120,7 +134,7 @@ def test_the_schema_has_every_key_and_takes_names_of_engines(
     assert {"type": "string"} in schema["properties"]["generator"]["anyOf"]
     assert {"type": "string"} in schema["properties"]["crowd"]["anyOf"]
     models = (schema, *schema["$defs"].values())
-    assert sum(len(model.get("properties", {})) for model in models) <= 232
+    assert sum(len(model.get("properties", {})) for model in models) <= 223
 
 
 def test_an_argument_that_only_vllm_knows_is_part_of_what_made_an_output() -> None:
