@@ -23,7 +23,7 @@ from plumbline import commands
 from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings, VllmSettings
-from plumbline.study.evaluation import EmbeddingServerSettings, ModelSpec
+from plumbline.study.evaluation import MODEL_SETTINGS, ModelSpec
 
 _OWN_COMMAND = re.compile(r"^    ([a-z-]+)  ", re.MULTILINE)  # in the help of a command that has commands of its own
 _PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -53,7 +53,10 @@ def study() -> str:
     return "\n\n".join(lines) + "\n"
 
 
-_SETTINGS = {EngineSpec: (HttpSettings, VllmSettings, RecordedSettings), ModelSpec: (EmbeddingServerSettings,)}
+_SETTINGS = {
+    EngineSpec: (HttpSettings, VllmSettings, RecordedSettings),
+    ModelSpec: tuple(dict.fromkeys(MODEL_SETTINGS.values())),
+}
 
 
 def _is_absence(one: type) -> bool:

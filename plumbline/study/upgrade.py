@@ -14,6 +14,7 @@ from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.engines import SETTINGS, JudgeSpec, RetrySpec, Sampling
+from plumbline.study.evaluation import with_settings
 
 _RENAMED = {"tensor_parallel": "tensor_parallel_size", "data_parallel": "data_parallel_size"}
 #: The parts of a study that had keys with one value in every study.
@@ -58,7 +59,7 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
     for key, change in lists:
         if key in data:
             data[key] = _each(data[key], change)
-    for part, change in (("subject", _annotator), ("evaluation", _embedding)):
+    for part, change in (("subject", _annotator), ("evaluation", with_settings)):
         if isinstance(data.get(part), dict) and "models" in data[part]:
             data[part] = {**data[part], "models": _each(data[part]["models"], change)}
     rule = data.get("acceptance")
@@ -131,10 +132,6 @@ def _annotator(entry: Any) -> Any:
         **{key: value for key, value in rest.items() if key not in of_engine},
         **({"retry": retry} if retry else {}),
     }
-
-
-def _embedding(entry: Any) -> Any:
-    return _engine(entry) if isinstance(entry, dict) and entry.get("kind") == "openai" else entry
 
 
 def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
