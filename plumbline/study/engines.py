@@ -104,7 +104,9 @@ class EngineSpec(StudyPart):
     )
     model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
-    sampling: Sampling = Field(default=Sampling(), description="how it picks tokens")
+    sampling: Sampling = Field(
+        default=Sampling(), description="how it picks tokens; a judge's answer has 16 where max_tokens is left out"
+    )
     path: Line = Field(
         default="",
         description="recorded: a JSONL file of answers; for a generator also a folder of such files, or as HTEB"
@@ -268,24 +270,10 @@ class _Rater(StudyPart):
 
     name: Name = Field(description="what records and tables call it")
     engine: Engine = Field(description="the model: a name of `engines`")
-    sampling: Sampling = Field(default=Sampling(), description="how it picks tokens, where not as its engine does")
     retry: RetrySpec = Field(
         default=RetrySpec(), description="`attempts` at an answer that cannot be read, and their `temperature`"
     )
     seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _sampled_as_its_engine(cls, data: Any) -> Any:
-        """Sampling is what it says, else what its engine says, else its kind's own."""
-        if not isinstance(data, dict) or not isinstance(data.get("sampling", {}), dict):
-            return data
-        engine = data.get("engine")
-        of_engine = engine.get("sampling") if isinstance(engine, dict) else None
-        if isinstance(engine, EngineSpec):
-            of_engine = engine.sampling.model_dump(exclude_unset=True)
-        of_engine = of_engine if isinstance(of_engine, dict) else {}
-        return {**data, "sampling": {**cls.SAMPLING, **of_engine, **data.get("sampling", {})}}
 
     @field_validator("retry")
     @classmethod
@@ -293,6 +281,11 @@ class _Rater(StudyPart):
         if "flags" in value.model_fields_set:
             raise ValueError("flags: is about a generator's outputs; take it out")
         return value
+
+    @functools.cached_property
+    def sampling(self) -> Sampling:
+        """How it picks tokens: as its engine says, else as is usual for such answers."""
+        return Sampling(**{**self.SAMPLING, **self.engine.sampling.model_dump(exclude_unset=True)})
 
     @property
     def kind(self) -> str:

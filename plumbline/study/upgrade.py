@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from plumbline.reading import MalformedError, parse_yaml
 from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from plumbline.study.crowd import CrowdSpec
-from plumbline.study.engines import SETTINGS, JudgeSpec, RetrySpec, Sampling
+from plumbline.study.engines import SETTINGS, RetrySpec, Sampling
 from plumbline.study.evaluation import with_settings
 
 _RENAMED = {"tensor_parallel": "tensor_parallel_size", "data_parallel": "data_parallel_size"}
@@ -55,20 +56,22 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
         }
     if "generator" in data:
         data["generator"] = _engine(data["generator"])
-    lists = (("datasets", _dataset), ("transformations", _file), ("candidates", _engine), ("judges", _judge))
+    engines = data["engines"] if isinstance(data.get("engines"), dict) else {}
+    judge, annotator = (functools.partial(change, engines=engines) for change in (_judge, _annotator))
+    lists = (("datasets", _dataset), ("transformations", _file), ("candidates", _engine), ("judges", judge))
     for key, change in lists:
         if key in data:
             data[key] = _each(data[key], change)
-    for part, change in (("subject", _annotator), ("evaluation", with_settings)):
+    for part, change in (("subject", annotator), ("evaluation", with_settings)):
         if isinstance(data.get(part), dict) and "models" in data[part]:
             data[part] = {**data[part], "models": _each(data[part]["models"], change)}
     rule = data.get("acceptance")
     if isinstance(rule, dict) and isinstance(rule.get("judges"), dict) and set(rule["judges"]) == {"use"}:
         data["acceptance"] = {**rule, "judges": rule["judges"]["use"]}
     for name, model in _FIXED:
-        if isinstance(part := data.get(name), dict):
-            fixed = {key for key in model.FIXED if key in part and part[key] == getattr(model, key)}
-            data[name] = {key: value for key, value in part.items() if key not in fixed}
+        if isinstance(section := data.get(name), dict):
+            fixed = {key for key in model.FIXED if key in section and section[key] == getattr(model, key)}
+            data[name] = {key: value for key, value in section.items() if key not in fixed}
     return data
 
 
@@ -108,17 +111,21 @@ def _engine(entry: Any) -> Any:
     return {**rest, "settings": {**rest.get("settings", {}), **settings}} if settings else entry
 
 
-def _judge(entry: Any) -> Any:
+def _judge(entry: Any, engines: Mapping[str, Any]) -> Any:
     if not isinstance(entry, dict) or "engine" in entry or "kind" not in entry:
-        return entry
+        return _annotator(entry, engines)
     if isinstance(entry.get("sampling"), dict):  # what it did not say was any model's, not a judge's
         entry = {**entry, "sampling": {"max_tokens": Sampling().max_tokens, **entry["sampling"]}}
-    return _annotator(entry)
+    return _annotator(entry, engines)
 
 
-def _annotator(entry: Any) -> Any:
-    """Who answers, with its engine and its attempts under a key each."""
-    if not isinstance(entry, dict) or "engine" in entry or "kind" not in entry:
+def _annotator(entry: Any, engines: Mapping[str, Any]) -> Any:
+    """Who answers, with its engine, which has its sampling, and its attempts under a key each."""
+    if not isinstance(entry, dict):
+        return entry
+    if "engine" in entry:
+        return _sampled(entry, engines)
+    if "kind" not in entry:
         return entry
     retry = {key: entry[key] for key in ("attempts", "temperature") if key in entry}
     rest = {key: value for key, value in entry.items() if key not in ("name", "sampling", *retry)}
@@ -127,11 +134,19 @@ def _annotator(entry: Any) -> Any:
     of_engine = {*_ENGINE, *_RENAMED, *SETTINGS.get(str(entry["kind"]), Sampling).model_fields}
     return {
         **({"name": entry["name"]} if "name" in entry else {}),
-        "engine": engine,
-        **({"sampling": entry["sampling"]} if "sampling" in entry else {}),
+        "engine": {**engine, **({"sampling": entry["sampling"]} if "sampling" in entry else {})},
         **{key: value for key, value in rest.items() if key not in of_engine},
         **({"retry": retry} if retry else {}),
     }
+
+
+def _sampled(entry: dict[str, Any], engines: Mapping[str, Any]) -> dict[str, Any]:
+    """Who answers, with an engine that says how tokens are picked, where who answers says it."""
+    engine = engines.get(entry["engine"]) if isinstance(entry["engine"], str) else entry["engine"]
+    if not isinstance(engine, dict) or not isinstance(entry.get("sampling"), dict):
+        return entry
+    whole = {**engine, "sampling": {**engine.get("sampling", {}), **entry["sampling"]}}
+    return {**{key: value for key, value in entry.items() if key != "sampling"}, "engine": whole}
 
 
 def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +157,7 @@ def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(engine, dict):
             return engine
         for name, defined in engines.items():
-            if ({k: v for k, v in defined.items() if k != "sampling"} if rater else defined) == engine:
+            if defined == engine:
                 return name
         stem = rater or str(engine.get("model", "")).rpartition("/")[2].lower()
         stem = re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_")[:60] or "engine"
@@ -150,25 +165,19 @@ def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
         engines[name] = engine
         return name
 
-    def answering(entry: Any, usual: Mapping[str, Any]) -> Any:
-        """Whoever answers, sampled as before whatever its engine says."""
+    def answering(entry: Any) -> Any:
         if not isinstance(entry, dict) or not isinstance(entry.get("engine"), dict):
             return entry
-        name = name_of(entry["engine"], str(entry.get("name", "model")))
-        wanted = {**Sampling().model_dump(), **usual, **entry.get("sampling", {})}
-        now = {**Sampling().model_dump(), **usual, **engines[name].get("sampling", {}), **entry.get("sampling", {})}
-        changed = {key: value for key, value in wanted.items() if now[key] != value}
-        sampling = {"sampling": {**entry.get("sampling", {}), **changed}} if changed else {}
-        return {**entry, "engine": name, **sampling}
+        return {**entry, "engine": name_of(entry["engine"], str(entry.get("name", "model")))}
 
     if "generator" in data:
         data["generator"] = name_of(data["generator"])
     if "candidates" in data:
         data["candidates"] = _each(data["candidates"], name_of)
     if "judges" in data:
-        data["judges"] = _each(data["judges"], lambda entry: answering(entry, JudgeSpec.SAMPLING))
+        data["judges"] = _each(data["judges"], answering)
     if isinstance(data.get("subject"), dict) and "models" in data["subject"]:
-        models = _each(data["subject"]["models"], lambda entry: answering(entry, {}))
+        models = _each(data["subject"]["models"], answering)
         data["subject"] = {**data["subject"], "models": models}
     return {**data, "engines": engines} if engines else data
 
@@ -190,7 +199,7 @@ def upgraded(text: str) -> str:
     changed = {key for key in blocks if before.get(key) != after.get(names.get(key, key)) or key in names}
     for key, block in blocks.items():
         name = names.get(key, key)
-        if key in changed and "engines" in after and not {"engines:"} & {*blocks, *lines}:
+        if key in changed and "engines" in after and "engines" not in blocks and "engines:" not in lines:
             lines += [*_dumped("engines", after["engines"], []), ""]
         lines += _dumped(name, after[name], block) if key in changed else block
     whole = "\n".join(lines).rstrip("\n") + "\n"
