@@ -45,7 +45,7 @@ def study() -> str:
         if model in seen or _is_absence(model):
             continue
         seen.add(model)
-        parts = [part for field in model.model_fields.values() for part in _models(field.annotation)]
+        parts = [part for field in study_fields(model).values() for part in _models(field.annotation)]
         lines += [f"## {title} {{#{model.__name__.lower()}}}", *_described(model), _keys(model)]
         for settings in _SETTINGS.get(model, ()):
             lines += [*_described(settings), _keys(settings)]
@@ -57,6 +57,12 @@ _SETTINGS = {
     EngineSpec: (HttpSettings, VllmSettings, RecordedSettings),
     ModelSpec: tuple(dict.fromkeys(MODEL_SETTINGS.values())),
 }
+
+
+def study_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """What a study's file may say of a part: without what only Plumbline's own files say."""
+    fields = model.model_fields.items()
+    return {name: part for name, part in fields if not any(isinstance(data, SkipJsonSchema) for data in part.metadata)}
 
 
 def _is_absence(one: type) -> bool:
@@ -92,9 +98,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def _keys(model: type[BaseModel]) -> str:
     rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
-    for name, field in model.model_fields.items():
-        if any(isinstance(data, SkipJsonSchema) for data in field.metadata):
-            continue
+    for name, field in study_fields(model).items():
         what = _cell(field.description or "which of several this is")
         rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
     return "\n".join(rows)

@@ -106,7 +106,9 @@ class Study(StudyPart):
     raters: RatersSpec = Field(default=RatersSpec(), description="who rates, and how many for each pair")
     acceptance: AcceptanceSpec = Field(default=AcceptanceSpec(), description="when a transformation is accepted")
     quality: QualitySpec = Field(default=QualitySpec(), description="what counts as a sign of careless answers")
-    judges: tuple[JudgeSpec, ...] = Field(default=(), description="language models that rate outputs as people do")
+    judges: tuple[JudgeSpec, ...] = Field(
+        default=(), description="language models that answer what people are asked: rate outputs, or do tasks"
+    )
     judge_pool: int | Literal["all"] = Field(
         default=1000,
         description="pairs per transformation that judges rate, the sample's among them; or `all` usable outputs",

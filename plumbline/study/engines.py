@@ -221,19 +221,13 @@ def with_engines(data: Mapping[str, Any]) -> dict[str, Any]:
         data["generator"] = of(data["generator"], "generator")
     if isinstance(data.get("candidates"), list):
         data["candidates"] = [of(engine, f"candidates.{index}") for index, engine in enumerate(data["candidates"])]
-    for holder, key in ((data, "judges"), (data.get("subject"), "models")):
-        if isinstance(holder, dict) and isinstance(holder.get(key), list):
-            where = key if holder is data else f"subject.{key}"
-            changed = [
-                {**entry, "engine": of(entry["engine"], f"{where}.{index}.engine")}
-                if isinstance(entry, dict) and "engine" in entry
-                else entry
-                for index, entry in enumerate(holder[key])
-            ]
-            if holder is data:
-                data[key] = changed
-            else:
-                data["subject"] = {**holder, key: changed}
+    if isinstance(data.get("judges"), list):
+        data["judges"] = [
+            {**judge, "engine": of(judge["engine"], f"judges.{index}.engine")}
+            if isinstance(judge, dict) and "engine" in judge
+            else judge
+            for index, judge in enumerate(data["judges"])
+        ]
     return data
 
 
@@ -274,6 +268,18 @@ class _Rater(StudyPart):
         default=RetrySpec(), description="`attempts` at an answer that cannot be read, and their `temperature`"
     )
     seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
+    questions: tuple[Name, ...] = Field(
+        default=(), description="the rubric's ratings that it gives, or the tasks of a human study; all if unset"
+    )
+    relevance: Relevance | None = Field(
+        default=None, description="of searches that people do how it is asked, where that is not as people are"
+    )
+
+    @field_validator("questions")
+    @classmethod
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        refuse_duplicates(list(value), "question")
+        return value
 
     @field_validator("retry")
     @classmethod
@@ -315,17 +321,7 @@ class _Rater(StudyPart):
 
 
 class AnnotatorSpec(_Rater):
-    """A language model that does people's tasks."""
-
-    tasks: tuple[Name, ...] = Field(default=(), description="the study's tasks that it does; all if unset")
-    relevance: Relevance | None = Field(
-        default=None, description="of searches how it is asked, where that is not as people are"
-    )
-
-    @model_validator(mode="after")
-    def _each_once(self) -> AnnotatorSpec:
-        refuse_duplicates(list(self.tasks), "task")
-        return self
+    """A judge of a human study: a language model that does people's tasks."""
 
     @property
     def called(self) -> str:
@@ -351,7 +347,6 @@ class JudgeSpec(_Rater):
     gold_prompt: Line = Field(
         default="pteb_sts", description="the prompt with which it is held against gold scores of two texts"
     )
-    questions: tuple[Name, ...] = Field(default=(), description="the rubric's ratings that it gives; all if unset")
     orders: tuple[Order, ...] = Field(
         default=("up",), min_length=1, description="points from the lowest (up) or the highest (down), or both"
     )
@@ -364,11 +359,11 @@ class JudgeSpec(_Rater):
         default=0.5, ge=0, le=1, description="of `expected`: less probability on the points is no judgement"
     )
 
-    @model_validator(mode="after")
-    def _each_once(self) -> JudgeSpec:
-        refuse_duplicates(list(self.questions), "question")
-        refuse_duplicates(list(self.orders), "order")
-        return self
+    @field_validator("orders")
+    @classmethod
+    def _each_order_once(cls, value: tuple[Order, ...]) -> tuple[Order, ...]:
+        refuse_duplicates(list(value), "order")
+        return value
 
     def settings(self) -> dict[str, Any]:
         """What rules and bundles say of it."""
@@ -390,6 +385,8 @@ def refuse_unfit_judges(
     for judge in judges:
         if judge.name == "judged":
             raise ValueError("judges: 'judged' is the file of the pairs that are judged; give the judge another name")
+        if judge.relevance:
+            raise ValueError(f"judges: {judge.name!r}: relevance is of tasks with subject human; take it out")
         if judge.name in people:
             raise ValueError(f"judges: {judge.name!r} is the name of a rater too; give the judge another one")
     if judges and pool != "all" and pool < sample.pairs:

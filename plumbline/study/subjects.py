@@ -238,7 +238,7 @@ class TaskSubject(Subject):
         return {task.name: {(code, task.name) for code in task.languages} for task in self.spec.tasks}
 
     def models(self) -> list[str]:
-        """The study's `subject.models`."""
+        """Those of the study's `judges`."""
         return [model.called for model in self.spec.models]
 
     def settings(self) -> dict[str, Any]:

@@ -65,6 +65,10 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
     for part, change in (("subject", annotator), ("evaluation", with_settings)):
         if isinstance(data.get(part), dict) and "models" in data[part]:
             data[part] = {**data[part], "models": _each(data[part]["models"], change)}
+    subject = data.get("subject")
+    if isinstance(subject, dict) and isinstance(subject.get("models"), list):
+        data["judges"] = [*data.get("judges", ()), *(_questions(entry) for entry in subject["models"])]
+        data["subject"] = {key: value for key, value in subject.items() if key != "models"}
     rule = data.get("acceptance")
     if isinstance(rule, dict) and isinstance(rule.get("judges"), dict) and set(rule["judges"]) == {"use"}:
         data["acceptance"] = {**rule, "judges": rule["judges"]["use"]}
@@ -140,6 +144,13 @@ def _annotator(entry: Any, engines: Mapping[str, Any]) -> Any:
     }
 
 
+def _questions(entry: Any) -> Any:
+    """Who answers, with what it answers under the name that judges have for it."""
+    if not isinstance(entry, dict):
+        return entry
+    return {"questions" if key == "tasks" else key: value for key, value in entry.items()}
+
+
 def _sampled(entry: dict[str, Any], engines: Mapping[str, Any]) -> dict[str, Any]:
     """Who answers, with an engine that says how tokens are picked, where who answers says it."""
     engine = engines.get(entry["engine"]) if isinstance(entry["engine"], str) else entry["engine"]
@@ -176,9 +187,6 @@ def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
         data["candidates"] = _each(data["candidates"], name_of)
     if "judges" in data:
         data["judges"] = _each(data["judges"], answering)
-    if isinstance(data.get("subject"), dict) and "models" in data["subject"]:
-        models = _each(data["subject"]["models"], answering)
-        data["subject"] = {**data["subject"], "models": models}
     return {**data, "engines": engines} if engines else data
 
 
@@ -197,11 +205,14 @@ def upgraded(text: str) -> str:
     blocks, lines = _blocks(text), list[str]()
     names = {"human": "subject"} if "human" in before else {}
     changed = {key for key in blocks if before.get(key) != after.get(names.get(key, key)) or key in names}
+    moved = [name for name in after if name not in ("engines", *(names.get(key, key) for key in blocks))]
     for key, block in blocks.items():
         name = names.get(key, key)
         if key in changed and "engines" in after and "engines" not in blocks and "engines:" not in lines:
             lines += [*_dumped("engines", after["engines"], []), ""]
         lines += _dumped(name, after[name], block) if key in changed else block
+        if name == "subject":
+            lines += [line for other in moved for line in (*_dumped(other, after[other], []), "")]
     whole = "\n".join(lines).rstrip("\n") + "\n"
     whole = _with_comments(whole, [line for key in blocks if key in changed for line in blocks[key]])
     try:
