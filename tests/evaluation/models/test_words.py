@@ -153,7 +153,7 @@ def test_parameters_are_a_lexical_models_identity(tmp_path: Path) -> None:
         ({"kind": "word_vectors", "path": "here"}, "settings.vectors: Field required"),
         (
             {"kind": "word_vectors", "vectors": "a.npy", "words": "a.txt"},
-            "needs `path` or `package`, where its files are",
+            "needs `path`, the folder of its files",
         ),
     ],
 )
