@@ -95,6 +95,8 @@ class InstructionsSubject(StudyPart):
     text: ClassVar[str] = TEXT
     group: ClassVar[str] = "group"
     context: ClassVar[dict[str, str]] = {"task": "task_words"}
+    FIXED = ("near",)
+    near: ClassVar[float] = 0.1  #: wordings of one task that differ by no more of their characters are one
 
     kind: Literal["instructions"]
     per_call: int = Field(default=5, ge=1, le=100, description="wordings that are asked for at a time")
@@ -114,9 +116,6 @@ class InstructionsSubject(StudyPart):
     language: Code = Field(default="en", description="code of the language that the wordings are in")
     descriptions: dict[DatasetName, Line] = Field(
         default={}, description="what a data set holds and what is to be done, in a sentence; default: mteb's"
-    )
-    near: float = Field(
-        default=0.1, ge=0, le=1, description="wordings of one task that differ by no more of their characters are one"
     )
     seed: Seed = Field(default=1337, description="of the generator's first attempt")
 

@@ -16,6 +16,7 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.engines import SETTINGS, RetrySpec, Sampling
 from plumbline.study.evaluation import with_settings
+from plumbline.study.subject import InstructionsSubject
 
 _RENAMED = {"tensor_parallel": "tensor_parallel_size", "data_parallel": "data_parallel_size"}
 #: The parts of a study that had keys with one value in every study.
@@ -24,6 +25,7 @@ _FIXED: tuple[tuple[str, type[StudyPart]], ...] = (
     ("quality", QualitySpec),
     ("retry", RetrySpec),
     ("crowd", CrowdSpec),
+    ("subject", InstructionsSubject),
 )
 _ENGINE = ("kind", "model", "revision", "path", "base_url", "settings")
 _TRAILING = re.compile(r"""^((?:[^"'#]|"[^"]*"|'[^']*'|(?<!\s)['#])*?)\s+(#.*)$""")
