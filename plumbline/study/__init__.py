@@ -146,28 +146,15 @@ class Study(StudyPart):
         refuse_duplicates(list(value), "transformation")
         return value
 
-    @field_validator("datasets")
+    @field_validator("datasets", "candidates", "wordings", "languages", "seeds")
     @classmethod
-    def _distinct(cls, value: tuple[DatasetSpec, ...]) -> tuple[DatasetSpec, ...]:
-        refuse_duplicates([dataset.name for dataset in value], "data set")
-        return value
-
-    @field_validator("candidates")
-    @classmethod
-    def _distinct_candidates(cls, value: tuple[EngineSpec, ...]) -> tuple[EngineSpec, ...]:
-        refuse_duplicates([f"{spec.model}@{spec.revision}" for spec in value], "candidate")
-        return value
-
-    @field_validator("wordings", "languages")
-    @classmethod
-    def _distinct_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        refuse_duplicates(list(value), "language")
-        return value
-
-    @field_validator("seeds")
-    @classmethod
-    def _distinct_seeds(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        refuse_duplicates([str(seed) for seed in value], "seed")
+    def _distinct(cls, value: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+        called = {"datasets": "data set", "candidates": "candidate", "seeds": "seed"}
+        names = [f"{part.model}@{part.revision}" if isinstance(part, EngineSpec) else part for part in value]
+        refuse_duplicates(
+            [part.name if isinstance(part, DatasetSpec) else str(part) for part in names],
+            called.get(str(info.field_name), "language"),
+        )
         return value
 
     @model_validator(mode="after")

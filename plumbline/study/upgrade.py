@@ -59,17 +59,17 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
     if "generator" in data:
         data["generator"] = _engine(data["generator"])
     engines = data["engines"] if isinstance(data.get("engines"), dict) else {}
-    judge, annotator = (functools.partial(change, engines=engines) for change in (_judge, _annotator))
+    judge = functools.partial(_rater, engines=engines, usual={"max_tokens": Sampling().max_tokens})
+    annotator = functools.partial(_rater, engines=engines, usual={})
     lists = (("datasets", _dataset), ("transformations", _file), ("candidates", _engine), ("judges", judge))
     for key, change in lists:
         if key in data:
             data[key] = _each(data[key], change)
-    for part, change in (("subject", annotator), ("evaluation", with_settings)):
-        if isinstance(data.get(part), dict) and "models" in data[part]:
-            data[part] = {**data[part], "models": _each(data[part]["models"], change)}
-    subject = data.get("subject")
-    if isinstance(subject, dict) and isinstance(subject.get("models"), list):
-        data["judges"] = [*data.get("judges", ()), *(_questions(entry) for entry in subject["models"])]
+    if isinstance(scored := data.get("evaluation"), dict) and "models" in scored:
+        data["evaluation"] = {**scored, "models": _each(scored["models"], with_settings)}
+    subject, judges = data.get("subject"), data.get("judges", [])
+    if isinstance(subject, dict) and isinstance(subject.get("models"), list) and isinstance(judges, list):
+        data["judges"] = [*judges, *_each(subject["models"], annotator)]
         data["subject"] = {key: value for key, value in subject.items() if key != "models"}
     rule = data.get("acceptance")
     if isinstance(rule, dict) and isinstance(rule.get("judges"), dict) and set(rule["judges"]) == {"use"}:
@@ -117,49 +117,27 @@ def _engine(entry: Any) -> Any:
     return {**rest, "settings": {**rest.get("settings", {}), **settings}} if settings else entry
 
 
-def _judge(entry: Any, engines: Mapping[str, Any]) -> Any:
-    if not isinstance(entry, dict) or "engine" in entry or "kind" not in entry:
-        return _annotator(entry, engines)
-    if isinstance(entry.get("sampling"), dict):  # what it did not say was any model's, not a judge's
-        entry = {**entry, "sampling": {"max_tokens": Sampling().max_tokens, **entry["sampling"]}}
-    return _annotator(entry, engines)
+def _rater(entry: Any, engines: Mapping[str, Any], usual: Mapping[str, Any]) -> Any:
+    """Who answers, with its engine, which has its sampling, what it answers, and its attempts under a key each.
 
-
-def _annotator(entry: Any, engines: Mapping[str, Any]) -> Any:
-    """Who answers, with its engine, which has its sampling, and its attempts under a key each."""
-    if not isinstance(entry, dict):
+    `usual` is what sampling meant that says nothing of it, where the engine stood within.
+    """
+    if not isinstance(entry, dict) or not {"engine", "kind"} & set(entry):
         return entry
-    if "engine" in entry:
-        return _sampled(entry, engines)
-    if "kind" not in entry:
-        return entry
-    retry = {key: entry[key] for key in ("attempts", "temperature") if key in entry}
-    rest = {key: value for key, value in entry.items() if key not in ("name", "sampling", *retry)}
-    engine = _engine(rest)
-    engine = {key: engine[key] for key in _ENGINE if key in engine}
-    of_engine = {*_ENGINE, *_RENAMED, *SETTINGS.get(str(entry["kind"]), Sampling).model_fields}
-    return {
-        **({"name": entry["name"]} if "name" in entry else {}),
-        "engine": {**engine, **({"sampling": entry["sampling"]} if "sampling" in entry else {})},
-        **{key: value for key, value in rest.items() if key not in of_engine},
-        **({"retry": retry} if retry else {}),
-    }
-
-
-def _questions(entry: Any) -> Any:
-    """Who answers, with what it answers under the name that judges have for it."""
-    if not isinstance(entry, dict):
-        return entry
-    return {"questions" if key == "tasks" else key: value for key, value in entry.items()}
-
-
-def _sampled(entry: dict[str, Any], engines: Mapping[str, Any]) -> dict[str, Any]:
-    """Who answers, with an engine that says how tokens are picked, where who answers says it."""
-    engine = engines.get(entry["engine"]) if isinstance(entry["engine"], str) else entry["engine"]
-    if not isinstance(engine, dict) or not isinstance(entry.get("sampling"), dict):
-        return entry
-    whole = {**engine, "sampling": {**engine.get("sampling", {}), **entry["sampling"]}}
-    return {**{key: value for key, value in entry.items() if key != "sampling"}, "engine": whole}
+    entry = {"questions" if key == "tasks" else key: value for key, value in entry.items()}
+    engine, sampling = entry.get("engine"), entry.pop("sampling", {})
+    if engine is None:
+        retry = {key: entry.pop(key) for key in ("attempts", "temperature") if key in entry}
+        names = {*_ENGINE, *_RENAMED, *SETTINGS.get(str(entry["kind"]), Sampling).model_fields}
+        engine = _engine({key: value for key, value in entry.items() if key in names})
+        rest = {key: value for key, value in entry.items() if key not in names}
+        entry = {**{key: rest.pop(key) for key in ("name",) if key in rest}, "engine": engine, **rest}
+        entry |= {"retry": retry} if retry else {}
+        sampling = {**usual, **sampling} if sampling and isinstance(sampling, dict) else sampling
+    named = engines.get(engine) if isinstance(engine, str) else engine
+    if not sampling or not isinstance(named, dict) or not isinstance(sampling, dict):
+        return {**entry, **({"sampling": sampling} if sampling else {})}
+    return {**entry, "engine": {**named, "sampling": {**named.get("sampling", {}), **sampling}}}
 
 
 def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
