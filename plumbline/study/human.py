@@ -13,7 +13,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Code, Line, StudyPart, first_complaint, refuse_duplicates
 from plumbline.study.engines import AnnotatorSpec, Relevance
 from plumbline.study.evaluation import ModelSpec
-from plumbline.study.judged import NAME, VerdictUnit
+from plumbline.study.judged import NAME
 
 HUMAN = "human"
 MOST_POINTS = 11  # of a scale
@@ -136,10 +136,6 @@ class HumanSubject(StudyPart):
     def task(self, name: str) -> HumanTaskSpec:
         """A task by its name."""
         return next(task for task in self.tasks if task.name == name)
-
-    def judged(self) -> dict[str, VerdictUnit]:
-        """Its tasks by name: each is a pool, and has queues of its own."""
-        return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.tasks}
 
 
 def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None:

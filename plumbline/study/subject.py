@@ -77,10 +77,6 @@ class TextsSubject(StudyPart):
         refuse_duplicates(columns, "column")
         return self
 
-    def judged(self) -> dict[str, ItemGroup]:
-        """Its groups by name: they share one queue, so that raters do not know of which a text is."""
-        return {name: ItemGroup(name=name, axis=self.kind, queue=self.kind) for name in self.groups}
-
     def file(self, study: Folders) -> Path:
         """Where its texts stand."""
         return study.resolve(self.path)
@@ -135,10 +131,6 @@ class InstructionsSubject(StudyPart):
     def groups(self) -> tuple[str, ...]:
         """What gets a verdict: the wordings of each context, and people's."""
         return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
-
-    def judged(self) -> dict[str, ItemGroup]:
-        """Its groups by name: they share one queue, so that raters do not know who wrote a wording."""
-        return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.groups}
 
     def file(self, study: Folders) -> Path:
         """Where its wordings stand."""

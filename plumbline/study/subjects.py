@@ -89,9 +89,9 @@ class Subject:
         return self._units(datasets, keys)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        """Groups that share one queue, so that raters do not know of which a text is."""
         del datasets, keys
-        units: Mapping[str, VerdictUnit] = self.spec.judged()
-        return units
+        return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.spec.groups}
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
         """The languages and tasks of what is judged, as far as the study file says them."""
@@ -228,6 +228,11 @@ class TaskSubject(Subject):
     spec: HumanSubject
     scored_by = "evaluation.run"
     scores = ("human/scores.parquet", "evaluation")
+
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        """Each task is a pool, and has queues of its own."""
+        del datasets, keys
+        return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.spec.tasks}
 
     def task(self, name: str) -> HumanTaskSpec:
         """The task of a name."""
