@@ -167,7 +167,7 @@ class AcceptanceSpec(StudyPart):
 
     protocol: Literal["checked", "paper"] = Field(
         default="checked",
-        description="checked: undecided where raters miss controls (`quality.attentive`) or tell pairs apart no better"
+        description="checked: undecided where raters miss controls or tell pairs apart no better"
         " than chance, until a person has looked at them; paper: by the ratings alone, as HTEB and PTEB print it",
     )
     threshold: float = Field(
@@ -259,10 +259,7 @@ class QualitySpec(StudyPart):
     )
     apart: float = Field(default=1.0, gt=0, description="sign: mean distance from the other raters' mean, in points")
     low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
-    attentive: float = Field(
-        default=0.2, gt=0, lt=1, description="share of the controls that an attentive rater may miss; more is failing"
-    )
-    FIXED = ("least_answers", "same_answer", "words_a_second", "too_fast", "least_rho", "failing")
+    FIXED = ("least_answers", "same_answer", "words_a_second", "too_fast", "least_rho", "attentive", "failing")
     least_answers: ClassVar[int] = 20  #: pairs that a rater must have rated before signs are looked for
     same_answer: ClassVar[float] = 0.95  #: sign: this share of the pairs has one and the same answer
     words_a_second: ClassVar[float] = 10.0  #: reading speed that nobody exceeds: 600 words a minute
@@ -270,6 +267,7 @@ class QualitySpec(StudyPart):
         0.25  #: sign: more than this share of the pairs is answered faster than they can be read
     )
     least_rho: ClassVar[float] = 0.1  #: sign: rank correlation with the other raters' mean below this
+    attentive: ClassVar[float] = 0.2  #: share of the controls that an attentive rater may miss; more is failing
     failing: ClassVar[float] = 0.1  #: share of its ratings by failing raters above which a verdict waits
 
 
