@@ -186,7 +186,7 @@ class ModelSpec(StudyPart):
     @property
     def remote_code(self) -> bool:
         """Whether the model may run Python code that it brings along."""
-        return self.settings.get("remote_code", False) is True
+        return bool(getattr(MODEL_SETTINGS[self.kind].model_validate(self.settings), "remote_code", False))
 
     @property
     def from_hub(self) -> bool:

@@ -279,8 +279,8 @@ def within_languages(
 
 
 def _is_file(entry: Any) -> bool:
-    """Whether a list of transformations names a file there, not a transformation."""
-    return isinstance(entry, str) and entry.endswith((".yaml", ".yml"))
+    """Whether an entry names a file: names of transformations have no dot."""
+    return isinstance(entry, str) and "." in entry
 
 
 def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation:

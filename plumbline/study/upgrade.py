@@ -100,9 +100,8 @@ def _dataset(entry: Any) -> Any:
 
 def _file(entry: Any) -> Any:
     """A transformation in a file of its own by the file's path alone."""
-    if isinstance(entry, dict) and set(entry) == {"path"} and str(entry["path"]).endswith((".yaml", ".yml")):
-        return entry["path"]
-    return entry
+    named = isinstance(entry, dict) and set(entry) == {"path"} and isinstance(entry["path"], str)
+    return entry["path"] if named and "." in entry["path"] else entry
 
 
 def _engine(entry: Any) -> Any:
