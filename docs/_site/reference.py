@@ -17,7 +17,6 @@ from unittest import mock
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import SkipJsonSchema
 
 from plumbline import commands
 from plumbline.records import Record
@@ -61,8 +60,8 @@ _SETTINGS = {
 
 def study_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
     """What a study's file may say of a part: without what only Plumbline's own files say."""
-    fields = model.model_fields.items()
-    return {name: part for name, part in fields if not any(isinstance(data, SkipJsonSchema) for data in part.metadata)}
+    said = model.model_json_schema().get("properties", {})
+    return {name: part for name, part in model.model_fields.items() if name in said}
 
 
 def _is_absence(one: type) -> bool:

@@ -142,12 +142,21 @@ def _rater(entry: Any, engines: Mapping[str, Any], usual: Mapping[str, Any]) -> 
 def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
     """A study's file with each engine that is written out where it is used under `engines`, once."""
     data, engines = dict(data), dict(data.get("engines", {}))
+    judges = [judge for judge in data.get("judges") or () if isinstance(judge, dict)]
+    users = [data.get("generator"), *(data.get("candidates") or ()), *(judge.get("engine") for judge in judges)]
+    unused = {name for name in engines if name not in users}
 
     def name_of(engine: Any, rater: str = "") -> Any:
         if not isinstance(engine, dict):
             return engine
         for name, defined in engines.items():
             if defined == engine:
+                unused.discard(name)
+                return name
+        for name in unused:  # whose sampling a judge said, who alone named it
+            if {**engines[name], "sampling": engine.get("sampling")} == engine:
+                unused.discard(name)
+                engines[name] = engine
                 return name
         stem = rater or str(engine.get("model", "")).rpartition("/")[2].lower()
         stem = re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_")[:60] or "engine"
