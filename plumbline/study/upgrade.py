@@ -200,7 +200,7 @@ def upgraded(text: str) -> str:
             lines += [*_dumped("engines", after["engines"], []), ""]
         lines += _dumped(name, after[name], block) if key in changed else block
         if name == "subject":
-            lines += [line for other in moved for line in (*_dumped(other, after[other], []), "")]
+            lines += [line for key_moved in moved for line in (*_dumped(key_moved, after[key_moved], []), "")]
     whole = "\n".join(lines).rstrip("\n") + "\n"
     whole = _with_comments(whole, [line for key in blocks if key in changed for line in blocks[key]])
     try:
