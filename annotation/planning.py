@@ -283,7 +283,7 @@ def outlook(
     each campaign pairs and raters are drawn anew. `min_ac2` is left out.
     """
     least = design.rule
-    if size[0] < least.min_pairs or size[1] < least.min_raters or size[0] * size[1] < least.min_ratings:
+    if size[0] < least.min_pairs or size[1] < least.min_raters:
         return Outlook.never(size, mean)
     (judged,) = least.rules or (_threshold(design),)
     scale = scale_of(design, judged)

@@ -161,7 +161,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
         *(_of_rules(rule, item) if rule.rules else short),
         f"Width: of the 95% interval, in points{share}. {items}: of each {judged}. Shares are of one verdict, on the",
         f"fewest {item}s that any has{shared}.",
-        *(["never: too few for any decision (acceptance.min_pairs, min_raters, min_ratings)."] if never else []),
+        *(["never: too few for any decision (acceptance.min_pairs, min_raters)."] if never else []),
         *([used] if rule.stop == "anytime" else []),
         f"Ratings, hours, dollars: of {every}, with {study.called.known} and repeats; ratings are",
         "the answers that must be given;",

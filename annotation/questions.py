@@ -19,7 +19,7 @@ from plumbline.fields import PAIR
 from plumbline.fields import Kind as FieldKind
 from plumbline.languages import language_code
 from plumbline.scales import DECIMAL, Point, Scale, as_number
-from plumbline.study.base import SparseModel, StudyPart
+from plumbline.study.base import StudyPart
 from plumbline.words import trim
 
 ENGLISH = "en"  # stands in for languages that a rubric has no words in
@@ -159,7 +159,7 @@ def wordings(node: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, node
 
 
-class Question(SparseModel, StudyPart):
+class Question(StudyPart):
     """One question about a pair; what is not said means what it meant before there were kinds: a required rating."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "labels", "required", "pools"})
@@ -232,7 +232,7 @@ class PoolText(StudyPart):
     )
 
 
-class ShownField(SparseModel, StudyPart):
+class ShownField(StudyPart):
     """A field that raters read: of a pair its texts, of another subject what its items have."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pools"})
@@ -243,7 +243,7 @@ class ShownField(SparseModel, StudyPart):
     pools: tuple[str, ...] = Field(default=(), description="the pools that have it; all where none is named")
 
 
-class FieldTitles(SparseModel, StudyPart):
+class FieldTitles(StudyPart):
     """What the two texts of a pair are called, and what was asked of the program; or the fields of another subject."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"original", "transformed", "asked", "shown"})

@@ -86,11 +86,17 @@ def test_every_key_of_a_study_says_what_it_means() -> None:
         model = waiting.pop()
         if model not in seen and not reference._is_absence(model):
             seen.add(model)
-            silent = [name for name, field in model.model_fields.items() if not field.description and name != "kind"]
+            silent = [
+                name
+                for name, field in reference.study_fields(model).items()
+                if not field.description and name != "kind"
+            ]
             assert not silent, f"{model.__module__}.{model.__name__}: {silent[0]} has no description"
-            waiting += [part for field in model.model_fields.values() for part in reference._models(field.annotation)]
+            waiting += [
+                part for field in reference.study_fields(model).values() for part in reference._models(field.annotation)
+            ]
     page = reference.study()
-    assert all(f"`{name}`" in page for model in seen for name in model.model_fields)
+    assert all(f"`{name}`" in page for model in seen for name in reference.study_fields(model))
     assert "| `engines` | a mapping, each value: [Engine](#enginespec) |" in page
 
 

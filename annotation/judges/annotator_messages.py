@@ -81,7 +81,7 @@ def as_asked(task: HumanTask, spec: AnnotatorSpec) -> HumanTask:
 
 def does(spec: AnnotatorSpec, task: HumanTask) -> bool:
     """Whether a model does a task."""
-    return not spec.tasks or task.task in spec.tasks
+    return not spec.questions or task.task in spec.questions
 
 
 class Instructions:

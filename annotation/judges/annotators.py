@@ -132,7 +132,7 @@ def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     """A study's models, or those of these names, with what each has and lacks. Raises StudyError for none."""
     specs = {spec.name: spec for spec in subject_of(study).models}
     if not specs:
-        raise StudyError(f"{study.file}: names no models; add them under `subject.models` (docs/human.md)")
+        raise StudyError(f"{study.file}: names no models; add them under `judges` (docs/human.md)")
     if unknown := [name for name in names if name not in specs]:
         raise StudyError(f"{study.file}: no model {unknown[0]!r}; {nearest(unknown[0], list(specs))}")
     items = read_items(study)

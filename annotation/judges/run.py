@@ -191,8 +191,7 @@ async def start(
     if spec.kind == "openai":
         from plumbline.models.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
-        where = "subject.models" if isinstance(spec, AnnotatorSpec) else "judges"
-        return await _probed(ChatServer.at(spec.engine, study, f"{where} ({spec.name})"), spec, labels)
+        return await _probed(ChatServer.at(spec.engine, study, f"judges ({spec.name})"), spec, labels)
     from plumbline.models.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
 
     model = spec.engine

@@ -372,8 +372,6 @@ def _minimums(material: CampaignMaterial) -> str:
     on_any = " on any question" if len(material.questions) > 1 else ""
     item = material.study.called.item
     few = [f"fewer than {many(rule.min_pairs, item)} with at least {many(rule.min_raters, 'rater')}"]
-    if rule.min_ratings > 1:
-        few.append(f"fewer than {rule.min_ratings:,} ratings{on_any}")
     if rule.min_ac2 is not None:
         rated = set(material.questions)
         judged = {criterion.question for criterion in rule.rules} or rated

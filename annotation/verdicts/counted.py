@@ -173,17 +173,12 @@ class Ahead:
     names: tuple[str, ...]  #: as people read them, with language and task
     units: tuple[tuple[str, str], ...]  #: the transformations and languages of its pairs
     pairs: int  #: that count, or still could
-    ratings: int  #: on a question, likewise
     open: int  #: answers that raters are still asked for
     anew: int = 0  #: that could be asked for again, since their raters are excluded
 
     def lacks(self, rule: AcceptanceSpec) -> str:
         """What it will never have enough of; empty where it may."""
-        if self.pairs < rule.min_pairs:
-            return f"{self.pairs} of {rule.min_pairs}"
-        if self.ratings < rule.min_ratings:
-            return f"{count(self.ratings, 'rating')} of {rule.min_ratings}"
-        return ""
+        return f"{self.pairs} of {rule.min_pairs}" if self.pairs < rule.min_pairs else ""
 
 
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
@@ -205,7 +200,6 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
                 names=tuple(scoped(name, language, task) for name in units["transformation"].unique()),
                 units=tuple(units.itertuples(index=False, name=None)),
                 pairs=len(could),
-                ratings=int(could["most"].sum()),
                 open=int(group["open"].sum()),
                 anew=int((group["most"] - group["counting"] - group["open"]).clip(lower=0).sum()),
             )
@@ -239,7 +233,7 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
     lower = study.command("annotation accept") + ' --amend "reason"' if offered else study.command(COMMAND)
     return [
         f"no answers can decide {'; '.join(named[:_NAMED] if more else named)}{more}: so many {item}s can count, of"
-        f" those that a verdict needs (acceptance.min_pairs, min_ratings). Add texts, data sets or seeds{again} and"
+        f" those that a verdict needs (acceptance.min_pairs). Add texts, data sets or seeds{again} and"
         f" draw more with `{draw}`, or lower the number in the study, then `{lower}`"
     ]
 

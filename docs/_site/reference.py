@@ -22,7 +22,7 @@ from plumbline import commands
 from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings, VllmSettings
-from plumbline.study.evaluation import EmbeddingServerSettings, ModelSpec
+from plumbline.study.evaluation import MODEL_SETTINGS, ModelSpec
 
 _OWN_COMMAND = re.compile(r"^    ([a-z-]+)  ", re.MULTILINE)  # in the help of a command that has commands of its own
 _PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -44,7 +44,7 @@ def study() -> str:
         if model in seen or _is_absence(model):
             continue
         seen.add(model)
-        parts = [part for field in model.model_fields.values() for part in _models(field.annotation)]
+        parts = [part for field in study_fields(model).values() for part in _models(field.annotation)]
         lines += [f"## {title} {{#{model.__name__.lower()}}}", *_described(model), _keys(model)]
         for settings in _SETTINGS.get(model, ()):
             lines += [*_described(settings), _keys(settings)]
@@ -52,7 +52,16 @@ def study() -> str:
     return "\n\n".join(lines) + "\n"
 
 
-_SETTINGS = {EngineSpec: (HttpSettings, VllmSettings, RecordedSettings), ModelSpec: (EmbeddingServerSettings,)}
+_SETTINGS = {
+    EngineSpec: (HttpSettings, VllmSettings, RecordedSettings),
+    ModelSpec: tuple(dict.fromkeys(MODEL_SETTINGS.values())),
+}
+
+
+def study_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """What a study's file may say of a part: without what only Plumbline's own files say."""
+    said = model.model_json_schema().get("properties", {})
+    return {name: part for name, part in model.model_fields.items() if name in said}
 
 
 def _is_absence(one: type) -> bool:
@@ -88,7 +97,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def _keys(model: type[BaseModel]) -> str:
     rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
-    for name, field in model.model_fields.items():
+    for name, field in study_fields(model).items():
         what = _cell(field.description or "which of several this is")
         rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
     return "\n".join(rows)

@@ -267,7 +267,10 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
     if study.acceptance.judges == "decide":
         optional["judges"] = _judges(judge.settings() for judge in study.judges)
     loadable = [  # as anybody can who has the hub and mteb; some need no files
-        model.model_dump(mode="json", exclude_unset=True, include=set(records.OF_MODELS))
+        {
+            **model.model_dump(mode="json", exclude_unset=True, include=set(records.OF_MODELS)),
+            **{name: value for name, value in model.settings.items() if name in records.OF_MODELS},
+        }
         for model in spec.models
         if model.kind in records.KINDS and not (model.path or model.package)
     ]

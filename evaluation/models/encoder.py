@@ -263,7 +263,7 @@ class ModelHost:
         if spec.kind != "sentence_transformers":
             settings["kind"] = spec.kind
         if spec.kind == "word_vectors":
-            settings["files"] = [spec.vectors, spec.words]
+            settings["files"] = [spec.word_vectors.vectors, spec.word_vectors.words]
         if spec.kind == "mteb":
             settings["mteb"] = importlib.metadata.version("mteb")
         return identity(*parts, *([settings] if settings else []))

@@ -27,7 +27,7 @@ def fingerprint(spec: ModelSpec, base: Path) -> str:
     `missing`, for loading to complain about.
     """
     if spec.kind == "lexical":
-        return identity("lexical-v1", list(spec.ngrams), spec.dimensions)
+        return identity("lexical-v1", list(spec.lexical.ngrams), spec.lexical.dimensions)
     if not (spec.path or spec.package):
         return ""
     try:
@@ -151,7 +151,7 @@ def code_not_allowed(spec: ModelSpec) -> StudyError:
     """The error for a model that brings along code which the study does not allow."""
     return StudyError(
         f"model {spec.name!r} brings Python code of its own, which would run on this machine with your rights;"
-        " read it, then write `remote_code: true` beside its name, or leave the model out"
+        " read it, then write `settings: {remote_code: true}` beside its name, or leave the model out"
     )
 
 

@@ -78,8 +78,8 @@ class WordVectors(CosineModel):
         super().__init__()
         folder = Path(spec.location(base))
         try:
-            self._vectors: Embeddings = np.load(folder / spec.vectors, mmap_mode="r", allow_pickle=False)
-            words = _words(folder / spec.words)
+            self._vectors: Embeddings = np.load(folder / spec.word_vectors.vectors, mmap_mode="r", allow_pickle=False)
+            words = _words(folder / spec.word_vectors.words)
             if self._vectors.ndim != 2 or len(self._vectors) != len(words) or not len(words):
                 raise ValueError(f"an array of {self._vectors.shape} for {len(words)} words")
             self._unknown = self._vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -107,17 +107,18 @@ class CharacterNgrams(CosineModel):
     def __init__(self, spec: ModelSpec) -> None:
         """Nothing is loaded."""
         super().__init__()
-        self._spec = spec
+        self._settings = spec.lexical
 
     @functools.cached_property
     def _vectorizer(self) -> Any:
         from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415
 
-        return HashingVectorizer(analyzer="char_wb", ngram_range=self._spec.ngrams, n_features=self._spec.dimensions)
+        settings = self._settings
+        return HashingVectorizer(analyzer="char_wb", ngram_range=settings.ngrams, n_features=settings.dimensions)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows of length 1 in the texts' order, of one number more than `dimensions`."""
-        vectors = np.zeros((len(texts), self._spec.dimensions + 1), dtype=np.float32)
+        vectors = np.zeros((len(texts), self._settings.dimensions + 1), dtype=np.float32)
         vectors[:, :-1] = self._vectorizer.transform([prompt + text for text in texts]).toarray()
         vectors[~vectors.any(axis=1), -1] = 1.0
         return vectors

@@ -53,7 +53,6 @@ from plumbline.study.subjects import Subject, subject_of
 from plumbline.study.transformations import (
     EIGHT,
     Transformation,
-    TransformationFile,
     own_transformations,
     within_languages,
 )
@@ -70,12 +69,12 @@ class Study(StudyPart):
     )
     subject: SubjectSpec | None = Field(default=None, description="what raters judge; unset: texts with outputs")
     datasets: tuple[DatasetSpec, ...] = Field(default=(), min_length=1, description="needed except for texts of a file")
-    transformations: tuple[
-        Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | TransformationFile | Transformation)], ...
-    ] = Field(
-        default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
-        min_length=1,
-        description="names; in the file also {path: FILE}, or a transformation of your own, written out",
+    transformations: tuple[Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | Transformation)], ...] = (
+        Field(
+            default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
+            min_length=1,
+            description="HTEB's by name; your own as a YAML file, by its path, or written out",
+        )
     )
     prompts: str = Field(
         default="",
@@ -107,7 +106,9 @@ class Study(StudyPart):
     raters: RatersSpec = Field(default=RatersSpec(), description="who rates, and how many for each pair")
     acceptance: AcceptanceSpec = Field(default=AcceptanceSpec(), description="when a transformation is accepted")
     quality: QualitySpec = Field(default=QualitySpec(), description="what counts as a sign of careless answers")
-    judges: tuple[JudgeSpec, ...] = Field(default=(), description="language models that rate outputs as people do")
+    judges: tuple[JudgeSpec, ...] = Field(
+        default=(), description="language models that answer what people are asked: rate outputs, or do tasks"
+    )
     judge_pool: int | Literal["all"] = Field(
         default=1000,
         description="pairs per transformation that judges rate, the sample's among them; or `all` usable outputs",
@@ -145,28 +146,15 @@ class Study(StudyPart):
         refuse_duplicates(list(value), "transformation")
         return value
 
-    @field_validator("datasets")
+    @field_validator("datasets", "candidates", "wordings", "languages", "seeds")
     @classmethod
-    def _distinct(cls, value: tuple[DatasetSpec, ...]) -> tuple[DatasetSpec, ...]:
-        refuse_duplicates([dataset.name for dataset in value], "data set")
-        return value
-
-    @field_validator("candidates")
-    @classmethod
-    def _distinct_candidates(cls, value: tuple[EngineSpec, ...]) -> tuple[EngineSpec, ...]:
-        refuse_duplicates([f"{spec.model}@{spec.revision}" for spec in value], "candidate")
-        return value
-
-    @field_validator("wordings", "languages")
-    @classmethod
-    def _distinct_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        refuse_duplicates(list(value), "language")
-        return value
-
-    @field_validator("seeds")
-    @classmethod
-    def _distinct_seeds(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        refuse_duplicates([str(seed) for seed in value], "seed")
+    def _distinct(cls, value: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+        called = {"datasets": "data set", "candidates": "candidate", "seeds": "seed"}
+        names = [f"{part.model}@{part.revision}" if isinstance(part, EngineSpec) else part for part in value]
+        refuse_duplicates(
+            [part.name if isinstance(part, DatasetSpec) else str(part) for part in names],
+            called.get(str(info.field_name), "language"),
+        )
         return value
 
     @model_validator(mode="after")

@@ -9,14 +9,14 @@ from pydantic import Field, field_serializer, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
 from plumbline.scales import Point
-from plumbline.study.base import Line, Name, Seed, SparseModel, StudyPart, refuse_duplicates
+from plumbline.study.base import Line, Name, Seed, StudyPart, refuse_duplicates
 
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
 _SIGNS = "1 to 64 letters, digits, blanks and . _ - + @, and begins and ends with a letter or digit"
 _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
 
 
-class ControlsSpec(SparseModel, StudyPart):
+class ControlsSpec(StudyPart):
     """Control pairs, whose right answers are known, per batch of each queue (PTEB, appendix B: one of each)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"known"})
@@ -50,7 +50,7 @@ class SampleSpec(StudyPart):
         return known_flags(value)
 
 
-class SimulatedRater(SparseModel, StudyPart):
+class SimulatedRater(StudyPart):
     """A made-up rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"right", "cannot_tell"})
@@ -64,7 +64,7 @@ class SimulatedRater(SparseModel, StudyPart):
     cannot_tell: float = Field(default=0.0, ge=0, le=1, description="of these tasks: how often nothing can be told")
 
 
-class RatersSpec(SparseModel, StudyPart):
+class RatersSpec(StudyPart):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded"})
@@ -155,17 +155,19 @@ class RuleSpec(StudyPart):
 _BESIDE_JUDGES = 30  # rated pairs: `plumbline.statistics.prediction_powered.FEWEST_RATED`, which a test holds it to
 
 
-class AcceptanceSpec(SparseModel, StudyPart):
+class AcceptanceSpec(StudyPart):
     """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
 
     `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
     """
 
     LATER: ClassVar[frozenset[str]] = frozenset({"protocol", "rules", "combine", "judges"})
+    FIXED = ("min_ratings",)
+    min_ratings: ClassVar[int] = 1  #: on each question; with fewer there is no verdict
 
     protocol: Literal["checked", "paper"] = Field(
         default="checked",
-        description="checked: undecided where raters miss controls (`quality.attentive`) or tell pairs apart no better"
+        description="checked: undecided where raters miss controls or tell pairs apart no better"
         " than chance, until a person has looked at them; paper: by the ratings alone, as HTEB and PTEB print it",
     )
     threshold: float = Field(
@@ -187,7 +189,6 @@ class AcceptanceSpec(SparseModel, StudyPart):
     )
     min_pairs: int = Field(default=20, ge=1, description="undecided with fewer rated pairs")
     min_raters: int = Field(default=2, ge=1, description="ratings that a pair needs to count as rated")
-    min_ratings: int = Field(default=1, ge=1, description="undecided with fewer ratings on any question")
     min_ac2: float | None = Field(
         default=None, ge=-1, le=1, description="undecided with less agreement (Gwet's AC2) on any question"
     )
@@ -256,32 +257,18 @@ class QualitySpec(StudyPart):
     within: Annotated[Point, Field(ge=0)] = Field(
         default=1, description="points by which answers to controls and repeats may be off"
     )
-    least_answers: int = Field(
-        default=20, ge=2, description="pairs that a rater must have rated before the rules below apply"
-    )
-    same_answer: float = Field(
-        default=0.95, gt=0, le=1, description="sign: this share of the pairs has one and the same answer"
-    )
-    words_a_second: float = Field(
-        default=10.0, gt=0, description="reading speed that nobody exceeds (10 words/s: 600 a minute)"
-    )
-    too_fast: float = Field(
-        default=0.25,
-        ge=0,
-        lt=1,
-        description="sign: more than this share of the pairs is answered faster than they can be read",
-    )
     apart: float = Field(default=1.0, gt=0, description="sign: mean distance from the other raters' mean, in points")
-    least_rho: float = Field(
-        default=0.1, ge=-1, le=1, description="sign: rank correlation with the other raters' mean below this"
-    )
     low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
-    attentive: float = Field(
-        default=0.2, gt=0, lt=1, description="share of the controls that an attentive rater may miss; more is failing"
+    FIXED = ("least_answers", "same_answer", "words_a_second", "too_fast", "least_rho", "attentive", "failing")
+    least_answers: ClassVar[int] = 20  #: pairs that a rater must have rated before signs are looked for
+    same_answer: ClassVar[float] = 0.95  #: sign: this share of the pairs has one and the same answer
+    words_a_second: ClassVar[float] = 10.0  #: reading speed that nobody exceeds: 600 words a minute
+    too_fast: ClassVar[float] = (
+        0.25  #: sign: more than this share of the pairs is answered faster than they can be read
     )
-    failing: float = Field(
-        default=0.1, ge=0, le=1, description="share of its ratings by failing raters above which a verdict waits"
-    )
+    least_rho: ClassVar[float] = 0.1  #: sign: rank correlation with the other raters' mean below this
+    attentive: ClassVar[float] = 0.2  #: share of the controls that an attentive rater may miss; more is failing
+    failing: ClassVar[float] = 0.1  #: share of its ratings by failing raters above which a verdict waits
 
 
 def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool, crowd: bool) -> None:

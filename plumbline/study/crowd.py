@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import langcodes
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -89,6 +89,9 @@ class ComprehensionQuestion(StudyPart):
 class CrowdSpec(StudyPart):
     """A campaign with crowd workers on MTurk or Prolific; each batch is `sample.batch` pairs of a queue."""
 
+    FIXED = ("review_days",)
+    review_days: ClassVar[float] = 7.0  #: until MTurk approves a submission by itself
+
     pay: PaySpec = Field(default=PaySpec(), description="what workers are paid")
     share: float = Field(
         default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"
@@ -104,7 +107,6 @@ class CrowdSpec(StudyPart):
     )
     hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch (PTEB: one hour)")
     days: float = Field(default=7.0, gt=0, le=90, description="how long a batch is offered")
-    review_days: float = Field(default=7.0, gt=0, le=30, description="days until MTurk approves a submission by itself")
     prolific_fee: float | None = Field(
         default=None, ge=0, le=1, description="Prolific's fee on rewards and bonuses, as a share; see your contract"
     )

@@ -9,15 +9,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import (
     AfterValidator,
     Field,
-    SerializerFunctionWrapHandler,
+    SerializationInfo,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
-from plumbline.study.base import Line, SparseModel, StudyPart, refuse_duplicates
+from plumbline.study.base import Line, StudyPart, refuse_duplicates
 
 TaskType = Literal[
     "sts",
@@ -54,7 +53,7 @@ def _known_language(value: str) -> str:
 LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
 
 
-class DatasetSpec(SparseModel, StudyPart):
+class DatasetSpec(StudyPart):
     """A file or folder on disk, of which `generation.datasets` says which columns each task needs, or a task of mteb.
 
     A file needs `name`, `task`, `path` and `language`; a task of mteb needs `mteb` alone.
@@ -148,13 +147,13 @@ class DatasetSpec(SparseModel, StudyPart):
         refuse_pair(self.task_type, self.language)
         return self
 
-    @model_serializer(mode="wrap")
-    def _without_unsaid(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _dumped(self, written: dict[str, Any], info: SerializationInfo) -> dict[str, Any]:
         """As records of before two kinds of data sets became one have it: what the kind has, of a file with `rows`."""
-        fields = {name: value for name, value in written(self).items() if self.mteb or name not in ("mteb", *_OF_MTEB)}
-        if self.gold_scale == (0.0, 5.0):
-            fields.pop("gold_scale", None)
-        if not self.mteb and "split" in fields:
+        fields = super()._dumped(written, info)
+        if self.mteb:
+            return fields
+        fields = {name: value for name, value in fields.items() if name not in ("mteb", *_OF_MTEB)}
+        if "split" in fields:
             fields["rows"] = fields.pop("split") or "test"
         return fields
 

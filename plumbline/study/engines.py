@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_
 from plumbline.addresses import refuse_no_address
 from plumbline.error_types import Flag, known_flags
 from plumbline.errors import StudyError, nearest
-from plumbline.study.base import Line, Name, StudyPart, Variable, as_is, first_complaint, refuse_duplicates
+from plumbline.study.base import Line, Name, StudyPart, Variable, first_complaint, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
 
 Order = Literal["up", "down"]
@@ -104,17 +104,20 @@ class EngineSpec(StudyPart):
     )
     model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
-    sampling: Sampling = Field(default=Sampling(), description="how it picks tokens")
+    sampling: Sampling = Field(
+        default=Sampling(), description="how it picks tokens; a judge's answer has 16 where max_tokens is left out"
+    )
     path: Line = Field(
         default="",
         description="recorded: a JSONL file of answers; for a generator also a folder of such files, or as HTEB"
         " publishes it",
     )
     base_url: str = Field(default="", description="openai: the server's address, ending in /v1")
-    settings: Annotated[
-        dict[str, Any],
-        BeforeValidator(as_is, json_schema_input_type=HttpSettings | VllmSettings | RecordedSettings),
-    ] = Field(default={}, description="more of its kind, listed below; all others go to vLLM as they are")
+    settings: dict[str, Any] = Field(
+        default={},
+        description="more of its kind. openai: api_key_env, concurrency, timeout_seconds, retries; recorded: languages,"
+        " saw_ratings; vllm: concurrency, and any argument of vLLM's engine by its name",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -218,19 +221,13 @@ def with_engines(data: Mapping[str, Any]) -> dict[str, Any]:
         data["generator"] = of(data["generator"], "generator")
     if isinstance(data.get("candidates"), list):
         data["candidates"] = [of(engine, f"candidates.{index}") for index, engine in enumerate(data["candidates"])]
-    for holder, key in ((data, "judges"), (data.get("subject"), "models")):
-        if isinstance(holder, dict) and isinstance(holder.get(key), list):
-            where = key if holder is data else f"subject.{key}"
-            changed = [
-                {**entry, "engine": of(entry["engine"], f"{where}.{index}.engine")}
-                if isinstance(entry, dict) and "engine" in entry
-                else entry
-                for index, entry in enumerate(holder[key])
-            ]
-            if holder is data:
-                data[key] = changed
-            else:
-                data["subject"] = {**holder, key: changed}
+    if isinstance(data.get("judges"), list):
+        data["judges"] = [
+            {**judge, "engine": of(judge["engine"], f"judges.{index}.engine")}
+            if isinstance(judge, dict) and "engine" in judge
+            else judge
+            for index, judge in enumerate(data["judges"])
+        ]
     return data
 
 
@@ -242,6 +239,9 @@ class RetrySpec(StudyPart):
     have no paraphrase. A flag that the original text has as well never counts here.
     """
 
+    FIXED = ("more_tokens",)
+    more_tokens: ClassVar[float] = 2.0  #: factor by which max_tokens grows after an answer that was cut off
+
     flags: tuple[Flag, ...] = Field(
         default=("empty", "ellipsis", "json_fragment", "reasoning_leak", "prefix_leak", "runaway", "truncated"),
         description="of a generator: error types that are worth another attempt",
@@ -249,9 +249,6 @@ class RetrySpec(StudyPart):
     attempts: int = Field(default=3, ge=1, le=20, description="attempts, the first included; each has its own seed")
     temperature: float = Field(
         default=0.7, ge=0, le=2, description="temperature from the second attempt on: at 0 a new seed changes nothing"
-    )
-    more_tokens: float = Field(
-        default=2.0, ge=1, le=100, description="factor by which max_tokens grows after an answer that was cut off"
     )
 
     @field_validator("flags", mode="before")
@@ -267,31 +264,34 @@ class _Rater(StudyPart):
 
     name: Name = Field(description="what records and tables call it")
     engine: Engine = Field(description="the model: a name of `engines`")
-    sampling: Sampling = Field(default=Sampling(), description="how it picks tokens, where not as its engine does")
     retry: RetrySpec = Field(
         default=RetrySpec(), description="`attempts` at an answer that cannot be read, and their `temperature`"
     )
     seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
+    questions: tuple[Name, ...] = Field(
+        default=(), description="the rubric's ratings that it gives, or the tasks of a human study; all if unset"
+    )
+    relevance: Relevance | None = Field(
+        default=None, description="of searches that people do how it is asked, where that is not as people are"
+    )
 
-    @model_validator(mode="before")
+    @field_validator("questions")
     @classmethod
-    def _sampled_as_its_engine(cls, data: Any) -> Any:
-        """Sampling is what it says, else what its engine says, else its kind's own."""
-        if not isinstance(data, dict) or not isinstance(data.get("sampling", {}), dict):
-            return data
-        engine = data.get("engine")
-        of_engine = engine.get("sampling") if isinstance(engine, dict) else None
-        if isinstance(engine, EngineSpec):
-            of_engine = engine.sampling.model_dump(exclude_unset=True)
-        of_engine = of_engine if isinstance(of_engine, dict) else {}
-        return {**data, "sampling": {**cls.SAMPLING, **of_engine, **data.get("sampling", {})}}
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        refuse_duplicates(list(value), "question")
+        return value
 
     @field_validator("retry")
     @classmethod
     def _of_answers(cls, value: RetrySpec) -> RetrySpec:
-        if foreign := sorted({"flags", "more_tokens"} & value.model_fields_set):
-            raise ValueError(f"{foreign[0]}: is about a generator's outputs; take it out")
+        if "flags" in value.model_fields_set:
+            raise ValueError("flags: is about a generator's outputs; take it out")
         return value
+
+    @functools.cached_property
+    def sampling(self) -> Sampling:
+        """How it picks tokens: as its engine says, else as is usual for such answers."""
+        return Sampling(**{**self.SAMPLING, **self.engine.sampling.model_dump(exclude_unset=True)})
 
     @property
     def kind(self) -> str:
@@ -321,17 +321,7 @@ class _Rater(StudyPart):
 
 
 class AnnotatorSpec(_Rater):
-    """A language model that does people's tasks."""
-
-    tasks: tuple[Name, ...] = Field(default=(), description="the study's tasks that it does; all if unset")
-    relevance: Relevance | None = Field(
-        default=None, description="of searches how it is asked, where that is not as people are"
-    )
-
-    @model_validator(mode="after")
-    def _each_once(self) -> AnnotatorSpec:
-        refuse_duplicates(list(self.tasks), "task")
-        return self
+    """A judge of a human study: a language model that does people's tasks."""
 
     @property
     def called(self) -> str:
@@ -357,7 +347,6 @@ class JudgeSpec(_Rater):
     gold_prompt: Line = Field(
         default="pteb_sts", description="the prompt with which it is held against gold scores of two texts"
     )
-    questions: tuple[Name, ...] = Field(default=(), description="the rubric's ratings that it gives; all if unset")
     orders: tuple[Order, ...] = Field(
         default=("up",), min_length=1, description="points from the lowest (up) or the highest (down), or both"
     )
@@ -370,11 +359,11 @@ class JudgeSpec(_Rater):
         default=0.5, ge=0, le=1, description="of `expected`: less probability on the points is no judgement"
     )
 
-    @model_validator(mode="after")
-    def _each_once(self) -> JudgeSpec:
-        refuse_duplicates(list(self.questions), "question")
-        refuse_duplicates(list(self.orders), "order")
-        return self
+    @field_validator("orders")
+    @classmethod
+    def _each_order_once(cls, value: tuple[Order, ...]) -> tuple[Order, ...]:
+        refuse_duplicates(list(value), "order")
+        return value
 
     def settings(self) -> dict[str, Any]:
         """What rules and bundles say of it."""
@@ -396,6 +385,8 @@ def refuse_unfit_judges(
     for judge in judges:
         if judge.name == "judged":
             raise ValueError("judges: 'judged' is the file of the pairs that are judged; give the judge another name")
+        if judge.relevance:
+            raise ValueError(f"judges: {judge.name!r}: relevance is of tasks with subject human; take it out")
         if judge.name in people:
             raise ValueError(f"judges: {judge.name!r} is the name of a rater too; give the judge another one")
     if judges and pool != "all" and pool < sample.pairs:

@@ -17,14 +17,12 @@ from plumbline.study.base import Line, StudyPart, refuse_duplicates
 from plumbline.study.engines import HttpSettings, settings_complaint
 
 _FIELDS = {
-    "sentence_transformers": ("path", "package", "remote_code", "prompts", "instruction_template"),
-    "mteb": ("remote_code", "instruction_template"),
-    "word_vectors": ("path", "package", "vectors", "words", "instruction_template"),
-    "lexical": ("ngrams", "dimensions", "instruction_template"),
-    "openai": ("base_url", "settings", "prompts", "instruction_template"),
+    "sentence_transformers": ("path", "prompts", "instruction_template", "settings"),
+    "mteb": ("instruction_template", "settings"),
+    "word_vectors": ("path", "instruction_template", "settings"),
+    "lexical": ("instruction_template", "settings"),
+    "openai": ("base_url", "prompts", "instruction_template", "settings"),
 }
-
-
 _LONGEST_NGRAM = 20
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?", re.ASCII)
 INSTRUCTION = "{instruction}"  # its place in a template
@@ -48,6 +46,61 @@ class EmbeddingServerSettings(HttpSettings):
     concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
 
 
+class CodeSettings(StudyPart):
+    """`settings` of a model of mteb."""
+
+    remote_code: bool = Field(default=False, description="allow the model to run the Python code that it brings along")
+
+
+class LibrarySettings(CodeSettings):
+    """`settings` of a model of sentence-transformers."""
+
+    package: str = Field(default="", description="installed Python package that `path` is relative to")
+
+
+class WordVectorSettings(StudyPart):
+    """`settings` of word vectors: files in the folder `path`."""
+
+    package: str = Field(default="", description="installed Python package that `path` is relative to")
+
+    vectors: Line = Field(description="an array with a row for each word (.npy)")
+    words: Line = Field(description="the rows' words: a text file, one a line, or a Parquet file's first column")
+
+
+class LexicalSettings(StudyPart):
+    """`settings` of a lexical model."""
+
+    ngrams: tuple[int, int] = Field(default=(3, 5), description="shortest and longest n-gram, in characters")
+    dimensions: int = Field(default=2048, ge=16, le=2**20, description="places that n-grams are hashed to")
+
+    @field_validator("ngrams")
+    @classmethod
+    def _ascends(cls, value: tuple[int, int]) -> tuple[int, int]:
+        if not 1 <= value[0] <= value[1] <= _LONGEST_NGRAM:
+            raise ValueError(f"{list(value)} is not shortest and longest, such as [3, 5]")
+        return value
+
+
+MODEL_SETTINGS: dict[str, type[StudyPart]] = {
+    "sentence_transformers": LibrarySettings,
+    "mteb": CodeSettings,
+    "openai": EmbeddingServerSettings,
+    "word_vectors": WordVectorSettings,
+    "lexical": LexicalSettings,
+}
+
+
+def with_settings(entry: Any) -> Any:
+    """A model of a study file with what only its kind has under `settings`, where earlier versions had not."""
+    kind = entry.get("kind", "sentence_transformers") if isinstance(entry, dict) else None
+    if not isinstance(kind, str) or kind not in MODEL_SETTINGS or not isinstance(entry.get("settings", {}), dict):
+        return entry
+    names = MODEL_SETTINGS[kind].model_fields
+    settings = {key: value for key, value in entry.items() if key in names}
+    rest = {key: value for key, value in entry.items() if key not in names}
+    return {**rest, "settings": {**rest.get("settings", {}), **settings}} if settings else entry
+
+
 class ModelSpec(StudyPart):
     """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
 
@@ -59,8 +112,6 @@ class ModelSpec(StudyPart):
     )
     revision: str = Field(default="", description="revision on the hub, or a version of your own for local files")
     path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
-    package: str = Field(default="", description="installed Python package that `path` is relative to")
-    remote_code: bool = Field(default=False, description="allow the model to run the Python code that it brings along")
     prompts: dict[str, str] = Field(
         default={}, description="prefixes by mteb's names: of a task, of a task type, `query` or `document`"
     )
@@ -69,15 +120,18 @@ class ModelSpec(StudyPart):
         description="what stands before a text under an instruction, with {instruction} in it (docs/instructions.md);"
         " default: mteb's template of the model, else the instruction and a blank",
     )
-    vectors: str = Field(default="", description="array in the folder `path`, a row a word (.npy)")
-    words: str = Field(
-        default="",
-        description="the rows' words, in that folder: a text file, one a line, or a Parquet file's first column",
-    )
-    ngrams: tuple[int, int] = Field(default=(3, 5), description="shortest and longest n-gram, in characters")
-    dimensions: int = Field(default=2048, ge=16, le=2**20, description="places that n-grams are hashed to")
     base_url: str = Field(default="", description="the server's address, ending in /v1")
-    settings: dict[str, Any] = Field(default={}, description="openai: more of the server, listed below")
+    settings: dict[str, Any] = Field(
+        default={},
+        description="more of its kind. sentence_transformers: remote_code, package; mteb: remote_code; word_vectors:"
+        " vectors, words, package; lexical: ngrams, dimensions; openai: api_key_env, concurrency, timeout_seconds,"
+        " retries",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settled(cls, data: Any) -> Any:
+        return with_settings(data)
 
     @field_validator("base_url")
     @classmethod
@@ -97,14 +151,12 @@ class ModelSpec(StudyPart):
             raise ValueError(f"instruction_template: does not say where the instruction stands; write {INSTRUCTION}")
         if self.kind == "openai" and not self.base_url:
             raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
+        if self.kind == "word_vectors" and not (self.path or self.package):
+            raise ValueError("a model of kind word_vectors needs `path`, the folder of its files")
         try:
-            EmbeddingServerSettings.model_validate(self.settings)
+            MODEL_SETTINGS[self.kind].model_validate(self.settings)
         except ValidationError as error:
             raise ValueError(settings_complaint(error)) from None
-        if self.kind == "word_vectors" and not (self.vectors and self.words and (self.path or self.package)):
-            raise ValueError("a model of kind word_vectors needs `vectors` and `words`, files in `path` or `package`")
-        if not 1 <= self.ngrams[0] <= self.ngrams[1] <= _LONGEST_NGRAM:
-            raise ValueError(f"ngrams: {list(self.ngrams)} is not shortest and longest, such as [3, 5]")
         return self
 
     def __hash__(self) -> int:
@@ -115,6 +167,26 @@ class ModelSpec(StudyPart):
     def http(self) -> EmbeddingServerSettings:
         """The settings of a model behind a server."""
         return EmbeddingServerSettings.model_validate(self.settings)
+
+    @functools.cached_property
+    def word_vectors(self) -> WordVectorSettings:
+        """The files of word vectors."""
+        return WordVectorSettings.model_validate(self.settings)
+
+    @functools.cached_property
+    def lexical(self) -> LexicalSettings:
+        """The parameters of a lexical model."""
+        return LexicalSettings.model_validate(self.settings)
+
+    @property
+    def package(self) -> str:
+        """The installed package that `path` is relative to; empty for none."""
+        return str(self.settings.get("package", ""))
+
+    @property
+    def remote_code(self) -> bool:
+        """Whether the model may run Python code that it brings along."""
+        return bool(getattr(MODEL_SETTINGS[self.kind].model_validate(self.settings), "remote_code", False))
 
     @property
     def from_hub(self) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Code, Line, StudyPart, first_complaint, refuse_duplicates
 from plumbline.study.engines import AnnotatorSpec, Relevance
 from plumbline.study.evaluation import ModelSpec
-from plumbline.study.judged import NAME, VerdictUnit
+from plumbline.study.judged import NAME
 
 HUMAN = "human"
 MOST_POINTS = 11  # of a scale
@@ -106,8 +107,8 @@ class HumanSubject(StudyPart):
 
     kind: Literal["human"] = "human"
     tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="what people do")
-    models: tuple[AnnotatorSpec, ...] = Field(
-        default=(), description="language models that do the same as people, asked by `annotation judge run`"
+    models: SkipJsonSchema[tuple[AnnotatorSpec, ...]] = Field(
+        default=(), description="the study's `judges`, which do what people do"
     )
 
     @model_validator(mode="after")
@@ -116,15 +117,17 @@ class HumanSubject(StudyPart):
         refuse_duplicates(names, "task")
         refuse_duplicates([model.name for model in self.models], "model")
         for model in self.models:
-            if unknown := [name for name in model.tasks if name not in names]:
+            if unknown := [name for name in model.questions if name not in names]:
                 raise ValueError(f"models: {model.name!r} does {unknown[0]!r}; {nearest(unknown[0], names)}")
             many = [
-                task.name for task in self.tasks if task.candidates > TOGETHER and task.name in (model.tasks or names)
+                task.name
+                for task in self.tasks
+                if task.candidates > TOGETHER and task.name in (model.questions or names)
             ]
             if many and model.relevance == "ranked":
                 raise ValueError(
                     f"models: {model.name!r}: an order is of {TOGETHER} candidates at most, and {many[0]!r} has more;"
-                    " name other `tasks`, or leave `relevance` out"
+                    " name other `questions`, or leave `relevance` out"
                 )
         if taken := sorted({HUMAN, "items", "texts"} & set(names)):
             raise ValueError(f"no task can be called {taken[0]!r}; give it another name")
@@ -134,17 +137,11 @@ class HumanSubject(StudyPart):
         """A task by its name."""
         return next(task for task in self.tasks if task.name == name)
 
-    def judged(self) -> dict[str, VerdictUnit]:
-        """Its tasks by name: each is a pool, and has queues of its own."""
-        return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.tasks}
-
 
 def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None:
     """Raise ValueError for a language model that is called as an embedding model is: tables hold both by name."""
     if taken := [model.name for model in models if model.name in names]:
-        raise ValueError(
-            f"subject.models: {taken[0]!r} is the name of an embedding model too; give one of them another"
-        )
+        raise ValueError(f"judges: {taken[0]!r} is the name of an embedding model too; give one of them another")
 
 
 def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,11 +150,10 @@ def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
     Raises StudyError for what cannot be beside it.
     """
     data = dict(data)
-    written = data["subject"]
     try:
-        subject = HumanSubject.model_validate(written)
+        subject = HumanSubject.model_validate({**data["subject"], "models": data.pop("judges", ())})
     except ValidationError as error:
-        raise StudyError(f"subject.{first_complaint(error)}") from None
+        raise StudyError(re.sub(r"^subject\.models", "judges", f"subject.{first_complaint(error)}")) from None
     if beside := [name for name in _REFUSED if name in data]:
         raise StudyError(f"{beside[0]}: with subject human people do tasks, and nothing else is asked; take it out")
     listed = data.get("datasets", [])

@@ -26,7 +26,7 @@ ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 class VerdictUnit(StudyPart):
     """What is judged: by whose name verdicts are reached, and how it is explained to raters."""
 
-    name: JudgedName
+    name: JudgedName = Field(description="its name in files, tables and pages")
     axis: JudgedName = Field(description="what it changes; results are averaged by it")
     rated_with: str = Field(default="", description="another transformation, whose ratings and its own decide as one")
     raters: dict[str, Any] = Field(

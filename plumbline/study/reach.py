@@ -72,14 +72,9 @@ class VerdictSize:
     pairs: int
     raters: int
 
-    @property
-    def ratings(self) -> int:
-        """On each question."""
-        return self.pairs * self.raters
-
     def lacks(self, rule: AcceptanceSpec) -> bool:
         """Whether this is less than any decision needs."""
-        return self.pairs < rule.min_pairs or self.ratings < rule.min_ratings
+        return self.pairs < rule.min_pairs
 
 
 def verdict_sizes(study: PlannedPairs, texts: Texts, pairs: int | None = None, scope: str = "") -> list[VerdictSize]:
@@ -139,7 +134,7 @@ def known_texts(study: PlannedPairs) -> Texts:
 
 
 def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> None:
-    """Raise StudyError where a verdict has fewer pairs or ratings than any decision needs, with numbers that would do.
+    """Raise StudyError where a verdict has fewer pairs than any decision needs, with numbers that would do.
 
     `where` begins the line.
     """
@@ -147,15 +142,11 @@ def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> No
     short = [size for size in verdict_sizes(study, texts) if size.lacks(rule)]
     if not short:
         return
-    least = min(short, key=lambda need: (need.pairs, need.ratings))
-    item = study.called.item
-    if least.pairs < rule.min_pairs:
-        what = f"acceptance.min_pairs {rule.min_pairs}"
-        than = _drawn(study, texts, least)
-    else:
-        what = f"acceptance.min_ratings {rule.min_ratings}"
-        than = f"the {least.ratings} ratings that a verdict can have ({least.pairs} {item}s by {least.raters} raters)"
-    raise StudyError(f"{where}{what} is more than {than}: no answers could decide it; {_mended(study, texts)}")
+    least = _drawn(study, texts, min(short, key=lambda need: (need.pairs, need.pairs * need.raters)))
+    raise StudyError(
+        f"{where}acceptance.min_pairs {rule.min_pairs} is more than {least}: no answers could decide it;"
+        f" {_mended(study, texts)}"
+    )
 
 
 def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
@@ -195,15 +186,9 @@ def _mended(study: PlannedPairs, texts: Texts) -> str:
     if not study.judging.does_tasks and enough(_MOST_PAIRS):
         least = bisect.bisect_left(range(1, _MOST_PAIRS), True, key=enough) + 1
         changes.append(f"sample.pairs: {least} (or more)")
-    pairs, ratings = (min(getattr(size, name) for size in sizes) for name in ("pairs", "ratings"))
-    lower: dict[str, int] = {}
-    if pairs < rule.min_pairs:
-        lower["min_pairs"] = pairs
-    if ratings < rule.min_ratings:
-        lower["min_ratings"] = ratings
-    allowed = pairs >= (30 if rule.judges == "decide" else 1) or "min_pairs" not in lower
-    if pairs and allowed:
-        changes.append(" and ".join(f"acceptance.{name}: {number}" for name, number in lower.items()))
+    pairs = min(size.pairs for size in sizes)
+    if pairs >= (30 if rule.judges == "decide" else 1):
+        changes.append(f"acceptance.min_pairs: {pairs}")
     wider = SCOPES[: SCOPES.index(rule.scope)][::-1]
     if scope := next((name for name in wider if enough(study.sample.pairs, name)), ""):
         changes.append(f"acceptance.scope: {scope}")

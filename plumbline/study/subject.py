@@ -77,10 +77,6 @@ class TextsSubject(StudyPart):
         refuse_duplicates(columns, "column")
         return self
 
-    def judged(self) -> dict[str, ItemGroup]:
-        """Its groups by name: they share one queue, so that raters do not know of which a text is."""
-        return {name: ItemGroup(name=name, axis=self.kind, queue=self.kind) for name in self.groups}
-
     def file(self, study: Folders) -> Path:
         """Where its texts stand."""
         return study.resolve(self.path)
@@ -95,6 +91,8 @@ class InstructionsSubject(StudyPart):
     text: ClassVar[str] = TEXT
     group: ClassVar[str] = "group"
     context: ClassVar[dict[str, str]] = {"task": "task_words"}
+    FIXED = ("near",)
+    near: ClassVar[float] = 0.1  #: wordings of one task that differ by no more of their characters are one
 
     kind: Literal["instructions"]
     per_call: int = Field(default=5, ge=1, le=100, description="wordings that are asked for at a time")
@@ -115,9 +113,6 @@ class InstructionsSubject(StudyPart):
     descriptions: dict[DatasetName, Line] = Field(
         default={}, description="what a data set holds and what is to be done, in a sentence; default: mteb's"
     )
-    near: float = Field(
-        default=0.1, ge=0, le=1, description="wordings of one task that differ by no more of their characters are one"
-    )
     seed: Seed = Field(default=1337, description="of the generator's first attempt")
 
     @model_validator(mode="after")
@@ -136,10 +131,6 @@ class InstructionsSubject(StudyPart):
     def groups(self) -> tuple[str, ...]:
         """What gets a verdict: the wordings of each context, and people's."""
         return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
-
-    def judged(self) -> dict[str, ItemGroup]:
-        """Its groups by name: they share one queue, so that raters do not know who wrote a wording."""
-        return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.groups}
 
     def file(self, study: Folders) -> Path:
         """Where its wordings stand."""

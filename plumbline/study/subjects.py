@@ -89,9 +89,9 @@ class Subject:
         return self._units(datasets, keys)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        """Groups that share one queue, so that raters do not know of which a text is."""
         del datasets, keys
-        units: Mapping[str, VerdictUnit] = self.spec.judged()
-        return units
+        return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.spec.groups}
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
         """The languages and tasks of what is judged, as far as the study file says them."""
@@ -229,6 +229,11 @@ class TaskSubject(Subject):
     scored_by = "evaluation.run"
     scores = ("human/scores.parquet", "evaluation")
 
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        """Each task is a pool, and has queues of its own."""
+        del datasets, keys
+        return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.spec.tasks}
+
     def task(self, name: str) -> HumanTaskSpec:
         """The task of a name."""
         return self.spec.task(name)
@@ -238,7 +243,7 @@ class TaskSubject(Subject):
         return {task.name: {(code, task.name) for code in task.languages} for task in self.spec.tasks}
 
     def models(self) -> list[str]:
-        """The study's `subject.models`."""
+        """Those of the study's `judges`."""
         return [model.called for model in self.spec.models]
 
     def settings(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.error_types import FLAGS, Flag, known_flags
 from plumbline.errors import DataError, StudyError
@@ -52,12 +53,6 @@ class OutputsFile(StudyPart):
     output: Line = Field(default="output", description="the column of what became of them")
 
 
-class TransformationFile(StudyPart):
-    """A transformation in a file of its own."""
-
-    path: Line = Field(description="a YAML file, relative to the study's")
-
-
 class Transformation(VerdictUnit):
     """One way to change a text: by a generator's calls, by a function, or as a file of outputs says."""
 
@@ -89,7 +84,7 @@ class Transformation(VerdictUnit):
         description="error types to look for; unset: all that go with `length` and with what makes the text",
     )
     growth: float = Field(default=1.0, gt=0, le=1000, description="characters of an answer for each of the text's")
-    order: int | None = Field(default=None, description="HTEB's alone: its place in the paper's tables")
+    order: SkipJsonSchema[int | None] = Field(default=None, description="HTEB's alone: its place in the paper's tables")
 
     _base: Path = PrivateAttr(default=Path())
     _file: Path | None = PrivateAttr(default=None)
@@ -251,7 +246,7 @@ def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], 
     """
     names, custom = list[Any](), dict[str, Transformation]()
     for position, entry in enumerate(entries):
-        if not isinstance(entry, dict):
+        if not isinstance(entry, dict) and not _is_file(entry):
             names.append(entry)
             continue
         kind = _read(entry, base, f"transformations.{position}")
@@ -283,16 +278,21 @@ def within_languages(
     return limited
 
 
-def _read(entry: dict[Any, Any], base: Path, where: str) -> Transformation:
+def _is_file(entry: Any) -> bool:
+    """Whether an entry names a file: names of transformations have no dot."""
+    return isinstance(entry, str) and "." in entry
+
+
+def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation:
     """A transformation of one's own, from a mapping or the file that it names."""
     file = None
-    if set(entry) == {"path"} and isinstance(entry["path"], str):
-        file = base / entry["path"]
+    if isinstance(entry, str):
+        file = base / entry
         where = f"{where}: {file}"
         try:
             entry = read_yaml(file)
         except FileNotFoundError:
-            raise StudyError(f"{where}: there is no such file; correct its `path`") from None
+            raise StudyError(f"{where}: there is no such file; correct its path") from None
         except DataError as error:
             raise StudyError(str(error)) from None
         if not isinstance(entry, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,9 +11,22 @@ import yaml
 
 from plumbline.errors import StudyError
 from plumbline.reading import MalformedError, parse_yaml
-from plumbline.study.engines import SETTINGS, JudgeSpec, Sampling
+from plumbline.study.base import StudyPart
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from plumbline.study.crowd import CrowdSpec
+from plumbline.study.engines import SETTINGS, RetrySpec, Sampling
+from plumbline.study.evaluation import with_settings
+from plumbline.study.subject import InstructionsSubject
 
 _RENAMED = {"tensor_parallel": "tensor_parallel_size", "data_parallel": "data_parallel_size"}
+#: The parts of a study that had keys with one value in every study.
+_FIXED: tuple[tuple[str, type[StudyPart]], ...] = (
+    ("acceptance", AcceptanceSpec),
+    ("quality", QualitySpec),
+    ("retry", RetrySpec),
+    ("crowd", CrowdSpec),
+    ("subject", InstructionsSubject),
+)
 _ENGINE = ("kind", "model", "revision", "path", "base_url", "settings")
 _TRAILING = re.compile(r"""^((?:[^"'#]|"[^"]*"|'[^']*'|(?<!\s)['#])*?)\s+(#.*)$""")
 
@@ -44,15 +58,26 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
         }
     if "generator" in data:
         data["generator"] = _engine(data["generator"])
-    for key, change in (("datasets", _dataset), ("candidates", _engine), ("judges", _judge)):
+    engines = data["engines"] if isinstance(data.get("engines"), dict) else {}
+    judge = functools.partial(_rater, engines=engines, usual={"max_tokens": Sampling().max_tokens})
+    annotator = functools.partial(_rater, engines=engines, usual={})
+    lists = (("datasets", _dataset), ("transformations", _file), ("candidates", _engine), ("judges", judge))
+    for key, change in lists:
         if key in data:
             data[key] = _each(data[key], change)
-    for part, change in (("subject", _annotator), ("evaluation", _embedding)):
-        if isinstance(data.get(part), dict) and "models" in data[part]:
-            data[part] = {**data[part], "models": _each(data[part]["models"], change)}
+    if isinstance(scored := data.get("evaluation"), dict) and "models" in scored:
+        data["evaluation"] = {**scored, "models": _each(scored["models"], with_settings)}
+    subject, judges = data.get("subject"), data.get("judges", [])
+    if isinstance(subject, dict) and isinstance(subject.get("models"), list) and isinstance(judges, list):
+        data["judges"] = [*judges, *_each(subject["models"], annotator)]
+        data["subject"] = {key: value for key, value in subject.items() if key != "models"}
     rule = data.get("acceptance")
     if isinstance(rule, dict) and isinstance(rule.get("judges"), dict) and set(rule["judges"]) == {"use"}:
         data["acceptance"] = {**rule, "judges": rule["judges"]["use"]}
+    for name, model in _FIXED:
+        if isinstance(section := data.get(name), dict):
+            fixed = {key for key in model.FIXED if key in section and section[key] == getattr(model, key)}
+            data[name] = {key: value for key, value in section.items() if key not in fixed}
     return data
 
 
@@ -73,6 +98,12 @@ def _dataset(entry: Any) -> Any:
     return {"split" if key == "rows" else key: value for key, value in entry.items()}
 
 
+def _file(entry: Any) -> Any:
+    """A transformation in a file of its own by the file's path alone."""
+    named = isinstance(entry, dict) and set(entry) == {"path"} and isinstance(entry["path"], str)
+    return entry["path"] if named and "." in entry["path"] else entry
+
+
 def _engine(entry: Any) -> Any:
     """An engine with its kind's own keys under `settings`."""
     if not isinstance(entry, dict) or str(entry.get("kind")) not in SETTINGS:
@@ -85,45 +116,47 @@ def _engine(entry: Any) -> Any:
     return {**rest, "settings": {**rest.get("settings", {}), **settings}} if settings else entry
 
 
-def _judge(entry: Any) -> Any:
-    if not isinstance(entry, dict) or "engine" in entry or "kind" not in entry:
+def _rater(entry: Any, engines: Mapping[str, Any], usual: Mapping[str, Any]) -> Any:
+    """Who answers, with its engine, which has its sampling, what it answers, and its attempts under a key each.
+
+    `usual` is what sampling meant that says nothing of it, where the engine stood within.
+    """
+    if not isinstance(entry, dict) or not {"engine", "kind"} & set(entry):
         return entry
-    if isinstance(entry.get("sampling"), dict):  # what it did not say was any model's, not a judge's
-        entry = {**entry, "sampling": {"max_tokens": Sampling().max_tokens, **entry["sampling"]}}
-    return _annotator(entry)
-
-
-def _annotator(entry: Any) -> Any:
-    """Who answers, with its engine and its attempts under a key each."""
-    if not isinstance(entry, dict) or "engine" in entry or "kind" not in entry:
-        return entry
-    retry = {key: entry[key] for key in ("attempts", "temperature") if key in entry}
-    rest = {key: value for key, value in entry.items() if key not in ("name", "sampling", *retry)}
-    engine = _engine(rest)
-    engine = {key: engine[key] for key in _ENGINE if key in engine}
-    of_engine = {*_ENGINE, *_RENAMED, *SETTINGS.get(str(entry["kind"]), Sampling).model_fields}
-    return {
-        **({"name": entry["name"]} if "name" in entry else {}),
-        "engine": engine,
-        **({"sampling": entry["sampling"]} if "sampling" in entry else {}),
-        **{key: value for key, value in rest.items() if key not in of_engine},
-        **({"retry": retry} if retry else {}),
-    }
-
-
-def _embedding(entry: Any) -> Any:
-    return _engine(entry) if isinstance(entry, dict) and entry.get("kind") == "openai" else entry
+    entry = {"questions" if key == "tasks" else key: value for key, value in entry.items()}
+    engine, sampling = entry.get("engine"), entry.pop("sampling", {})
+    if engine is None:
+        retry = {key: entry.pop(key) for key in ("attempts", "temperature") if key in entry}
+        names = {*_ENGINE, *_RENAMED, *SETTINGS.get(str(entry["kind"]), Sampling).model_fields}
+        engine = _engine({key: value for key, value in entry.items() if key in names})
+        rest = {key: value for key, value in entry.items() if key not in names}
+        entry = {**{key: rest.pop(key) for key in ("name",) if key in rest}, "engine": engine, **rest}
+        entry |= {"retry": retry} if retry else {}
+        sampling = {**usual, **sampling} if sampling and isinstance(sampling, dict) else sampling
+    named = engines.get(engine) if isinstance(engine, str) else engine
+    if not sampling or not isinstance(named, dict) or not isinstance(sampling, dict):
+        return {**entry, **({"sampling": sampling} if sampling else {})}
+    return {**entry, "engine": {**named, "sampling": {**named.get("sampling", {}), **sampling}}}
 
 
 def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
     """A study's file with each engine that is written out where it is used under `engines`, once."""
     data, engines = dict(data), dict(data.get("engines", {}))
+    judges = [judge for judge in data.get("judges") or () if isinstance(judge, dict)]
+    users = [data.get("generator"), *(data.get("candidates") or ()), *(judge.get("engine") for judge in judges)]
+    unused = {name for name in engines if name not in users}
 
     def name_of(engine: Any, rater: str = "") -> Any:
         if not isinstance(engine, dict):
             return engine
         for name, defined in engines.items():
-            if ({k: v for k, v in defined.items() if k != "sampling"} if rater else defined) == engine:
+            if defined == engine:
+                unused.discard(name)
+                return name
+        for name in unused:  # whose sampling a judge said, who alone named it
+            if {**engines[name], "sampling": engine.get("sampling")} == engine:
+                unused.discard(name)
+                engines[name] = engine
                 return name
         stem = rater or str(engine.get("model", "")).rpartition("/")[2].lower()
         stem = re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_")[:60] or "engine"
@@ -131,26 +164,17 @@ def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
         engines[name] = engine
         return name
 
-    def answering(entry: Any, usual: Mapping[str, Any]) -> Any:
-        """Whoever answers, sampled as before whatever its engine says."""
+    def answering(entry: Any) -> Any:
         if not isinstance(entry, dict) or not isinstance(entry.get("engine"), dict):
             return entry
-        name = name_of(entry["engine"], str(entry.get("name", "model")))
-        wanted = {**Sampling().model_dump(), **usual, **entry.get("sampling", {})}
-        now = {**Sampling().model_dump(), **usual, **engines[name].get("sampling", {}), **entry.get("sampling", {})}
-        changed = {key: value for key, value in wanted.items() if now[key] != value}
-        sampling = {"sampling": {**entry.get("sampling", {}), **changed}} if changed else {}
-        return {**entry, "engine": name, **sampling}
+        return {**entry, "engine": name_of(entry["engine"], str(entry.get("name", "model")))}
 
     if "generator" in data:
         data["generator"] = name_of(data["generator"])
     if "candidates" in data:
         data["candidates"] = _each(data["candidates"], name_of)
     if "judges" in data:
-        data["judges"] = _each(data["judges"], lambda entry: answering(entry, JudgeSpec.SAMPLING))
-    if isinstance(data.get("subject"), dict) and "models" in data["subject"]:
-        models = _each(data["subject"]["models"], lambda entry: answering(entry, {}))
-        data["subject"] = {**data["subject"], "models": models}
+        data["judges"] = _each(data["judges"], answering)
     return {**data, "engines": engines} if engines else data
 
 
@@ -169,11 +193,14 @@ def upgraded(text: str) -> str:
     blocks, lines = _blocks(text), list[str]()
     names = {"human": "subject"} if "human" in before else {}
     changed = {key for key in blocks if before.get(key) != after.get(names.get(key, key)) or key in names}
+    moved = [name for name in after if name not in ("engines", *(names.get(key, key) for key in blocks))]
     for key, block in blocks.items():
         name = names.get(key, key)
-        if key in changed and "engines" in after and not {"engines:"} & {*blocks, *lines}:
+        if key in changed and "engines" in after and "engines" not in blocks and "engines:" not in lines:
             lines += [*_dumped("engines", after["engines"], []), ""]
         lines += _dumped(name, after[name], block) if key in changed else block
+        if name == "subject":
+            lines += [line for key_moved in moved for line in (*_dumped(key_moved, after[key_moved], []), "")]
     whole = "\n".join(lines).rstrip("\n") + "\n"
     whole = _with_comments(whole, [line for key in blocks if key in changed for line in blocks[key]])
     try:

@@ -201,7 +201,7 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
         ({**CALLS, "rated_with": "paraphrasing"}, "rated_with 'paraphrasing' must be another of the study's own"),
         ({**CALLS, "order": 9}, "`order` is for HTEB's transformations; take it out"),
         ({**CALLS, "function": "", "calls": [], "outputs": {"path": ""}}, "outputs.path: is empty"),
-        ({"path": "nowhere.yaml"}, "nowhere.yaml: there is no such file; correct its `path`"),
+        ({"path": "nowhere.yaml"}, "nowhere.yaml: there is no such file; correct its path"),
     ],
 )
 def test_what_cannot_be_a_transformation_is_refused_in_a_line(tmp_path: Path, entry: dict[str, Any], says: str) -> None:

@@ -136,7 +136,7 @@ def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path:
     (tmp_path / "said.jsonl").write_text("")
     model = {"name": "rule", "engine": {"kind": "recorded", "model": "none", "path": "said.jsonl"}}
     content = yaml.safe_load(study.file.read_text())
-    content["subject"]["models"] = [model]
+    content["judges"] = [model]
     study.file.write_text(yaml.safe_dump(content))
     later = load_study(study.file, study.folder.parent)
     records = CampaignRecords.open(later)

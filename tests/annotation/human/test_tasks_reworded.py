@@ -59,7 +59,7 @@ def asked_of_model(study: Study) -> list[tuple[str, str]]:
 def test_a_newer_versions_instructions_change_nothing_for_people_or_models(tmp_path: Path, prompts: Path) -> None:
     (tmp_path / "said.jsonl").write_text("")
     tasks = [TASK, *OTHERS]
-    study = study_of(tmp_path, *tasks, subject={"kind": "human", "tasks": tasks, "models": [MODEL]}, wordings=["de"])
+    study = study_of(tmp_path, *tasks, judges=[MODEL], wordings=["de"])
     draw_sample(study)
     rubric, asked = load_rubric(study), asked_of_model(study)
     begin_offering(CampaignRecords.open(study), ARGILLA, rubric)

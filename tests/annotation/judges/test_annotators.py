@@ -119,10 +119,7 @@ def asked_study(folder: Path, *models: dict[str, Any]) -> Study:
         {"data": "groups", "items": 8, "raters": 2},
         {"data": "search", "items": 3, "raters": 2, "candidates": 4, "relevance": "binary"},
     ]
-    study = study_of(folder, *tasks)
-    text = (folder / "people.yaml").read_text().replace("subject:\n", f"subject:\n  models: {json.dumps(models)}\n")
-    (folder / "people.yaml").write_text(text)
-    study = load_study(folder / "people.yaml", folder / "exports")
+    study = study_of(folder, *tasks, judges=list(models))
     draw_sample(study)
     return study
 
@@ -142,7 +139,7 @@ def reply(asked: Asked) -> Reply:
 def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     with ChatStub(reply) as stub:
         study = asked_study(tmp_path, model(stub.url, relevance="ranked", retry={"attempts": 2}), model(stub.url,
-                            name="short", retry={"attempts": 1}, tasks=["classes"]))  # fmt: skip
+                            name="short", retry={"attempts": 1}, questions=["classes"]))  # fmt: skip
         first, second = annotate(study)
         number = len(stub.asked)
         again = annotate(study)
@@ -208,9 +205,9 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"tasks": ["groupes"]}, "'one' does 'groupes'; did you mean 'groups'"),
-        ({"tasks": ["groups", "groups"]}, "groups"),
-        ({"prompt": "rubric"}, "prompt"),
+        ({"questions": ["groupes"]}, "judges: 'one' does 'groupes'; did you mean 'groups'"),
+        ({"questions": ["groups", "groups"]}, r"judges\.0\.questions: question 'groups' appears twice"),
+        ({"prompt": "rubric"}, r"judges\.0: unknown key 'prompt'"),
     ],
 )
 def test_models_that_cannot_be_asked_are_refused(tmp_path: Path, more: dict[str, Any], why: str) -> None:
@@ -222,11 +219,11 @@ def test_a_model_that_answers_is_not_called_as_one_that_embeds(tmp_path: Path) -
     """Tables have both, by their names."""
     file = asked_study(tmp_path, model("http://127.0.0.1:9/v1")).file
     file.write_text(f"{file.read_text()}\nevaluation: {{models: [{{name: one}}]}}\n")
-    with pytest.raises(StudyError, match=r"subject\.models: 'one' is the name of an embedding model too; give one of"):
+    with pytest.raises(StudyError, match=r"judges: 'one' is the name of an embedding model too; give one of"):
         load_study(file)
 
 
 def test_a_study_without_models_or_of_that_name_says_so(tmp_path: Path) -> None:
     study = asked_study(tmp_path)
-    with pytest.raises(StudyError, match="names no models; add them under `subject.models`"):
+    with pytest.raises(StudyError, match="names no models; add them under `judges`"):
         annotators(study)

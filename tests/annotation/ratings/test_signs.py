@@ -27,6 +27,11 @@ RULES = QualitySpec()
 SAMPLE = [f"p{number}" for number in range(24)]
 
 
+def with_rules(apart: float = 1.0, within: int = 1, **fixed: float) -> QualitySpec:
+    """Rules with other values of what is the same in every study."""
+    return type("OtherRules", (QualitySpec,), fixed)(apart=apart, within=within)
+
+
 def pair(name: str, control: str = "", repeats: str = "") -> Pair:
     return Pair.model_validate(
         {
@@ -150,7 +155,7 @@ def test_the_same_answer_all_along(share: float, found: bool) -> None:
     always = {**THREE, "a": lambda number, question: 4}
     told = {
         sign.rule: sign.evidence
-        for sign in find_signs(frame(always, easy=4), PAIRS, QualitySpec(same_answer=share), expected)
+        for sign in find_signs(frame(always, easy=4), PAIRS, with_rules(same_answer=share), expected)
         if sign.rater_id == "a"
     }
     assert told.get("same answer") == ("25 of 28 pairs have fluency 4, quality 4" if found else None)
@@ -239,7 +244,7 @@ def made_up(seed: int) -> tuple[list[Pair], pd.DataFrame, QualitySpec]:
                         }
                     )  # fmt: skip
     columns = ["pair_id", "rater_id", "question", "value", "status", "seconds", "comment", "excluded"]
-    rules = QualitySpec(
+    rules = with_rules(
         least_answers=int(draw.integers(2, 12)), same_answer=float(draw.choice([0.51, 0.8, 1])),
         too_fast=float(draw.choice([0, 0.25, 0.5])), apart=float(draw.choice([0.3, 0.61, 1.13])),
         least_rho=float(draw.choice([0.1, 0.53])), within=int(draw.integers(0, 2)),

@@ -83,8 +83,8 @@ def text(found: CampaignMaterial) -> str:
             ["t intervals", "for one look"],
         ),
         (
-            {"min_pairs": 1, "min_raters": 1, "min_ratings": 50, "min_ac2": 0.4},
-            ["fewer than 1 pair with at least 1 rater or fewer than 50 ratings on any question or an AC2 below 0.4"],
+            {"min_pairs": 1, "min_raters": 1, "min_ac2": 0.4},
+            ["fewer than 1 pair with at least 1 rater or an AC2 below 0.4 on any question"],
             ["1 pairs", "1 raters"],
         ),
     ],

@@ -147,7 +147,6 @@ def test_raters_as_a_sample_may_take_back_what_these_raters_accept() -> None:
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        ({"min_ratings": 41}, "ratings of quality: 40, of at least 41 that are needed"),
         ({"min_ac2": 0.9}, "AC2 of quality is 0.69, at least 0.9 is needed"),
     ],
 )

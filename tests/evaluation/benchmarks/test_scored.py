@@ -25,7 +25,7 @@ from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, write_outputs, write_pairs, write_study, write_verdicts
 from tests.mteb_site import site
 
-MODELS = [{"name": "chars", "kind": "lexical"}, {"name": "longer", "kind": "lexical", "ngrams": [5, 6]}]
+MODELS = [{"name": "chars", "kind": "lexical"}, {"name": "longer", "kind": "lexical", "settings": {"ngrams": [5, 6]}}]
 
 
 @pytest.fixture(scope="module")

@@ -136,7 +136,7 @@ def test_a_report_is_made_where_nobody_could_tell(study: Study) -> None:
 
 def test_texts_whose_summaries_are_all_alike_to_a_model_leave_it_a_score_of_no_items(tmp_path: Path) -> None:
     """mteb leaves such texts out of its score, and says not which."""
-    models = {"models": [{"name": "ngrams", "kind": "lexical", "ngrams": [3, 3]}], "protocol": "paper"}
+    models = {"models": [{"name": "ngrams", "kind": "lexical", "settings": {"ngrams": [3, 3]}}], "protocol": "paper"}
     rows = [{**SUMMARIES[0], "human_summaries": ["Storm."], "machine_summaries": ["Storm.", "Gale.", "Calm."]},
             *SUMMARIES[1:3]]  # fmt: skip
     study = study_of(tmp_path, {"data": "summaries", "items": 9}, data={"summaries": rows}, evaluation=models)

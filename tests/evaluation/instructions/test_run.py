@@ -30,7 +30,10 @@ from plumbline.store import read_frame
 from plumbline.study import Study
 from tests.instructions import label, made
 
-NGRAMS = [{"name": name, "kind": "lexical", "ngrams": size} for name, size in (("short", [2, 3]), ("long", [3, 5]))]
+NGRAMS = [
+    {"name": name, "kind": "lexical", "settings": {"ngrams": size}}
+    for name, size in (("short", [2, 3]), ("long", [3, 5]))
+]
 ANSWERS = {
     "Translate the request into Latin:": ["irrelevant", "irrelevant", "acceptable"],
     "Class?": ["unnatural", "irrelevant", "acceptable"],

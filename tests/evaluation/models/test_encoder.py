@@ -195,12 +195,14 @@ def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_pa
     code = f"import pathlib\npathlib.Path({str(mark)!r}).touch()\nraise RuntimeError('it ran')\n"
     (folder / "brought.py").write_text(code, encoding="utf-8")
     spec = ModelSpec(name="mine", path="brings")
-    with pytest.raises(StudyError, match=r"'mine' brings Python code of its own.* write `remote_code: true`") as caught:
+    with pytest.raises(
+        StudyError, match=r"'mine' brings Python code of its own.* write `settings: .remote_code: true.`"
+    ) as caught:
         ModelHost.of(write_study(tmp_path)).load(spec)
     assert "\n" not in str(caught.value)
     assert not mark.exists()
     with pytest.raises(ServiceError, match="it ran"):
-        ModelHost.of(write_study(tmp_path)).load(spec.model_copy(update={"remote_code": True}))
+        ModelHost.of(write_study(tmp_path)).load(spec.model_copy(update={"settings": {"remote_code": True}}))
     assert mark.exists()
 
 

@@ -148,7 +148,11 @@ def test_a_model_of_mteb_is_another_than_the_librarys_of_that_name(tmp_path: Pat
         ),
         ({"name": "mteb/baseline-random-cross-encoder"}, StudyError, "does not give one vector a text"),
         ({"name": "facebook/dinov2-small"}, StudyError, "does not give one vector a text"),
-        ({"name": "nomic-ai/nomic-embed-text-v1"}, StudyError, "Python code of its own.* write `remote_code: true`"),
+        (
+            {"name": "nomic-ai/nomic-embed-text-v1"},
+            StudyError,
+            "Python code of its own.* write `settings: .remote_code: true.`",
+        ),
         ({"name": "sentence-transformers/all-MiniLM-L6-v2"}, ServiceError, "cannot be loaded by mteb: "),
     ],
 )

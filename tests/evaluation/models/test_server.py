@@ -255,7 +255,10 @@ def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
         ({"kind": "openai", "base_url": "http://me:secret@host/v1"}, "an address with a key in it"),
         ({"kind": "openai", "base_url": "http://host/v1?key=secret"}, "an address with a key in it"),
         ({"kind": "openai", "base_url": "http://host/v1", "path": "x"}, "a model of kind openai has no 'path'"),
-        ({"kind": "mteb", "prompts": {"query": "q"}}, "a model of kind mteb has no 'prompts'; it has: remote_code"),
+        (
+            {"kind": "mteb", "prompts": {"query": "q"}},
+            "a model of kind mteb has no 'prompts'; it has: instruction_template, settings",
+        ),
         ({"base_url": "http://host/v1"}, "a model of kind sentence_transformers has no 'base_url'"),
     ],
 )

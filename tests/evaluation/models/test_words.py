@@ -143,12 +143,18 @@ def test_parameters_are_a_lexical_models_identity(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"kind": "lexical", "path": "here"}, "a model of kind lexical has no 'path'; it has: ngrams, dimensions"),
+        (
+            {"kind": "lexical", "path": "here"},
+            "a model of kind lexical has no 'path'; it has: instruction_template, settings",
+        ),
         ({"kind": "lexical", "ngrams": [5, 3]}, r"ngrams: \[5, 3\] is not shortest and longest"),
         ({"kind": "lexical", "ngrams": [0, 3]}, r"ngrams: \[0, 3\]"),
         ({"kind": "lexical", "dimensions": 1}, "dimensions"),
-        ({"kind": "word_vectors", "path": "here"}, "needs `vectors` and `words`"),
-        ({"kind": "word_vectors", "vectors": "a.npy", "words": "a.txt"}, "files in `path` or `package`"),
+        ({"kind": "word_vectors", "path": "here"}, "settings.vectors: Field required"),
+        (
+            {"kind": "word_vectors", "vectors": "a.npy", "words": "a.txt"},
+            "needs `path`, the folder of its files",
+        ),
     ],
 )
 def test_what_such_a_model_lacks_is_said(tmp_path: Path, given: dict[str, Any], said: str) -> None:

@@ -51,11 +51,6 @@ def read(folder: Path, **parts: Any) -> Study:
             {"datasets": TASKS, "sample": {"pairs": 60}, "acceptance": {"scope": "task"}},
             "than the 15 pairs .*2 languages .de, en. and their tasks.*sample.pairs: 80 .*acceptance.scope: language$",
         ),
-        # 10 pairs by 4 raters.
-        (
-            {"datasets": TWO, "sample": {"pairs": 20}, "acceptance": {"min_pairs": 5, "min_ratings": 60}},
-            "min_ratings 60 is more than the 40 ratings .*10 pairs by 4 raters.*sample.pairs: 30 .*min_ratings: 40",
-        ),
         ({"sample": {"pairs": 6}}, "min_pairs 20 is more than sample.pairs 6: .*sample.pairs: 20 .*min_pairs: 6$"),
         # No more pairs than one for two languages: there is no number of pairs to lower to.
         ({"datasets": TWO, "sample": {"pairs": 1}}, r"than the 0 pairs .*write sample.pairs: 40 \(or more\)$"),
@@ -91,7 +86,6 @@ def test_a_verdict_that_cannot_be_reached_is_refused_with_what_would_do(
         {"datasets": TWO, "sample": {"pairs": 20}, "acceptance": {"min_pairs": 10}},
         {"datasets": TWO, "sample": {"pairs": 20}, "acceptance": {"scope": "transformation"}},
         {"datasets": TASKS, "sample": {"pairs": 80}, "acceptance": {"scope": "task"}},
-        {"datasets": TWO, "sample": {"pairs": 30}, "acceptance": {"min_pairs": 5, "min_ratings": 60}},
         # The two translations are rated as one: 10 pairs of each are 20.
         {"transformations": ["translation", "cross_translation"], "sample": {"pairs": 10}},
     ],
