@@ -13,19 +13,20 @@ from plumbline.statistics.estimates import Floats
 from plumbline.statistics.group_sequential import (
     ALPHA,
     Blocks,
+    Criterion,
     Spending,
     bounds,
     levels,
     looks,
     lower_end,
     p_above,
-    path,
     spent,
     unbiased_mean,
 )
 
 LOOKS = (20, 40, 60, 80, 100)
 BLOCKS = Blocks(LOOKS, 3.0, (1, 5))
+THREE = Criterion(3.0, (1, 5))
 FIFTHS = [0.2, 0.4, 0.6, 0.8, 1.0]
 SPENDINGS: tuple[Spending, ...] = ("pocock", "quadratic", "obrien_fleming")
 
@@ -167,7 +168,8 @@ def test_means_after_stopping_are_unbiased_and_their_intervals_hold() -> None:
     plain, estimates = [], []
     for values, stop in zip(pairs, used.astype(int), strict=True):
         plain.append(values[:stop].mean())
-        estimates.append(unbiased_mean(values, LOOKS.index(stop) + 1, BLOCKS))
+        seen = LOOKS[: LOOKS.index(stop) + 1]
+        estimates.append(unbiased_mean(values[:stop], seen, BLOCKS.levels(len(seen)), THREE))
     above = np.mean([estimate.value > true for estimate in estimates])
     assert abs(above - 0.5) <= 3 * math.sqrt(0.25 / 150)
     assert np.mean([estimate.low <= true <= estimate.high for estimate in estimates]) >= 0.95 - 3 * math.sqrt(
@@ -178,7 +180,7 @@ def test_means_after_stopping_are_unbiased_and_their_intervals_hold() -> None:
 
 def test_without_earlier_looks_the_estimate_is_the_mean() -> None:
     values = np.tile([3.0, 4.0, 5.0, 4.0], 25)
-    estimate = unbiased_mean(values, 1, Blocks((100,), 3.0, (1, 5)))
+    estimate = unbiased_mean(values, [100], np.array([ALPHA]), THREE)
     reach = stats.norm.ppf(1 - ALPHA) * values.std(ddof=1) / 10
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((4.0, 4.0 - reach, 4.0 + reach), abs=1e-6)
 
@@ -187,7 +189,7 @@ def test_pairs_that_do_not_vary_say_no_more_than_what_was_not_seen_allows() -> N
     same = np.full(20, 4.0)
     # With (2/3)^20 no pair of a third at the bottom would have been seen; were they there, the mean would be 3.
     assert float(p_above(same, 3.0, 1.0)) == pytest.approx((2 / 3) ** 20)
-    assert unbiased_mean(same, 1, BLOCKS).reason == "the pairs' means do not vary"
+    assert unbiased_mean(same, [20], BLOCKS.levels(1), THREE).reason == "the pairs' means do not vary"
     assert 1 < lower_end(same, 1.0, 0.025) < 4
 
 
@@ -202,15 +204,6 @@ def test_values_and_thresholds_beyond_the_scale_are_refused(values: list[float],
         p_above(np.array(values), threshold, 1.0)
 
 
-def test_repeated_intervals_hold_their_means_and_decide_as_the_p_values_do() -> None:
-    rng = np.random.default_rng(8)
-    for mean in (2.5, 3.0, 3.3, 4.5):
-        seen = path(ratings(rng, 1, mean, 1.0)[0], len(LOOKS), BLOCKS)
-        assert ((seen.low <= seen.means) & (seen.means <= seen.high)).all()
-        assert ((seen.low >= 3 - 1e-6) == (seen.above <= seen.levels)).all()
-        assert ((seen.high <= 3 + 1e-6) == (seen.below <= seen.levels)).all()
-
-
 def campaign(quality: Floats, fluency: Floats) -> pd.DataFrame:
     """Ratings of pairs in order, one a question."""
     parts = [
@@ -220,6 +213,16 @@ def campaign(quality: Floats, fluency: Floats) -> pd.DataFrame:
         for name, values in (("quality", quality), ("fluency", fluency))
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def test_repeated_intervals_hold_their_means_and_decide_as_the_p_values_do() -> None:
+    rng = np.random.default_rng(8)
+    for mean in (2.5, 3.0, 3.3, 4.5):
+        values = ratings(rng, 1, mean, 1.0)[0]
+        seen = looks(campaign(values, values), BLOCKS).frame()
+        assert ((seen["low"] <= seen["mean"]) & (seen["mean"] <= seen["high"])).all()
+        assert ((seen["low"] >= 3 - 1e-6) == (seen["p_above"] <= seen["level"])).all()
+        assert ((seen["high"] <= 3 + 1e-6) == (seen["p_below"] <= seen["level"])).all()
 
 
 HIGH, LOW, NEAR = np.tile([4.0, 5.0], 50), np.tile([1.0, 2.0], 50), np.tile([2.0, 4.0], 50)
@@ -287,3 +290,119 @@ def test_looks_that_cannot_be_are_refused_in_a_line(changes: dict[str, object], 
 def test_two_pairs_cannot_have_one_place() -> None:
     with pytest.raises(ValueError, match="each pair has one place"):
         looks(campaign(HIGH, HIGH).assign(order=1), BLOCKS)
+
+
+LABELS = Criterion(0.1, (0, 1), "at_most")
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
+def test_shares_at_their_limit_are_hardly_ever_decided(share: float, alike: float) -> None:
+    rng = np.random.default_rng(6)
+    shares = np.full((2000, 100), share)
+    if alike == 1:
+        shares = (rng.random(shares.shape) < share).astype(float)
+    elif alike:
+        shares = rng.beta(share * (1 / alike - 1), (1 - share) * (1 / alike - 1), shares.shape)
+    pairs = rng.binomial(3, shares) / 3
+    limits, accepted = BLOCKS.levels(5), np.zeros((2, 2000), bool)
+    for look, limit in zip(LOOKS, limits, strict=True):
+        accepted |= np.array(
+            [p_above(pairs[:, :look], share, 0.0) <= limit, p_above(-pairs[:, :look], -share, -1.0) <= limit]
+        )
+    assert accepted.mean(axis=1).max() <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)
+
+
+def rare(share: float) -> Floats:
+    """Noughts with a one in so many, first near the beginning."""
+    values: Floats = (np.arange(100) % round(1 / share) == 1).astype(float)
+    return values
+
+
+@pytest.mark.parametrize(
+    ("criterion", "values", "decision"),
+    [
+        (Criterion(0.3, (0, 1), "at_most"), rare(0.05), "accepted"),
+        (Criterion(0.3, (0, 1), "at_most"), 1 - rare(0.05), "rejected"),
+        (Criterion(0.7, (0, 1)), 1 - rare(0.05), "accepted"),
+        (Criterion(0.7, (0, 1)), rare(0.05), "rejected"),
+        (Criterion(0.1, (0, 1), "at_most"), rare(0.1), "undecided"),
+        (Criterion(0.1, (0, 1), "at_most", by="value"), rare(0.1), "accepted"),
+        (Criterion(0.1, (0, 1), "at_most", by="value"), rare(0.125), "rejected"),
+    ],
+)
+def test_a_share_is_decided_on_either_side_of_its_limit(criterion: Criterion, values: Floats, decision: str) -> None:
+    both = campaign(HIGH, values).replace({"question": {"fluency": "odd"}})
+    blocks = Blocks(LOOKS, 3.0, (1, 5), criteria={"odd": criterion})
+    result = looks(both, blocks)
+    assert result.decision == decision
+    assert result.pairs == 100 or decision != "undecided"
+    mirror = looks(both[both["question"] == "odd"], Blocks(LOOKS, criteria={"odd": criterion}))
+    assert mirror.decision == decision
+    assert mirror.unbiased["odd"].low <= mirror.unbiased["odd"].value <= mirror.unbiased["odd"].high
+
+
+def test_without_early_stops_the_last_look_goes_by_the_mean_where_the_rule_does() -> None:
+    for quality, decision in ((NEAR, "accepted"), (NEAR - 0.01, "rejected")):
+        assert looks(campaign(quality, HIGH), Blocks(LOOKS, 3.0, (1, 5), by="value")).decision == decision
+        assert looks(campaign(quality, HIGH), BLOCKS).decision == "undecided"
+        # Earlier looks need what is beyond doubt.
+        assert looks(campaign(quality[:80], HIGH[:80]), Blocks(LOOKS, 3.0, (1, 5), by="value")).decision == "undecided"
+
+
+def test_a_question_without_any_criterion_or_rating_is_no_reason_to_accept() -> None:
+    blocks = Blocks(LOOKS, 3.0, (1, 5), criteria={"odd": LABELS})
+    assert looks(campaign(HIGH, HIGH), blocks).decision == "undecided"
+    with pytest.raises(ValueError, match="no criterion is about 'fluency'"):
+        looks(campaign(HIGH, HIGH), Blocks(LOOKS, criteria={"quality": THREE}))
+    with pytest.raises(ValueError, match="threshold 2 is not within the scale, 0 to 1"):
+        Criterion(2.0, (0, 1))
+
+
+def test_pairs_withdrawn_make_a_block_smaller_and_its_error_is_spent_by_plan() -> None:
+    ratings, gone = campaign(NEAR, NEAR), [3, 25, 26]
+    short = looks(ratings[~ratings["order"].isin(gone)], BLOCKS)
+    assert short.pairs == 0
+    result = looks(ratings[~ratings["order"].isin(gone)], BLOCKS, without=gone)
+    assert result.paths["quality"].pairs.tolist() == [19, 37, 57, 77, 97]
+    # Ratings of pairs that were withdrawn play no part.
+    pd.testing.assert_frame_equal(looks(ratings, BLOCKS, without=gone).frame(), result.frame())
+    expected = levels(FIFTHS, "quadratic", information=[19, 37, 57, 77, 97])
+    assert result.paths["quality"].levels == pytest.approx(expected)
+    assert looks(ratings, BLOCKS, without=range(1, 101)).decision == "undecided"
+
+
+def test_what_a_look_spent_does_not_come_back() -> None:
+    # Undecided after 20 pairs; then the bad half of these is excluded, with which the first look would have accepted.
+    before = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS)
+    better = campaign(np.r_[np.full(20, 4.5) + np.tile([0.5, -0.5], 10), NEAR[20:40]], HIGH[:40])
+    again = looks(better, BLOCKS, taken=before.frame())
+    assert looks(better, BLOCKS).pairs == 20
+    assert again.paths["quality"].pairs.tolist() == [20, 40]
+    assert again.paths["quality"].means[0] == before.paths["quality"].means[0]
+    # The second look has what it may spend by itself.
+    assert again.paths["quality"].levels.tolist() == [before.paths["quality"].levels[0], BLOCKS.increments()[1]]
+    same = looks(campaign(NEAR[:40], HIGH[:40]), BLOCKS, taken=before.frame())
+    assert same.paths["quality"].levels == pytest.approx(BLOCKS.levels(2))
+
+
+def test_a_decision_stays_with_its_ratings_and_falls_without() -> None:
+    decided = looks(campaign(HIGH[:20], HIGH[:20]), BLOCKS)
+    assert decided.decision == "accepted"
+    # Ratings after it play no part.
+    assert looks(campaign(np.r_[HIGH[:20], LOW[20:]], HIGH), BLOCKS, taken=decided.frame()).pairs == 20
+    weaker = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS, taken=decided.frame())
+    assert (weaker.decision, weaker.pairs) == ("undecided", 20)
+    assert weaker.paths["quality"].levels == pytest.approx(decided.paths["quality"].levels)
+    later = looks(campaign(np.r_[NEAR[:20], HIGH[20:60]], HIGH[:60]), BLOCKS, taken=decided.frame())
+    assert (later.decision, later.pairs) == ("accepted", 40)
+    nobody = looks(campaign(NEAR[:0], HIGH[:0]), BLOCKS, taken=decided.frame())
+    assert (nobody.decision, nobody.pairs) == ("undecided", 0)
+    fewer = looks(campaign(HIGH[:12], HIGH[:12]), BLOCKS, taken=decided.frame())
+    assert (fewer.decision, fewer.pairs) == ("undecided", 12)
+
+
+def test_looks_taken_at_another_question_are_refused() -> None:
+    taken = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS).frame()
+    with pytest.raises(ValueError, match="the looks taken say nothing of 'fluency'"):
+        looks(campaign(NEAR, NEAR), BLOCKS, taken=taken[taken["question"] == "quality"])
