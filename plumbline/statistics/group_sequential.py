@@ -41,6 +41,7 @@ class Criterion:
 
     Raises ValueError where the limit is not within the scale.
 
+    >>> from annotation import Criterion
     >>> Criterion(0.1, scale=(0, 1), side="at_most", by="interval").holds(0.08)
     True
     """
@@ -318,9 +319,9 @@ class _Campaign:
             return Estimate.undefined("no block is complete")
         alone = [
             all(
-                path.outcome(look, self._criteria[other], last=False) == "accepted"
-                for other, path in paths.items()
-                if other != name
+                path.outcome(look, self._criteria[beside], last=False) == "accepted"
+                for beside, path in paths.items()
+                if beside != name
             )
             for look in range(1, n_looks)
         ]
