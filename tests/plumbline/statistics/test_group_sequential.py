@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 
+from benchmarks.ratings_saved import (
+    BLOCKS,
+    SKEWED,
+    THREE,
+    by_blocks,
+    decided,
+    people,
+    power,
+    share_of_ratings,
+    sulem_orders,
+    wrongly_accepted,
+)
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.group_sequential import (
     ALPHA,
@@ -23,10 +36,9 @@ from plumbline.statistics.group_sequential import (
     spent,
     unbiased_mean,
 )
+from tests.scale import scaled
 
 LOOKS = (20, 40, 60, 80, 100)
-BLOCKS = Blocks(LOOKS, 3.0, (1, 5))
-THREE = Criterion(3.0, (1, 5))
 FIFTHS = [0.2, 0.4, 0.6, 0.8, 1.0]
 SPENDINGS: tuple[Spending, ...] = ("pocock", "quadratic", "obrien_fleming")
 
@@ -60,120 +72,87 @@ def test_looks_that_do_not_rise_are_refused(fractions: list[float]) -> None:
         bounds(fractions, "pocock")
 
 
-def decisions(questions: list[Floats], spending: Spending) -> tuple[Floats, Floats]:
-    """(1 accepted, -1 rejected, 0 neither; pairs used) of each campaign, where all questions must hold."""
-    limits = levels([look / 100 for look in LOOKS], spending)
-    decided, used = np.zeros(len(questions[0])), np.full(len(questions[0]), 100.0)
-    for look, limit in zip(LOOKS, limits, strict=True):
-        above = np.max([p_above(values[:, :look], 3.0, 1.0) for values in questions], axis=0) <= limit
-        below = np.min([p_above(-values[:, :look], -3.0, -5.0) for values in questions], axis=0) <= limit
-        now = np.where(above, 1.0, np.where(below, -1.0, 0.0)) * (decided == 0)
-        used = np.where(now != 0, look, used)
-        decided += now
-    return decided, used
+def allowed(campaigns: int) -> float:
+    """The error with what chance adds to it in so many campaigns."""
+    return ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / campaigns)
 
 
-def ratings(rng: np.random.Generator, campaigns: int, mean: float, sd: float, alike: float = 0.5) -> Floats:
-    """Means of 100 pairs by three raters on 1 to 5; the numbers are of single ratings before they are rounded."""
-    shared = math.sqrt(alike) * rng.normal(size=(campaigns, 100, 1))
-    latent = mean + sd * (shared + math.sqrt(1 - alike) * rng.normal(size=(campaigns, 100, 3)))
-    values: Floats = np.clip(np.round(latent), 1, 5).mean(axis=2)
+def ratings(rng: np.random.Generator, campaigns: int, mean: float, sd: float) -> Floats:
+    """Means of 100 pairs by three raters on 1 to 5."""
+    values: Floats = people(rng, campaigns, mean, sd).mean(axis=2)
     return values
 
 
-# Mean exactly 3 in each: (values of pairs, their shares).
-SKEWED = {
-    "a third at the bottom": ([4.0, 1.0], [2 / 3, 1 / 3]),
-    "a fifth at the bottom": ([3.5, 1.0], [0.8, 0.2]),
-    "an eleventh at the bottom": ([3.2, 1.0], [10 / 11, 1 / 11]),
-    "few at the bottom, others spread": ([10 / 3, 3.0, 1.0], [0.6, 0.3, 0.1]),
-    "few at the top": ([8 / 3, 5.0], [6 / 7, 1 / 7]),
-    "both ends": ([5.0, 1.0], [0.5, 0.5]),
-}
-
-
 @pytest.mark.parametrize("spending", SPENDINGS)
+def test_campaigns_at_the_threshold_are_hardly_ever_accepted(spending: Spending) -> None:
+    number = scaled(500, 10_000)
+    wrong = wrongly_accepted(np.random.default_rng(7), number, spending)
+    assert len(wrong) == 14
+    assert max(wrong.values()) <= allowed(number), wrong
+
+
 @pytest.mark.parametrize("name", SKEWED)
-def test_skewed_ratings_at_the_threshold_are_hardly_ever_decided(name: str, spending: Spending) -> None:
+def test_skewed_ratings_at_the_threshold_are_hardly_ever_rejected(name: str) -> None:
     values, shares = SKEWED[name]
     assert np.dot(values, shares) == pytest.approx(3)
-    pairs = np.random.default_rng(7).choice(values, size=(2000, 100), p=shares)
-    decided, _ = decisions([pairs], spending)
-    allowed = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)
-    assert (decided == 1).mean() <= allowed
-    assert (decided == -1).mean() <= allowed
+    pairs = np.random.default_rng(7).choice(values, size=(1000, 100), p=shares)
+    assert (decided(by_blocks(pairs), [THREE])[0] == -1).mean() <= allowed(1000)
 
 
-@pytest.mark.parametrize("alike", [0.0, 0.5, 0.95])
-def test_ratings_of_people_at_the_threshold_are_hardly_ever_decided(alike: float) -> None:
-    rng = np.random.default_rng(3)
-    first, second = ratings(rng, 2000, 3.0, 1.1, alike), ratings(rng, 2000, 4.5, 0.8, alike)
-    allowed = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)
-    for questions in ([first], [first, second]):
-        assert (decisions(questions, "quadratic")[0] == 1).mean() <= allowed
+def test_a_mean_above_the_threshold_is_found_nearly_as_often_as_by_a_single_look() -> None:
+    for spending, lost in zip(SPENDINGS, (0.05, 0.02, 0.02), strict=True):
+        at_33 = power(np.random.default_rng(5), scaled(3000, 20_000), spending, 3.3)
+        assert at_33.at_once - at_33.by_looks <= lost + 0.01
+        assert at_33.pairs < 75
 
 
-def test_a_mean_above_the_threshold_is_found_as_often_as_by_a_single_look() -> None:
-    pairs = ratings(np.random.default_rng(5), 2000, 3.3, 1.05)
-    decided, used = decisions([pairs], "quadratic")
-    t = (pairs.mean(axis=1) - 3) / (pairs.std(axis=1, ddof=1) / 10)
-    single = (stats.t.sf(t, 99) <= ALPHA).mean()
-    assert single - (decided == 1).mean() <= 0.05
-    assert used.mean() < 75
+def test_htebs_campaign_needs_a_quarter_of_its_ratings() -> None:
+    assert share_of_ratings(np.random.default_rng(11), scaled(200, 2000), BLOCKS.spending) <= 0.25
 
 
-# Means and SDs of the single ratings in HTEB's Table 2, quality and fluency; (cross-)translation stands there once.
-TABLE_2 = [
-    ((4.07, 1.07), (4.04, 0.90)),
-    ((4.10, 1.16), (4.40, 0.99)),
-    ((3.95, 0.86), (4.52, 0.63)),
-    ((4.36, 0.79), (4.82, 0.39)),
-    ((3.87, 0.96), (4.20, 0.89)),
-    ((3.83, 1.24), (4.97, 0.18)),
-    ((4.28, 1.03), (4.20, 1.00)),
-    ((4.28, 1.03), (4.20, 1.00)),
-]
+def test_systems_that_people_rated_are_judged_as_by_all_ratings() -> None:
+    table = sulem_orders(np.random.default_rng(1), scaled(30, 1000), BLOCKS.spending)
+    assert len(table) == 28 and table["sure"].sum() == 16
+    assert table[table["sure"]]["opposite"].max() == 0
+    assert table["opposite"].mean() <= 0.001  # of systems at 2.98 and 3.01
+    assert table[table["sure"]]["same"].mean() >= 0.975
+    assert table["share"].mean() <= 0.57
+    assert table[table["least"] >= 4]["share"].mean() <= 0.22
 
 
-def latent(mean: float, sd: float) -> tuple[float, float]:
-    """Mean and SD before rounding to 1 to 5 for which single ratings have these."""
-    values, edges = np.arange(1, 6), np.array([-np.inf, 1.5, 2.5, 3.5, 4.5, np.inf])
-
-    def off(moments: Floats) -> list[float]:
-        shares = np.diff(stats.norm.cdf((edges - moments[0]) / math.exp(moments[1])))
-        centre = shares @ values
-        return [centre - mean, math.sqrt(shares @ values**2 - centre**2) - sd]
-
-    solved = optimize.least_squares(off, [mean, math.log(sd)]).x
-    return float(solved[0]), math.exp(solved[1])
-
-
-def test_htebs_campaign_needs_a_third_of_its_ratings() -> None:
-    rng = np.random.default_rng(11)
-    shares = []
-    for quality, fluency in TABLE_2:
-        pairs = [ratings(rng, 400, *latent(*moments)) for moments in (quality, fluency)]
-        assert [values.mean() for values in pairs] == pytest.approx([quality[0], fluency[0]], abs=0.02)
-        decided, used = decisions(pairs, "quadratic")
-        assert (decided == 1).mean() > 0.99
-        shares.append(used.mean() / 100)
-    assert np.mean(shares) <= 0.35
+@pytest.mark.parametrize("after", [False, True])
+def test_many_campaigns_are_decided_as_each_is(after: bool) -> None:
+    rng, number = np.random.default_rng(4), scaled(6, 100)
+    given = people(rng, number, 3.4, 1.1)
+    given[:, :, 2] = rng.choice([4.0, 5.0], given.shape[:2])
+    dirty, clean = by_blocks(given.mean(axis=2)), by_blocks(given[:, :, :2].mean(axis=2))
+    campaigns = replace(dirty, cleaned=clean.seen, excluded_after=2) if after else dirty
+    decision, pairs = decided(campaigns, [THREE])
+    for ratings_of, says, used in zip(given, decision, pairs, strict=True):
+        pair, rater = (axis.ravel() for axis in np.indices(ratings_of.shape))
+        columns = {"pair_id": pair, "order": pair + 1, "rater": rater, "question": "quality"}
+        rows = pd.DataFrame({**columns, "value": ratings_of.ravel()})
+        result = looks(rows[rows["order"] <= 40] if after else rows, BLOCKS)
+        if after:
+            result = looks(rows[rows["rater"] < 2], BLOCKS, taken=result.frame())
+        assert result.decision == {1: "accepted", -1: "rejected", 0: "undecided"}[says]
+        assert result.pairs == used
 
 
 def test_means_after_stopping_are_unbiased_and_their_intervals_hold() -> None:
     rng, true = np.random.default_rng(2), 3.35
-    pairs = np.clip(true + rng.normal(scale=0.8, size=(150, 100)), 1, 5)
+    pairs = np.clip(true + rng.normal(scale=0.8, size=(100, 100)), 1, 5)
     true = float(np.clip(true + np.random.default_rng(9).normal(scale=0.8, size=1_000_000), 1, 5).mean())
-    _, used = decisions([pairs], "quadratic")
+    _, used = decided(by_blocks(pairs), [THREE])
     plain, estimates = [], []
     for values, stop in zip(pairs, used.astype(int), strict=True):
         plain.append(values[:stop].mean())
         seen = LOOKS[: LOOKS.index(stop) + 1]
         estimates.append(unbiased_mean(values[:stop], seen, BLOCKS.levels(len(seen)), THREE))
     above = np.mean([estimate.value > true for estimate in estimates])
-    assert abs(above - 0.5) <= 3 * math.sqrt(0.25 / 150)
+    assert abs(above - 0.5) <= 3 * math.sqrt(0.25 / 100)
     assert np.mean([estimate.low <= true <= estimate.high for estimate in estimates]) >= 0.95 - 3 * math.sqrt(
-        0.0475 / 150
+        0.0475 / 100
     )
     assert abs(np.mean([estimate.value for estimate in estimates]) - true) < np.mean(plain) - true
 
@@ -298,7 +277,7 @@ LABELS = Criterion(0.1, (0, 1), "at_most")
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
 def test_shares_at_their_limit_are_hardly_ever_decided(share: float, alike: float) -> None:
-    rng = np.random.default_rng(6)
+    rng = np.random.default_rng(8)
     shares = np.full((2000, 100), share)
     if alike == 1:
         shares = (rng.random(shares.shape) < share).astype(float)
@@ -310,7 +289,7 @@ def test_shares_at_their_limit_are_hardly_ever_decided(share: float, alike: floa
         accepted |= np.array(
             [p_above(pairs[:, :look], share, 0.0) <= limit, p_above(-pairs[:, :look], -share, -1.0) <= limit]
         )
-    assert accepted.mean(axis=1).max() <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)
+    assert accepted.mean(axis=1).max() <= allowed(2000)
 
 
 def rare(share: float) -> Floats:
@@ -367,7 +346,7 @@ def test_pairs_withdrawn_make_a_block_smaller_and_its_error_is_spent_by_plan() -
     assert result.paths["quality"].pairs.tolist() == [19, 37, 57, 77, 97]
     # Ratings of pairs that were withdrawn play no part.
     pd.testing.assert_frame_equal(looks(ratings, BLOCKS, without=gone).frame(), result.frame())
-    expected = levels(FIFTHS, "quadratic", information=[19, 37, 57, 77, 97])
+    expected = levels(FIFTHS, BLOCKS.spending, information=[19, 37, 57, 77, 97])
     assert result.paths["quality"].levels == pytest.approx(expected)
     assert looks(ratings, BLOCKS, without=range(1, 101)).decision == "undecided"
 
@@ -398,8 +377,8 @@ def test_a_decision_stays_with_its_ratings_and_falls_without() -> None:
     assert (later.decision, later.pairs) == ("accepted", 40)
     nobody = looks(campaign(NEAR[:0], HIGH[:0]), BLOCKS, taken=decided.frame())
     assert (nobody.decision, nobody.pairs) == ("undecided", 0)
-    fewer = looks(campaign(HIGH[:12], HIGH[:12]), BLOCKS, taken=decided.frame())
-    assert (fewer.decision, fewer.pairs) == ("undecided", 12)
+    fewer = looks(campaign(HIGH[:8], HIGH[:8]), BLOCKS, taken=decided.frame())
+    assert (fewer.decision, fewer.pairs) == ("undecided", 8)
 
 
 def test_looks_taken_at_another_question_are_refused() -> None:
