@@ -28,6 +28,7 @@ Side = Literal["at_least", "at_most"]
 By = Literal["value", "interval"]
 ALPHA = (1 - CONFIDENCE) / 2  #: the error on each side
 FEWEST = 8  #: pairs at a look; fewer give no p-value
+FEW = f"fewer than {FEWEST} pairs tell nothing of the mean"  #: why there is no interval
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)  # by which the score between looks is integrated
 _REACH = 9.0  # standard errors beyond which no score lies
 _ROUNDING = 1e-9  # of a mean
@@ -327,7 +328,7 @@ class _Campaign:
             for look in range(1, n_looks)
         ]
         path, values = paths[name], self.values[name][self._counting[n_looks - 1]]
-        return unbiased_mean(values, path.pairs.tolist(), path.levels, self._criteria[name], alone)
+        return unbiased_of(values, path.pairs.tolist(), path.levels, self._criteria[name], alone)
 
 
 def spent(fractions: Sequence[float] | Floats, spending: Spending, alpha: float = ALPHA) -> Floats:
@@ -524,13 +525,36 @@ def _p(values: Floats, threshold: Floats, bottom: float) -> Floats:
     return above
 
 
+def repeated_interval(
+    values: Floats, scale: tuple[float, float], level: float, mean: float | None = None
+) -> tuple[float, float]:
+    """Both ends of a look's interval: intervals with the levels of all looks hold the mean together.
+
+    Args:
+        values: means of pairs.
+        scale: least and greatest that a value can be.
+        level: one-sided level of the look.
+        mean: what the interval must hold (default: nothing more), such as the mean of single ratings.
+
+    Returns:
+        Lower and upper end; NaN for fewer than 8 pairs.
+
+    Source: Jennison and Turnbull (2000), Group Sequential Methods, chapter 9.
+
+    >>> import numpy as np
+    >>> low, high = repeated_interval(np.repeat([2.0, 4.0, 5.0], [3, 10, 7]), (1.0, 5.0), 0.001)
+    >>> round(low, 2), round(high, 2)
+    (3.16, 4.6)
+    """
+    bottom, top = scale
+    low, high = lower_end(values, bottom, level), -lower_end(-values, -top, level)
+    return (low, high) if mean is None else (min(low, mean), max(high, mean))
+
+
 def _path(seen: Sequence[Floats], limits: Floats, criterion: Criterion) -> Path:
     """Looks at the pairs' means that each of them sees, at these levels."""
     limit, (bottom, top) = criterion.limit, criterion.scale
-    ends = [
-        (lower_end(values, bottom, level), -lower_end(-values, -top, level))
-        for values, level in zip(seen, limits, strict=True)
-    ]
+    ends = [repeated_interval(values, criterion.scale, level) for values, level in zip(seen, limits, strict=True)]
     return Path(
         np.array([len(values) for values in seen], dtype=np.int64),
         np.array([values.mean() if len(values) else math.nan for values in seen]),
@@ -592,7 +616,7 @@ def first(by_look: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     return by_look[np.arange(len(by_look)), look], look
 
 
-def unbiased_mean(
+def unbiased_of(
     values: Floats, pairs: Sequence[int], limits: Floats, criterion: Criterion, alone: Sequence[bool] = ()
 ) -> Estimate:
     """The mean after stopping at the last of the looks, without the bias of having stopped there.
@@ -619,7 +643,7 @@ def unbiased_mean(
     >>> import numpy as np
     >>> ratings = np.random.default_rng(1).choice([2.0, 3.0, 4.0, 5.0], 40)
     >>> limits = levels([0.2, 0.4], "pocock")
-    >>> estimate = unbiased_mean(ratings, [20, 40], limits, Criterion(3.0, (1, 5)))
+    >>> estimate = unbiased_of(ratings, [20, 40], limits, Criterion(3.0, (1, 5)))
     >>> round(float(ratings.mean()), 2), round(estimate.value, 2)
     (3.55, 3.51)
     """
@@ -662,6 +686,30 @@ def unbiased_mean(
         return float(optimize.brentq(lambda true: at_least(true) - probability, *reach))
 
     return Estimate(value=where(0.5), low=where(ALPHA), high=where(1 - ALPHA), n=n)
+
+
+def unbiased_mean(values: Floats, looks: int, blocks: Blocks, alone: Sequence[bool] = ()) -> Estimate:
+    """`unbiased_of` after so many looks at whole blocks, of a mean that goes by the threshold of all questions.
+
+    Args:
+        values: means of pairs, in the order of the blocks.
+        looks: how many blocks are complete; the last look is the one that stopped.
+        blocks: the rule.
+        alone: as there.
+
+    Returns:
+        Median-unbiased mean with its 95% interval.
+
+    Source: as there.
+
+    >>> import numpy as np
+    >>> ratings = np.random.default_rng(1).choice([2.0, 3.0, 4.0, 5.0], 40)
+    >>> round(unbiased_mean(ratings, 2, Blocks((20, 40, 100), 3.0, (1, 5))).value, 2)
+    3.51
+    """
+    ends = list(blocks.ends[:looks])
+    criterion = Criterion(blocks.threshold, blocks.scale, by=blocks.by)
+    return unbiased_of(np.asarray(values[: ends[-1]], dtype=float), ends, blocks.levels(looks), criterion, alone)
 
 
 def _stopping(values: Floats, threshold: float, bottom: float, top: float, level: float) -> float:
