@@ -34,7 +34,7 @@ class ActiveMean:
 
 
 def sampling_probabilities(
-    doubt: Floats, number: int, uniform: float = UNIFORM, left: NDArray[np.bool_] | None = None
+    doubt: Floats, number: int, uniform: float = UNIFORM, undrawn: NDArray[np.bool_] | None = None
 ) -> Floats:
     """Probabilities by which outputs are drawn: in part by the judges' doubt, in part alike for all.
 
@@ -45,7 +45,7 @@ def sampling_probabilities(
             what `expected_error` makes of it; at least 0. Where all are equal, all outputs have the same probability.
         number: how many are drawn.
         uniform: share that does not follow the doubt, above 0 and at most 1.
-        left: which outputs are left to draw from, N of them; all without it. The others have the probability that
+        undrawn: which outputs are left to draw from, N of them; all without it. The others have the probability that
             they would have had, for `in_any_block`.
 
     Returns:
@@ -60,16 +60,16 @@ def sampling_probabilities(
     >>> sampling_probabilities(np.array([0.0, 1.0, 1.0, 2.0]), 2).tolist()
     [0.15, 0.5, 0.5, 0.85]
     """
-    left = np.ones(len(doubt), np.bool_) if left is None else left
-    if not 0 < number <= left.sum() or not 0 < uniform <= 1:
-        raise ValueError(f"{number} of {left.sum()} outputs cannot be drawn with an even share of {uniform:g}")
+    undrawn = np.ones(len(doubt), np.bool_) if undrawn is None else undrawn
+    if not 0 < number <= undrawn.sum() or not 0 < uniform <= 1:
+        raise ValueError(f"{number} of {undrawn.sum()} outputs cannot be drawn with an even share of {uniform:g}")
     if not (np.isfinite(doubt).all() and (doubt >= 0).all()):
         raise ValueError("a doubt is a number from 0 on")
-    total, even = doubt[left].sum(), 1 / left.sum()
+    total, even = doubt[undrawn].sum(), 1 / undrawn.sum()
     wanted = uniform * even + (1 - uniform) * (doubt / total if total > 0 else even)
     certain = np.zeros(len(doubt), np.bool_)
     while True:
-        free = left & ~certain
+        free = undrawn & ~certain
         rate = (number - certain.sum()) / wanted[free].sum() if free.any() else 0.0
         beyond = free & (wanted * rate > 1 + _ROUNDING)
         if not beyond.any():
@@ -136,7 +136,7 @@ def block_probabilities(values: Floats, scores: Floats, doubt: Floats, number: i
     if len(rated) >= _FEWEST:
         line = np.column_stack([np.ones(len(rated)), scores[rated]])
         errors = np.abs(values[rated] - line @ np.linalg.lstsq(line, values[rated])[0])
-    return sampling_probabilities(expected_error(doubt, rated, errors), number, left=np.isnan(values))
+    return sampling_probabilities(expected_error(doubt, rated, errors), number, undrawn=np.isnan(values))
 
 
 def in_any_block(probabilities: Sequence[Floats]) -> Floats:
