@@ -473,7 +473,8 @@ def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
         raise ValueError(f"a value lies beyond the end of the scale, {bottom:g}")
     if values.shape[-1] < FEWEST:
         return np.full(values.shape[:-1], np.nan)
-    return _p(np.maximum(values, bottom), np.array(threshold), bottom)
+    n = values.shape[-1]
+    return _p(np.maximum(values, bottom), np.full(n, 1 / n), n, np.array(threshold), bottom)
 
 
 def lower_end(values: Floats, bottom: float, level: float) -> float:
@@ -496,28 +497,31 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
     if values.shape[-1] < FEWEST:
         return math.nan
     low, high = bottom, float(values.mean())
+    distinct, counts = np.unique(np.maximum(values, bottom), return_counts=True)
     for _ in range(_ROUNDS):
         tried = np.linspace(low, high, _TRIED)[1:]
-        refuted = _p(np.broadcast_to(values, (len(tried), len(values))), tried, bottom) <= level
+        refuted = _p(distinct[None, :], counts / len(values), len(values), tried, bottom) <= level
         number = int(refuted.argmin()) if not refuted.all() else len(tried)  # thresholds below these are refuted
         low, high = (tried[number - 1] if number else low), tried[min(number, len(tried) - 1)]
     return float(low)
 
 
-def _p(values: Floats, threshold: Floats, bottom: float) -> Floats:
-    """As `p_above`, with a threshold for each campaign."""
+def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float) -> Floats:
+    """As `p_above`, with a threshold for each campaign; the n pairs have these values in these shares."""
     from scipy import special  # noqa: PLC0415 (half a second; `--help` goes without)
 
-    n, mean = values.shape[-1], values.mean(axis=-1)
-    away = values - threshold[..., None]
-    low, high = np.zeros(mean.shape), np.broadcast_to(1 / np.maximum(threshold - bottom, _ROUNDING), mean.shape)
+    mean, away = values @ shares, values - threshold[..., None]
+    low, high = (
+        np.zeros(away.shape[:-1]),
+        np.broadcast_to(1 / np.maximum(threshold - bottom, _ROUNDING), away.shape[:-1]),
+    )
     for _ in range(_HALVINGS):  # the sum of log(1 + bet away) is greatest where its slope is nought
         bet = (low + high) / 2
-        rises = (away / (1 + bet[..., None] * away)).mean(axis=-1) > 0
+        rises = (away / (1 + bet[..., None] * away)) @ shares > 0
         low, high = np.where(rises, bet, low), np.where(rises, high, bet)
-    divergence = np.maximum(np.log1p(low[..., None] * away).mean(axis=-1), 0)
+    divergence = np.maximum(np.log1p(low[..., None] * away) @ shares, 0)
     p = special.stdtr(n - 1, -np.sqrt((n - 1) * np.expm1(2 * divergence)))
-    lowest = (values <= bottom + _ROUNDING).sum(axis=-1)
+    lowest = np.round((values <= bottom + _ROUNDING) @ shares * n)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.clip((mean - threshold) / (mean - bottom), 0, 1)
         share += (1 - share) * lowest / n  # at the bottom, that would pull the mean to the threshold

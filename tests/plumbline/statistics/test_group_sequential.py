@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from benchmarks.ratings_saved import (
     BLOCKS,
@@ -170,6 +170,27 @@ def test_pairs_that_do_not_vary_say_no_more_than_what_was_not_seen_allows() -> N
     assert float(p_above(same, 3.0, 1.0)) == pytest.approx((2 / 3) ** 20)
     assert unbiased_mean(same, 1, BLOCKS).reason == "the pairs' means do not vary"
     assert 1 < lower_end(same, 1.0, 0.025) < 4
+
+
+@pytest.mark.parametrize(("ones", "limit"), [(18, 0.7), (29, 0.9), (12, 0.2), (30, 0.8)])
+def test_shares_have_the_p_value_of_their_divergence_and_of_the_binomial_test(ones: int, limit: float) -> None:
+    share = ones / 30
+    divergence = stats.entropy([share, 1 - share], [limit, 1 - limit])
+    by_t = stats.t.sf(math.sqrt(29 * math.expm1(2 * divergence)), 29)
+    exact = stats.binomtest(ones, 30, limit, "greater").pvalue
+    expected = max(by_t, exact) if share > limit else 0.5
+    assert float(p_above(np.repeat([1.0, 0.0], [ones, 30 - ones]), limit, 0.0)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_divergence_is_that_of_a_numerical_optimum() -> None:
+    values = ratings(np.random.default_rng(4), 1, 3.2, 1.1)[0][:40]
+    best = optimize.minimize_scalar(lambda bet: -np.log1p(bet * (values - 3)).mean(), bounds=(0, 0.5), method="bounded")
+    t = math.sqrt(39 * math.expm1(-2 * best.fun))
+    assert float(p_above(values, 3.0, 1.0)) == pytest.approx(stats.t.sf(t, 39), rel=1e-4)
+    # Where nothing is skewed it is nearly Student's t.
+    even = 3.3 + 0.5 * stats.norm.ppf((np.arange(60) + 0.5) / 60)
+    student = stats.ttest_1samp(even, 3, alternative="greater").pvalue
+    assert float(p_above(even, 3.0, 1.0)) == pytest.approx(student, rel=0.15)
 
 
 def test_fewer_pairs_than_a_look_needs_have_no_number() -> None:
