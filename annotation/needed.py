@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from plumbline.statistics.seeding import stream
 
 from annotation.planning import Price, Pricing, RatingVariation, simulated
 from annotation.rubric import Rubric
@@ -19,6 +18,7 @@ from annotation.statistics.summaries import Design
 from plumbline import cli
 from plumbline.frames import filled, numbers, with_names
 from plumbline.scales import Continuous
+from plumbline.statistics.estimates import stream
 from plumbline.statistics.group_sequential import Blocks, Criterion, first, outcomes
 from plumbline.statistics.intervals import quantile
 from plumbline.statistics.severity import severity

@@ -119,7 +119,7 @@ def looks_text(study: Study, options: argparse.Namespace) -> str:
         blocks = Blocks(ends, rule.threshold, (float(scale[0]), float(scale[-1])), spending, by)
     except ValueError as error:
         raise StudyError(f"--blocks: {error}") from None
-    size = own_size(study)
+    size = own_size(study.raters, study.sample.pairs)
     smallest = min(
         verdict.pairs for verdict in verdict_sizes(study, judged_texts(study, rubric)[0], study.sample.pairs)
     )
