@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from annotation.statistics.frames import ac2, alpha, kappa, mean_interval
     from annotation.statistics.summaries import Design
     from annotation.verdicts.frames import judge
-    from plumbline.statistics.group_sequential import Blocks, looks
+    from plumbline.statistics.group_sequential import Blocks, Criterion, looks
     from plumbline.statistics.reliability import icc, split_half_reliability, z_scores
     from plumbline.statistics.severity import severity
     from plumbline.statistics.truth import dawid_skene, glad, majority
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AcceptanceSpec",
     "Blocks",
+    "Criterion",
     "Design",
     "ac2",
     "alpha",
@@ -46,7 +47,7 @@ __getattr__, __dir__ = lazily(
         "annotation.statistics.frames": ["ac2", "alpha", "kappa", "mean_interval"],
         "annotation.statistics.summaries": ["Design"],
         "annotation.verdicts.frames": ["judge"],
-        "plumbline.statistics.group_sequential": ["Blocks", "looks"],
+        "plumbline.statistics.group_sequential": ["Blocks", "Criterion", "looks"],
         "plumbline.statistics.reliability": ["icc", "split_half_reliability", "z_scores"],
         "plumbline.statistics.severity": ["severity"],
         "plumbline.statistics.truth": ["dawid_skene", "glad", "majority"],

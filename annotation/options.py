@@ -108,6 +108,12 @@ def plan(parser: argparse.ArgumentParser) -> None:
         add(f"--{name}", type=_deviation, default=usual, metavar="SD",
             help=f"standard deviation of {what} in points (default: {usual:g})")  # fmt: skip
     add("--campaigns", type=cli.count, default=1000, metavar="N", help="simulated for each number (1000)")
+    add("--blocks", type=cli.count, nargs="+", metavar="N", help="also say how many ratings are needed if the rule"
+        " looks after so many pairs of each verdict, such as 20 40 60 80 (default: the study's blocks)")  # fmt: skip
+    add("--spending", choices=("pocock", "quadratic", "obrien_fleming"), help="how early these looks spend their error"
+        " (default: the study's, or pocock)")  # fmt: skip
+    add("--pilot", metavar="FILE", type=cli.local, help="ratings.parquet of a pilot or an imported study, whose"
+        " deviations are taken instead of --spread, --bias and --noise")  # fmt: skip
     add("--judge-correlation", type=correlation, metavar="RHO", help="also say what a language model would save whose"
         " scores correlate so with a pair's mean rating (-1 to 1)")  # fmt: skip
     add("--seed", type=cli.seed, metavar="N", help="of the simulation (default: the sample's)")

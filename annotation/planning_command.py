@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
 from annotation.annotators import target_lines
 from annotation.argilla import accounts
 from annotation.judges.powered import savings, savings_text
+from annotation.needed import measured_variation, needed_text
 from annotation.options import home_of
 from annotation.planning import (
     PAIRS,
@@ -26,17 +29,25 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline import cli
 from plumbline.errors import StudyError
+from plumbline.frames import that_count
+from plumbline.statistics.group_sequential import Blocks
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
 from plumbline.study.crowd import PaySpec
-from plumbline.study.reach import counted
+from plumbline.study.reach import counted, verdict_sizes
 from plumbline.study.subject import ItemNames
+
+_AWAY = (-0.5, 0.0, 0.3, 0.5, 1.0)  # true means to try with looks, from the threshold
 
 
 def plan_study(options: argparse.Namespace) -> int:
     """Print the plan, what judges would save, and which languages nobody reads."""
     study = cli.study_of(options)
+    if options.pilot is not None:
+        print(_take_pilot(options))
     print(plan_text(study, options))
+    if options.blocks or getattr(study.raters, "blocks", ()):
+        print(f"\n{looks_text(study, options)}")
     if options.judge_correlation is not None:
         rubric, correlation = load_rubric(study), options.judge_correlation
         pricing = Pricing.of(study, rubric, Design.of(study, rubric))
@@ -92,6 +103,53 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             *_notes(rule, planned, study, paid),
         ]
     )
+
+
+def looks_text(study: Study, options: argparse.Namespace) -> str:
+    """How many ratings the study needs with looks after blocks. Raises StudyError for a rule that has no threshold."""
+    rubric, rule = load_rubric(study), study.acceptance
+    design = Design.of(study, rubric)
+    if rule.rules or not any(design.asked(name).kind == "rating" for name in design.questions):
+        raise StudyError(f"{study.file}: --blocks plans one threshold on rated questions; this study has rules")
+    scale = next(design.asked(name).scale for name in design.questions if design.asked(name).kind == "rating")
+    spending = options.spending or getattr(rule, "spending", "pocock")
+    by: Literal["value", "interval"] = "value" if rule.rule == "mean" else "interval"
+    ends = tuple(options.blocks or getattr(study.raters, "blocks", ()))
+    try:
+        blocks = Blocks(ends, rule.threshold, (float(scale[0]), float(scale[-1])), spending, by)
+    except ValueError as error:
+        raise StudyError(f"--blocks: {error}") from None
+    size = own_size(study.raters, study.sample.pairs)
+    smallest = min(
+        verdict.pairs for verdict in verdict_sizes(study, judged_texts(study, rubric)[0], study.sample.pairs)
+    )
+    around = [round(rule.threshold + away, 10) for away in _AWAY]
+    return needed_text(
+        study,
+        rubric,
+        blocks,
+        options.means or [mean for mean in around if scale[0] < mean < scale[-1]],
+        RatingVariation(options.spread, options.bias, options.noise),
+        verdicts=max(1, round(size[0] / smallest)),
+        campaigns=options.campaigns,
+        seed=study.sample.seed if options.seed is None else options.seed,
+    )
+
+
+def _take_pilot(options: argparse.Namespace) -> str:
+    """Put a pilot's standard deviations into the options, of the question whose ratings vary most, and say so."""
+    file = Path(options.pilot)
+    if not file.is_file():
+        raise StudyError(f"--pilot: {file} is not there; name a study's ratings.parquet")
+    try:
+        parts = measured_variation(that_count(pd.read_parquet(file)))
+    except (ValueError, OSError) as error:
+        raise StudyError(f"--pilot: {file}: {error}") from None
+    if not parts:
+        raise StudyError(f"--pilot: {file} has no ratings that count")
+    question, worst = max(parts.items(), key=lambda item: item[1].total)
+    options.spread, options.bias, options.noise = (round(sd, 3) for sd in (worst.spread, worst.bias, worst.noise))
+    return f"Deviations as measured in {file}, of {question}, whose ratings vary most (rounding to the scale included)."
 
 
 def sizes_asked(study_size: tuple[int, int], options: argparse.Namespace) -> list[tuple[int, int]]:

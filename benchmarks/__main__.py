@@ -27,6 +27,7 @@ import benchmarks.judges
 import benchmarks.judging
 import benchmarks.quality
 import benchmarks.ratings
+import benchmarks.ratings_saved
 import benchmarks.scale
 import benchmarks.server
 import benchmarks.server_load

@@ -1,16 +1,17 @@
-"""Group sequential tests of a bounded mean: look after each block of pairs, and stop once the mean is decided.
+"""Group sequential tests of bounded means: look after each block of pairs, and stop once all means are decided.
 
-At each look both sides of a threshold are tested. The levels of the looks come from an alpha-spending function (Lan and
-DeMets), so that the looks together err as rarely as a single look would; the p-values correct for skewness, so that
-twenty skewed ratings are not trusted more than they deserve.
+At each look both sides of a limit are tested. The levels of the looks come from an alpha-spending function (Lan and
+DeMets), so that the looks together err as rarely as a single look would; the p-values go by the empirical likelihood on
+a bounded scale, so that twenty skewed ratings are not trusted more than they deserve. What an earlier look spent stays
+spent, whatever becomes of its ratings.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import numpy as np
@@ -23,41 +24,91 @@ from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats
 #: Spending functions, from the earliest stops to the most power: `pocock` spends almost evenly, `quadratic` by the
 #: square of the share of pairs, `obrien_fleming` saves nearly all for the last look.
 Spending = Literal["pocock", "quadratic", "obrien_fleming"]
+Side = Literal["at_least", "at_most"]
+By = Literal["value", "interval"]
 ALPHA = (1 - CONFIDENCE) / 2  #: the error on each side
 FEWEST = 8  #: pairs at a look; fewer give no p-value
+FEW = f"fewer than {FEWEST} pairs tell nothing of the mean"  #: why there is no interval
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)  # by which the score between looks is integrated
 _REACH = 9.0  # standard errors beyond which no score lies
 _ROUNDING = 1e-9  # of a mean
 _LEAST_STEP = 1e-14  # of the error that a look may spend
-_HALVINGS = 40  # until a bound is known to 1e-10 of the scale
+_HALVINGS = 24  # until the best bet is known to 1e-7, and what it makes to 1e-14
+_TRIED, _ROUNDS = 41, 6  # thresholds at a time, until an end is known to 1e-9 of the scale
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What the mean of one question must reach, or must not pass. A label's share is a mean of noughts and ones.
+
+    Raises ValueError where the limit is not within the scale.
+
+    >>> from annotation import Criterion
+    >>> Criterion(0.1, scale=(0, 1), side="at_most", by="interval").holds(0.08)
+    True
+    """
+
+    limit: float
+    scale: tuple[float, float]  #: least and greatest value
+    side: Side = "at_least"  #: on which side of the limit the mean must lie
+    by: By = "interval"  #: what decides at the last look: the mean's interval, or the mean itself
+
+    def __post_init__(self) -> None:
+        bottom, top = self.scale
+        if not bottom < self.limit < top:
+            raise ValueError(f"the threshold {self.limit:g} is not within the scale, {bottom:g} to {top:g}")
+
+    def holds(self, mean: float) -> bool:
+        """Whether a mean keeps to the limit."""
+        return mean >= self.limit if self.side == "at_least" else mean <= self.limit
 
 
 @dataclass(frozen=True)
 class Blocks:
     """A rule for looks after blocks of pairs; to be fixed before anybody rates.
 
-    Raises ValueError where blocks do not rise or begin below 8 pairs, or the threshold is not within the scale.
+    Raises ValueError where blocks do not rise or begin below 8 pairs, or a limit is not within its scale.
 
     >>> from annotation import Blocks
     >>> Blocks((20, 40, 60, 80, 100), 3.0, (1, 5)).levels(2).round(4).tolist()
-    [0.001, 0.0033]
+    [0.0074, 0.0076]
     """
 
     ends: Sequence[int]  #: pairs up to each look, rising; the last is what the campaign would rate at most
-    threshold: float  #: what the mean must reach
-    scale: tuple[float, float]  #: least and greatest rating
-    spending: Spending = "quadratic"  #: how early the error is spent
+    threshold: float = math.nan  #: what the mean must reach, of questions without a criterion of their own
+    scale: tuple[float, float] = (math.nan, math.nan)  #: their least and greatest rating
+    spending: Spending = "pocock"  #: how early the error is spent
+    by: By = "interval"  #: what decides about them at the last look: the mean's interval, or the mean itself
+    criteria: Mapping[str, Criterion] = field(default_factory=dict)  #: of questions that have their own
 
     def __post_init__(self) -> None:
-        ends, (bottom, top) = list(self.ends), self.scale
+        ends = list(self.ends)
         if not ends or ends[0] < FEWEST or any(later <= before for before, later in itertools.pairwise(ends)):
             raise ValueError(f"blocks rise from at least {FEWEST} pairs to all of them; these are {ends}")
-        if not bottom < self.threshold < top:
-            raise ValueError(f"the threshold {self.threshold:g} is not within the scale, {bottom:g} to {top:g}")
+        if not self.criteria or not math.isnan(self.threshold):
+            Criterion(self.threshold, self.scale)
 
-    def levels(self, looks: int) -> Floats:
-        """One-sided levels of the first looks: a p-value at most this decides."""
-        return levels([end / self.ends[-1] for end in self.ends[:looks]], self.spending) if looks else np.empty(0)
+    def criterion(self, question: str) -> Criterion:
+        """What a question's mean must reach. Raises ValueError for a question that nothing was said about."""
+        if question not in self.criteria and math.isnan(self.threshold):
+            raise ValueError(f"no criterion is about {question!r}; known are {', '.join(self.criteria)}")
+        return self.criteria.get(question) or Criterion(self.threshold, self.scale, by=self.by)
+
+    def levels(self, looks: int, pairs: Sequence[int] = ()) -> Floats:
+        """One-sided levels of the first looks: a p-value at most this decides.
+
+        The error is spent by the planned share of pairs; `pairs` are those that count at each look, where some were
+        withdrawn: they tell how much a look has in common with those before.
+        """
+        if not looks:
+            return np.empty(0)
+        return levels(
+            [end / self.ends[-1] for end in self.ends[:looks]], self.spending, information=list(pairs) or None
+        )
+
+    def increments(self) -> Floats:
+        """What each look may spend by itself: as levels these hold however the looks hang together (Bonferroni)."""
+        return np.diff(spent([end / self.ends[-1] for end in self.ends], self.spending), prepend=0.0)
 
 
 @dataclass(frozen=True)
@@ -76,6 +127,18 @@ class Path:
         """The first looks alone."""
         return Path(*(getattr(self, field.name)[:n_looks] for field in fields(self)))
 
+    def then(self, later: Path) -> Path:
+        """These looks and those after them."""
+        return Path(*(np.append(getattr(self, field.name), getattr(later, field.name)) for field in fields(self)))
+
+    def outcome(self, look: int, criterion: Criterion, *, last: bool) -> str:
+        """What a look (from 1) says: accepted, rejected, or undecided; the last may go by the mean itself."""
+        above, below = (p[look - 1] <= self.levels[look - 1] for p in (self.above, self.below))
+        if last and criterion.by == "value":
+            return "accepted" if criterion.holds(float(self.means[look - 1])) else "rejected"
+        held, missed = (above, below) if criterion.side == "at_least" else (below, above)
+        return "accepted" if held else "rejected" if missed else "undecided"
+
 
 @dataclass(frozen=True)
 class Looks:
@@ -84,30 +147,29 @@ class Looks:
     paths: dict[str, Path]  #: of each question
     unbiased: dict[str, Estimate]  #: of each question the mean without the bias of stopping, at the last look
     pairs: int  #: that count: those of the blocks up to the last look
-
-    @property
-    def decision(self) -> str:
-        """What the last look says: accepted, rejected or undecided; undecided without any look."""
-        n_looks = min((len(path.pairs) for path in self.paths.values()), default=0)
-        return _decision(self.paths, n_looks) if n_looks else "undecided"
+    decision: str  #: what the last look says: accepted, rejected or undecided; undecided without any look
 
     def frame(self) -> pd.DataFrame:
-        """A row for each look and question: look, pairs, question, mean, low, high, level, p_above, p_below."""
-        columns = ("pairs", "mean", "low", "high", "level", "p_above", "p_below")
+        """A row for each look and question: look, question, pairs, mean, low, high, level, p_above, p_below."""
         rows = [
-            {"look": look, "question": question, **dict(zip(columns, values, strict=True))}
+            {"look": look, "question": question, **dict(zip(_COLUMNS, values, strict=True))}
             for question, path in self.paths.items()
             for look, values in enumerate(
-                zip(path.pairs, path.means, path.low, path.high, path.levels, path.above, path.below, strict=True), 1
+                zip(*(getattr(path, field.name).tolist() for field in fields(path)), strict=True), 1
             )
         ]
-        return pd.DataFrame(rows, columns=["look", "question", *columns]).sort_values("look", kind="stable")
+        return pd.DataFrame(rows, columns=["look", "question", *_COLUMNS]).sort_values("look", kind="stable")
 
 
-def looks(
+_COLUMNS = ("pairs", "mean", "low", "high", "level", "p_above", "p_below")  # of a path's fields, in their order
+
+
+def looks(  # noqa: PLR0913 (four are names of columns)
     ratings: pd.DataFrame,
     blocks: Blocks,
     *,
+    without: Collection[int] = (),
+    taken: pd.DataFrame | None = None,
     order: str = "order",
     pair: str = "pair_id",
     question: str = "question",
@@ -118,12 +180,20 @@ def looks(
     Fix the blocks before anybody rates, draw the order of the pairs at random, and rate block after block: stop at the
     first look that decides; ratings after it play no part. The error on each side of the threshold is at most 2.5% over
     all looks, for each question; all must hold for acceptance. A block counts once each of its pairs is rated on every
-    question.
+    question, or is known to stay unrated (`without`).
+
+    A campaign whose ratings may change after a look (raters excluded, pairs withdrawn, answers edited) gives the looks
+    that it took, in `taken`. They stand as they were: one that did not decide is not taken again, and what it spent
+    does not come back. One that decided still must on what counts now, or the campaign goes on. Where pairs or means of
+    a look are not what they were, later looks have what they may spend by themselves as their level.
 
     Args:
         ratings: a row each: the pair, its place in the random order (`order`, 1 for the first), the question and a
-            number (`value`).
-        blocks: pairs up to each look, threshold, scale and spending.
+            number (`value`); for a label's share 1 where an answer has it and 0 where not.
+        blocks: pairs up to each look, what the means must reach, and spending.
+        without: places of pairs that are withdrawn or given up, for reasons other than their ratings; such ratings
+            play no part.
+        taken: `frame()` of the looks that this campaign has taken.
         order: the column of places.
         pair: the column of pairs.
         question: the column of questions.
@@ -133,9 +203,11 @@ def looks(
         The looks at complete blocks, their decision, and means without the bias of stopping early.
 
     Raises:
-        ValueError: a column is missing, a value is beyond the scale, a pair has two places or two pairs have one.
+        ValueError: a column is missing, a value is beyond the scale, a pair has two places or two pairs have one, or
+            the looks taken are not of these questions.
 
-    Source: Jennison and Turnbull (2000), Group Sequential Methods; Hall (1992), J. R. Stat. Soc. B 54, 221-228.
+    Source: Jennison and Turnbull (2000), Group Sequential Methods; Lan and DeMets (1989), Biometrics 45, 1017-1020 (the
+    error is spent by planned shares); Owen (1990), Ann. Stat. 18, 90-120.
 
     >>> import numpy as np, pandas as pd
     >>> from annotation import Blocks, looks
@@ -147,47 +219,116 @@ def looks(
     >>> result.decision
     'accepted'
     >>> result.frame()[["look", "pairs", "mean", "low"]].round(2).to_dict("records")
-    [{'look': 1, 'pairs': 20, 'mean': 4.17, 'low': 3.24}]
+    [{'look': 1, 'pairs': 20, 'mean': 4.17, 'low': 3.48}]
     """
     frame = with_names(ratings, "ratings", pair_id=pair, order=order, question=question, value=value)
-    filled(frame, ["pair_id", "order", "question", "value"], "ratings")
-    frame = frame.assign(value=numbers(frame["value"], "ratings"))
-    if not frame["value"].between(*blocks.scale).all():
-        raise ValueError("ratings: a value lies beyond the scale, {:g} to {:g}".format(*blocks.scale))
-    places = frame[["pair_id", "order"]].drop_duplicates()
+    means = _pair_means(frame, blocks, [] if taken is None else taken["question"].unique().tolist())
+    campaign = _Campaign(means, blocks, without)
+    return campaign.looks({name: _path_taken(taken, name) for name in campaign.values})
+
+
+def _pair_means(ratings: pd.DataFrame, blocks: Blocks, taken: Sequence[str]) -> pd.DataFrame:
+    """The pairs' means, a row for each place and a column for each question; NaN where there is no rating."""
+    filled(ratings, ["pair_id", "order", "question", "value"], "ratings")
+    ratings = ratings.assign(value=numbers(ratings["value"], "ratings"), question=ratings["question"].astype(str))
+    for name, values in ratings.groupby("question")["value"]:
+        scale = blocks.criterion(str(name)).scale
+        if not values.between(*scale).all():
+            raise ValueError("ratings: a value lies beyond the scale, {:g} to {:g}".format(*scale))
+    places = ratings[["pair_id", "order"]].drop_duplicates()
     if places["pair_id"].duplicated().any() or places["order"].duplicated().any():
         raise ValueError("ratings: each pair has one place in the order, and each place one pair")
-    means = frame.pivot_table(index="order", columns="question", values="value", aggfunc="mean", observed=True)
-    means = means.reindex(range(1, blocks.ends[-1] + 1))
-    rated = means.notna().all(axis=1).to_numpy()
-    complete = [end for end in blocks.ends if rated[:end].all()]
-    columns = {str(name): means[name].to_numpy(np.float64) for name in means}
-    paths = {name: path(values, len(complete), blocks) for name, values in columns.items()}
-    n_looks = next(
-        (look for look in range(1, len(complete) + 1) if _decision(paths, look) != "undecided"), len(complete)
-    )
-    return Looks(
-        {name: path.until(n_looks) for name, path in paths.items()},
-        {name: _unbiased(columns[name], name, paths, n_looks, blocks) for name in paths},
-        complete[n_looks - 1] if n_looks else 0,
-    )
+    means = ratings.pivot_table(index="order", columns="question", values="value", aggfunc="mean")
+    questions = sorted({*means.columns, *blocks.criteria, *taken})
+    if taken and (new := set(questions) - set(taken)):
+        raise ValueError(f"the looks taken say nothing of {min(new)!r}, on which there are ratings or a criterion")
+    return means.reindex(index=range(1, blocks.ends[-1] + 1), columns=questions)
 
 
-def _decision(paths: Mapping[str, Path], look: int) -> str:
-    """What a look (from 1) says of all questions together."""
-    if all(path.above[look - 1] <= path.levels[look - 1] for path in paths.values()):
-        return "accepted"
-    rejected = any(path.below[look - 1] <= path.levels[look - 1] for path in paths.values())
-    return "rejected" if rejected else "undecided"
+def _path_taken(taken: pd.DataFrame | None, question: str) -> Path:
+    """The looks at a question that were taken, of their frame."""
+    columns: list[Floats] = [np.empty(0)] * len(_COLUMNS)
+    if taken is not None:
+        rows = taken[taken["question"] == question].sort_values("look")
+        columns = [rows[name].to_numpy(np.float64) for name in _COLUMNS]
+    return Path(columns[0].astype(np.int64), *columns[1:])
 
 
-def _unbiased(values: Floats, name: str, paths: Mapping[str, Path], n_looks: int, blocks: Blocks) -> Estimate:
-    """The mean of a question without the bias of stopping; accepting hung on it where all others were decided."""
-    if not n_looks:
-        return Estimate.undefined("no block is complete")
-    others = [path for question, path in paths.items() if question != name]
-    alone = [all(path.above[look] <= path.levels[look] for path in others) for look in range(n_looks - 1)]
-    return unbiased_mean(values, n_looks, blocks, alone)
+class _Campaign:
+    """What the looks at a campaign see: pairs' means by their places."""
+
+    def __init__(self, means: pd.DataFrame, blocks: Blocks, without: Collection[int]) -> None:
+        self.values = {str(name): means[name].to_numpy(np.float64) for name in means}
+        self._blocks, self._criteria = blocks, {name: blocks.criterion(name) for name in self.values}
+        gone = means.index.isin(list(without))
+        rated = means.notna().all(axis=1).to_numpy() & ~gone
+        self._counting = [rated & (means.index <= end) for end in blocks.ends]  # at each look
+        self._complete = sum(bool((rated | gone)[:end].all()) for end in blocks.ends) if self.values else 0
+
+    def looks(self, taken: Mapping[str, Path]) -> Looks:
+        """Those that were taken and those at further complete blocks, up to the first that decides."""
+        n_taken = min((len(path.pairs) for path in taken.values()), default=0)
+        decided = n_taken > 0 and self._decision(taken, n_taken) != "undecided"
+        changed = any(self._differs(path, self.values[name]) for name, path in taken.items())
+        stay = n_taken - 1 if decided and changed else n_taken  # a look that decided must do so on what counts now
+        reach = n_taken if decided and not changed else max(n_taken, self._complete)
+        limits = self._levels(taken, reach, changed=changed)
+        paths = {
+            name: path.until(stay).then(
+                _path([values[counting] for counting in self._counting[stay:reach]], limits[stay:], criterion)
+            )
+            for (name, path), values, criterion in zip(
+                taken.items(), self.values.values(), self._criteria.values(), strict=True
+            )
+        }
+        later = range(stay + 1, reach + 1)
+        n_looks = next((look for look in later if self._decision(paths, look) != "undecided"), reach)
+        paths = {name: path.until(n_looks) for name, path in paths.items()}
+        return Looks(
+            paths,
+            {name: self._unbiased(name, paths, n_looks) for name in paths},
+            max((int(path.pairs[-1]) for path in paths.values() if n_looks), default=0),
+            self._decision(paths, n_looks) if n_looks else "undecided",
+        )
+
+    def _decision(self, paths: Mapping[str, Path], look: int) -> str:
+        """What a look (from 1) says of all questions together."""
+        last = look == len(self._blocks.ends)
+        outcomes = {path.outcome(look, self._criteria[name], last=last) for name, path in paths.items()}
+        return next((outcome for outcome in ("rejected", "undecided") if outcome in outcomes), "accepted")
+
+    def _differs(self, path: Path, values: Floats) -> bool:
+        """Whether pairs or means of looks that were taken are not what they were."""
+        now = [values[counting] for counting in self._counting[: len(path.pairs)]]
+        return any(
+            len(block) != pairs or abs(block.mean() - mean) > _ROUNDING
+            for block, pairs, mean in zip(now, path.pairs, path.means, strict=True)
+        )
+
+    def _levels(self, taken: Mapping[str, Path], looks: int, *, changed: bool) -> Floats:
+        """One-sided levels of the first looks; those taken keep theirs."""
+        pairs = [int(counting.sum()) for counting in self._counting[:looks]]
+        if changed or (np.diff(pairs, prepend=0) <= 0).any():
+            limits = self._blocks.increments()[:looks]
+        else:
+            limits = self._blocks.levels(looks, pairs)
+        before = next((path.levels for path in taken.values()), limits[:0])
+        return np.append(before, limits[len(before) :])
+
+    def _unbiased(self, name: str, paths: Mapping[str, Path], n_looks: int) -> Estimate:
+        """The mean of a question without the bias of stopping; accepting hung on it where all others were decided."""
+        if not n_looks:
+            return Estimate.undefined("no block is complete")
+        alone = [
+            all(
+                path.outcome(look, self._criteria[beside], last=False) == "accepted"
+                for beside, path in paths.items()
+                if beside != name
+            )
+            for look in range(1, n_looks)
+        ]
+        path, values = paths[name], self.values[name][self._counting[n_looks - 1]]
+        return unbiased_of(values, path.pairs.tolist(), path.levels, self._criteria[name], alone)
 
 
 def spent(fractions: Sequence[float] | Floats, spending: Spending, alpha: float = ALPHA) -> Floats:
@@ -221,24 +362,32 @@ def spent(fractions: Sequence[float] | Floats, spending: Spending, alpha: float 
     return errors
 
 
-def bounds(fractions: Sequence[float] | Floats, spending: Spending, alpha: float = ALPHA) -> Floats:
+def bounds(
+    fractions: Sequence[float] | Floats,
+    spending: Spending,
+    alpha: float = ALPHA,
+    information: Sequence[int] | None = None,
+) -> Floats:
     """Critical values of the looks, in standard errors, for one side; the other side does not loosen them.
 
     The density of the score among campaigns that go on is carried from look to look (recursive integration of
     Armitage, McPherson and Rowe), so the probability of crossing at any look is alpha where the mean is the threshold.
 
     Args:
-        fractions: share of the planned pairs at each look, rising, at most 1.
+        fractions: share of the planned pairs at each look, rising, at most 1; by it the error is spent.
         spending: name of the spending function.
         alpha: one-sided error of all looks together.
+        information: pairs at each look, where these are not the planned ones; the error of a look depends on how much
+            it has in common with those before.
 
     Returns:
         Critical values, a number for each look.
 
     Raises:
-        ValueError: fractions do not rise from above 0 to at most 1.
+        ValueError: fractions do not rise from above 0 to at most 1, or pairs do not rise.
 
-    Source: Jennison and Turnbull (2000), Group Sequential Methods, chapters 7 and 19.
+    Source: Jennison and Turnbull (2000), Group Sequential Methods, chapters 7 and 19; Lan and DeMets (1989), Biometrics
+    45, 1017-1020.
 
     >>> bounds([0.2, 0.4, 0.6, 0.8, 1.0], "obrien_fleming").round(3).tolist()
     [4.877, 3.357, 2.68, 2.29, 2.031]
@@ -249,7 +398,10 @@ def bounds(fractions: Sequence[float] | Floats, spending: Spending, alpha: float
     if not shares.size or shares[0] <= 0 or shares[-1] > 1 + 1e-12 or (np.diff(shares) <= 0).any():
         raise ValueError(f"fractions of looks rise from above 0 to at most 1; these are {shares.tolist()}")
     steps = np.diff(spent(shares, spending, alpha), prepend=0.0)
-    scores = _Scores(shares)
+    pairs = shares if information is None else np.asarray(information, dtype=float)
+    if len(pairs) != len(shares) or (np.diff(pairs, prepend=0.0) <= 0).any():
+        raise ValueError(f"pairs rise from look to look; these are {pairs.tolist()}")
+    scores = _Scores(pairs / pairs[-1])
     values: list[float] = []
     for step in steps:
         # Below 1e-14 the integral says nothing: such a look cannot stop.
@@ -259,13 +411,19 @@ def bounds(fractions: Sequence[float] | Floats, spending: Spending, alpha: float
     return np.array(values)
 
 
-def levels(fractions: Sequence[float] | Floats, spending: Spending, alpha: float = ALPHA) -> Floats:
+def levels(
+    fractions: Sequence[float] | Floats,
+    spending: Spending,
+    alpha: float = ALPHA,
+    information: Sequence[int] | None = None,
+) -> Floats:
     """One-sided level of each look: a p-value at most this stops.
 
     Args:
         fractions: share of the planned pairs at each look.
         spending: name of the spending function.
         alpha: one-sided error of all looks together.
+        information: pairs at each look, where these are not the planned ones.
 
     Returns:
         Levels, a number for each look; a single look at all pairs has alpha itself.
@@ -277,16 +435,18 @@ def levels(fractions: Sequence[float] | Floats, spending: Spending, alpha: float
     """
     from scipy import special  # noqa: PLC0415 (as above)
 
-    return np.asarray(special.ndtr(-bounds(fractions, spending, alpha)))
+    return np.asarray(special.ndtr(-bounds(fractions, spending, alpha, information)))
 
 
 def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
     """p-value of "the mean is at most the threshold", for skewed values of few pairs.
 
-    Student's t after Hall's cubic transformation, which takes the skewness out: after twenty ratings of which a few are
-    very low, t itself errs at three times its level. In addition p is at least the probability that a share of pairs
-    large enough to pull the mean down to the threshold, were they all at the bottom of the scale, is missed by n pairs:
-    what was not seen may exist.
+    K is the least divergence, for each pair, of the values from any distribution on the scale whose mean is the
+    threshold: the empirical likelihood ratio, where values that no pair showed may exist at the bottom of the scale. It
+    becomes Student's t as normal values would make it, t^2 = (n - 1) (exp(2 K) - 1): after twenty ratings of which a
+    few are very low, t itself errs at three times its level. In addition p is at least the binomial probability of no
+    more pairs at the bottom than there are, were so many there that they pull the mean down to the threshold; where all
+    others have one value, as with shares on which raters agree, that is exact.
 
     Args:
         values: means of pairs that are drawn independently; campaigns by pairs.
@@ -294,23 +454,27 @@ def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
         bottom: the least that a value can be. For the other side negate all three.
 
     Returns:
-        A p-value for each campaign; NaN for fewer than 8 pairs, 0.5 at least where the mean is not above the threshold.
+        A p-value for each campaign; NaN for fewer than 8 pairs, 0.5 where the mean is not above the threshold.
 
     Raises:
         ValueError: the threshold is not above the bottom, or a value is below it.
 
-    Source: Hall (1992), J. R. Stat. Soc. B 54, 221-228; Clopper and Pearson (1934), Biometrika 26, 404-413.
+    Source: Owen (1990), Ann. Stat. 18, 90-120; Honda and Takemura (2010), COLT, 67-79 (K on a bounded scale); Clopper
+    and Pearson (1934), Biometrika 26, 404-413.
 
     >>> import numpy as np
     >>> ratings = np.repeat([1.0, 4.0, 5.0], [3, 10, 7])
     >>> round(float(p_above(ratings, 3.0, 1.0)), 3)
-    0.026
+    0.012
     """
     if threshold <= bottom:
         raise ValueError(f"the threshold {threshold:g} is not above the end of the scale, {bottom:g}")
     if (values < bottom - _ROUNDING).any():
         raise ValueError(f"a value lies beyond the end of the scale, {bottom:g}")
-    return _p(_Shape.of(values), values.mean(axis=-1), threshold, bottom)
+    if values.shape[-1] < FEWEST:
+        return np.full(values.shape[:-1], np.nan)
+    n = values.shape[-1]
+    return _p(np.maximum(values, bottom), np.full(n, 1 / n), n, np.array(threshold), bottom)
 
 
 def lower_end(values: Floats, bottom: float, level: float) -> float:
@@ -324,59 +488,141 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
     Returns:
         Lower end of the mean; NaN for fewer than 8 pairs.
 
-    Source: Hall (1992), J. R. Stat. Soc. B 54, 221-228.
+    Source: Owen (1990), Ann. Stat. 18, 90-120.
 
     >>> import numpy as np
     >>> round(lower_end(np.repeat([1.0, 4.0, 5.0], [3, 10, 7]), 1.0, 0.025), 2)
-    2.98
+    3.12
     """
     if values.shape[-1] < FEWEST:
         return math.nan
     low, high = bottom, float(values.mean())
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        refuted = middle > bottom and p_above(values, middle, bottom) <= level
-        low, high = (middle, high) if refuted else (low, middle)
-    return low
+    distinct, counts = np.unique(np.maximum(values, bottom), return_counts=True)
+    for _ in range(_ROUNDS):
+        tried = np.linspace(low, high, _TRIED)[1:]
+        refuted = _p(distinct[None, :], counts / len(values), len(values), tried, bottom) <= level
+        number = int(refuted.argmin()) if not refuted.all() else len(tried)  # thresholds below these are refuted
+        low, high = (tried[number - 1] if number else low), tried[min(number, len(tried) - 1)]
+    return float(low)
 
 
-def path(values: Floats, looks: int, blocks: Blocks) -> Path:
-    """The looks at one campaign's mean.
+def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float) -> Floats:
+    """As `p_above`, with a threshold for each campaign; the n pairs have these values in these shares."""
+    from scipy import special  # noqa: PLC0415 (half a second; `--help` goes without)
+
+    mean, away = values @ shares, values - threshold[..., None]
+    low, high = (
+        np.zeros(away.shape[:-1]),
+        np.broadcast_to(1 / np.maximum(threshold - bottom, _ROUNDING), away.shape[:-1]),
+    )
+    for _ in range(_HALVINGS):  # the sum of log(1 + bet away) is greatest where its slope is nought
+        bet = (low + high) / 2
+        rises = (away / (1 + bet[..., None] * away)) @ shares > 0
+        low, high = np.where(rises, bet, low), np.where(rises, high, bet)
+    divergence = np.maximum(np.log1p(low[..., None] * away) @ shares, 0)
+    p = special.stdtr(n - 1, -np.sqrt((n - 1) * np.expm1(2 * divergence)))
+    lowest = np.round((values <= bottom + _ROUNDING) @ shares * n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.clip((mean - threshold) / (mean - bottom), 0, 1)
+        share += (1 - share) * lowest / n  # at the bottom, that would pull the mean to the threshold
+    above: Floats = np.where(mean > threshold, np.maximum(p, special.bdtr(lowest, n, share)), 0.5)
+    return above
+
+
+def repeated_interval(
+    values: Floats, scale: tuple[float, float], level: float, mean: float | None = None
+) -> tuple[float, float]:
+    """Both ends of a look's interval: intervals with the levels of all looks hold the mean together.
 
     Args:
-        values: means of pairs, in the order of the blocks.
-        looks: how many blocks are complete.
-        blocks: the rule.
+        values: means of pairs.
+        scale: least and greatest that a value can be.
+        level: one-sided level of the look.
+        mean: what the interval must hold (default: nothing more), such as the mean of single ratings.
 
     Returns:
-        The looks with means, p-values, levels and repeated intervals.
+        Lower and upper end; NaN for fewer than 8 pairs.
 
-    Source: Jennison and Turnbull (2000), Group Sequential Methods, chapter 9 (repeated intervals).
+    Source: Jennison and Turnbull (2000), Group Sequential Methods, chapter 9.
 
     >>> import numpy as np
-    >>> ratings = np.random.default_rng(1).choice([3.0, 4.0, 5.0], 40)
-    >>> seen = path(ratings, 2, Blocks((20, 40, 100), 3.0, (1, 5)))
-    >>> bool(seen.above[0] <= seen.levels[0]), bool(seen.low[0] > 3)
-    (True, True)
+    >>> low, high = repeated_interval(np.repeat([2.0, 4.0, 5.0], [3, 10, 7]), (1.0, 5.0), 0.001)
+    >>> round(low, 2), round(high, 2)
+    (3.16, 4.6)
     """
-    (bottom, top), limits = blocks.scale, blocks.levels(looks)
-    first = [np.asarray(values[:end], dtype=float) for end in blocks.ends[:looks]]
-    ends = [
-        (lower_end(block, bottom, level), -lower_end(-block, -top, level))
-        for block, level in zip(first, limits, strict=True)
-    ]
+    bottom, top = scale
+    low, high = lower_end(values, bottom, level), -lower_end(-values, -top, level)
+    return (low, high) if mean is None else (min(low, mean), max(high, mean))
+
+
+def _path(seen: Sequence[Floats], limits: Floats, criterion: Criterion) -> Path:
+    """Looks at the pairs' means that each of them sees, at these levels."""
+    limit, (bottom, top) = criterion.limit, criterion.scale
+    ends = [repeated_interval(values, criterion.scale, level) for values, level in zip(seen, limits, strict=True)]
     return Path(
-        np.array(blocks.ends[:looks], dtype=np.int64),
-        np.array([block.mean() for block in first]),
+        np.array([len(values) for values in seen], dtype=np.int64),
+        np.array([values.mean() if len(values) else math.nan for values in seen]),
         np.array([low for low, _ in ends]),
         np.array([high for _, high in ends]),
-        limits,
-        np.array([float(p_above(block, blocks.threshold, bottom)) for block in first]),
-        np.array([float(p_above(-block, -blocks.threshold, -top)) for block in first]),
+        np.asarray(limits, dtype=float),
+        np.array([float(p_above(values, limit, bottom)) for values in seen]),
+        np.array([float(p_above(-values, -limit, -top)) for values in seen]),
     )
 
 
-def unbiased_mean(values: Floats, looks: int, blocks: Blocks, alone: Sequence[bool] = ()) -> Estimate:
+def outcomes(seen: Sequence[Sequence[Floats]], limits: Floats, criteria: Sequence[Criterion]) -> NDArray[np.int64]:
+    """What looks at many campaigns say of all questions together, each by itself: 1 accepts, -1 rejects, 0 neither.
+
+    Args:
+        seen: at each look, for each question the means of pairs, campaigns by pairs.
+        limits: one-sided level of each look; the last is at all pairs.
+        criteria: of each question.
+
+    Returns:
+        Campaigns by looks.
+
+    Source: `looks`, which says the same of a campaign.
+
+    >>> import numpy as np
+    >>> pairs = np.random.default_rng(1).choice([3.0, 4.0, 5.0], (2, 40))
+    >>> outcomes([[pairs[:, :20]], [pairs]], levels([0.5, 1.0], "quadratic"), [Criterion(3.0, (1, 5))]).tolist()
+    [[1, 1], [1, 1]]
+    """
+    by_look = []
+    for look, (questions, level) in enumerate(zip(seen, limits, strict=True), 1):
+        holds, fails = [], []
+        for values, criterion in zip(questions, criteria, strict=True):
+            limit, (bottom, top) = criterion.limit, criterion.scale
+            above, below = p_above(values, limit, bottom) <= level, p_above(-values, -limit, -top) <= level
+            held, missed = (above, below) if criterion.side == "at_least" else (below, above)
+            if look == len(limits) and criterion.by == "value":
+                held = np.array([criterion.holds(mean) for mean in values.mean(axis=-1)])
+                missed = ~held
+            holds.append(held)
+            fails.append(missed)
+        by_look.append(np.where(np.any(fails, axis=0), -1, np.where(np.all(holds, axis=0), 1, 0)))
+    return np.stack(by_look, axis=1)
+
+
+def first(by_look: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first decision of each campaign.
+
+    Args:
+        by_look: of `outcomes`, campaigns by looks.
+
+    Returns:
+        (1 accepted, -1 rejected, 0 neither; the look from 0 on that said so, the last where none did).
+
+    >>> first(np.array([[0, 1, 1], [0, 0, 0]]))
+    (array([1, 0]), array([1, 2]))
+    """
+    look = np.where((by_look != 0).any(axis=1), (by_look != 0).argmax(axis=1), by_look.shape[1] - 1)
+    return by_look[np.arange(len(by_look)), look], look
+
+
+def unbiased_of(
+    values: Floats, pairs: Sequence[int], limits: Floats, criterion: Criterion, alone: Sequence[bool] = ()
+) -> Estimate:
     """The mean after stopping at the last of the looks, without the bias of having stopped there.
 
     A campaign stops early where its mean happens to be far from the threshold, so the plain mean lies too far from it.
@@ -385,47 +631,56 @@ def unbiased_mean(values: Floats, looks: int, blocks: Blocks, alone: Sequence[bo
     normal, with the spread at the last look.
 
     Args:
-        values: means of pairs up to the last look.
-        looks: how many blocks are complete; the last look is the one that stopped.
-        blocks: the rule.
+        values: means of pairs up to the last look, in their order.
+        pairs: how many count at each look; the last look is the one that stopped.
+        limits: one-sided level of each look.
+        criterion: what the mean must reach.
         alone: for each earlier look whether acceptance hung on this mean alone, since all other questions held there;
             without any it always did.
 
     Returns:
-        Median-unbiased mean with its 95% interval; NaN without spread, or where an earlier look should have stopped.
+        Median-unbiased mean with its 95% interval; NaN without spread, where an earlier look should have stopped, and
+        where an earlier look saw pairs that no longer count.
 
     Source: Tsiatis, Rosner and Mehta (1984), Biometrics 40, 797-803; Jennison and Turnbull (2000), section 8.4.
 
     >>> import numpy as np
     >>> ratings = np.random.default_rng(1).choice([2.0, 3.0, 4.0, 5.0], 40)
-    >>> blocks = Blocks((20, 40, 100), threshold=3.0, scale=(1, 5), spending="pocock")
-    >>> round(float(ratings.mean()), 2), round(unbiased_mean(ratings, 2, blocks).value, 2)
-    (3.55, 3.53)
+    >>> limits = levels([0.2, 0.4], "pocock")
+    >>> estimate = unbiased_of(ratings, [20, 40], limits, Criterion(3.0, (1, 5)))
+    >>> round(float(ratings.mean()), 2), round(estimate.value, 2)
+    (3.55, 3.51)
     """
     from scipy import optimize  # noqa: PLC0415 (as above)
 
-    n, threshold, (bottom, top) = blocks.ends[looks - 1], blocks.threshold, blocks.scale
-    mean = float(np.mean(values[:n]))
-    error = float(np.std(values[:n], ddof=1)) / math.sqrt(n)
+    n, limit, (bottom, top) = len(values), criterion.limit, criterion.scale
+    if n != pairs[-1] or (np.diff(pairs, prepend=0) <= 0).any():
+        return Estimate.undefined("an earlier look saw pairs that no longer count", n)
+    mean = float(np.mean(values))
+    error = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else 0.0
     if not error > 0:
         return Estimate.undefined("the pairs' means do not vary", n)
-    earlier, limits = blocks.ends[: looks - 1], blocks.levels(looks)[:-1]
-    past = [np.asarray(values[:end], dtype=float) for end in earlier]
+    earlier = pairs[:-1]
+    past = list(zip((np.asarray(values[:end], dtype=float) for end in earlier), limits[:-1], strict=True))
     # A campaign that was to go on has a mean between these, for all that is seen of its spread.
-    highs = [_stopping(block, threshold, bottom, top, level) for block, level in zip(past, limits, strict=True)]
-    highs = [high if hung else math.inf for high, hung in zip(highs, alone or [True] * len(highs), strict=True)]
-    lows = [-_stopping(-block, -threshold, -top, -bottom, level) for block, level in zip(past, limits, strict=True)]
-    shares = np.array(blocks.ends[:looks]) / blocks.ends[-1]
+    highs = [_stopping(block, limit, bottom, top, level) for block, level in past]
+    lows = [-_stopping(-block, -limit, -top, -bottom, level) for block, level in past]
+    for look, hung in enumerate(alone):
+        if not hung and criterion.side == "at_least":
+            highs[look] = math.inf
+        elif not hung:
+            lows[look] = -math.inf
+    shares = np.array(pairs) / n
     unit = error * math.sqrt(n)
 
     def at_least(true_mean: float) -> float:
         """P(a result at least as high as this), where this is the mean."""
-        scores, crossed = _Scores(shares, (true_mean - threshold) / unit * math.sqrt(blocks.ends[-1])), 0.0
+        scores, crossed = _Scores(shares, (true_mean - limit) / error), 0.0
         for n_pairs, low, high in zip(earlier, lows, highs, strict=True):
-            ends = [(end - threshold) / unit * math.sqrt(n_pairs) for end in (low, high)]
+            ends = [(end - limit) / unit * math.sqrt(n_pairs) for end in (low, high)]
             crossed += scores.above(ends[1])
             scores.go_on(*ends)
-        return crossed + scores.above((mean - threshold) / error)
+        return crossed + scores.above((mean - limit) / error)
 
     reach = (mean - 9 * error, mean + 9 * error)
     if not at_least(reach[0]) < ALPHA < 1 - ALPHA < at_least(reach[1]):
@@ -437,49 +692,34 @@ def unbiased_mean(values: Floats, looks: int, blocks: Blocks, alone: Sequence[bo
     return Estimate(value=where(0.5), low=where(ALPHA), high=where(1 - ALPHA), n=n)
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """What a p-value takes from the values beside their mean."""
+def unbiased_mean(values: Floats, looks: int, blocks: Blocks, alone: Sequence[bool] = ()) -> Estimate:
+    """`unbiased_of` after so many looks at whole blocks, of a mean that goes by the threshold of all questions.
 
-    n: int
-    spread: Floats
-    skewness: Floats
+    Args:
+        values: means of pairs, in the order of the blocks.
+        looks: how many blocks are complete; the last look is the one that stopped.
+        blocks: the rule.
+        alone: as there.
 
-    @classmethod
-    def of(cls, values: Floats) -> _Shape:
-        mean, spread = values.mean(axis=-1), values.std(axis=-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            skewness = ((values - mean[..., None]) ** 3).mean(axis=-1) / spread**3
-        return cls(values.shape[-1], spread, skewness)
+    Returns:
+        Median-unbiased mean with its 95% interval.
 
+    Source: as there.
 
-def _p(shape: _Shape, mean: Floats, threshold: float, bottom: float) -> Floats:
-    from scipy import special  # noqa: PLC0415 (half a second; `--help` goes without)
-
-    n, spread, skewness = shape.n, shape.spread, shape.skewness
-    if n < FEWEST:
-        return np.full(mean.shape, np.nan)
-    varies = spread > _ROUNDING
-    with np.errstate(invalid="ignore", divide="ignore"):
-        distance = (mean - threshold) / spread
-        straight = distance + skewness * distance**2 / 3 + skewness**2 * distance**3 / 27 + skewness / (6 * n)
-        p = special.stdtr(n - 1, -math.sqrt(n - 1) * straight)
-        unseen = ((threshold - bottom) / (mean - bottom)) ** n
-    p = np.where(varies, p, np.where(mean > threshold, 0.0, 1.0))
-    above: Floats = np.where(mean > threshold, np.maximum(p, unseen), np.maximum(p, 0.5))
-    return above
+    >>> import numpy as np
+    >>> ratings = np.random.default_rng(1).choice([2.0, 3.0, 4.0, 5.0], 40)
+    >>> round(unbiased_mean(ratings, 2, Blocks((20, 40, 100), 3.0, (1, 5))).value, 2)
+    3.51
+    """
+    ends = list(blocks.ends[:looks])
+    criterion = Criterion(blocks.threshold, blocks.scale, by=blocks.by)
+    return unbiased_of(np.asarray(values[: ends[-1]], dtype=float), ends, blocks.levels(looks), criterion, alone)
 
 
 def _stopping(values: Floats, threshold: float, bottom: float, top: float, level: float) -> float:
-    """The least mean that stops a look at values of this spread and skewness; infinite where none on the scale does."""
-    shape = _Shape.of(values)
-    if not _p(shape, np.array(top), threshold, bottom) <= level:
-        return math.inf
-    low, high = threshold, top
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _p(shape, np.array(middle), threshold, bottom) <= level else (middle, high)
-    return high
+    """The least mean that stops a look at values as far apart as these; infinite where none on the scale does."""
+    least = threshold + float(values.mean()) - lower_end(values, bottom, level)
+    return least if least < top else math.inf
 
 
 class _Scores:

@@ -34,7 +34,7 @@ Formula = Literal["small_samples", "published"]
 
 FEWEST_RATED = 30  # pairs; below, the interval covers too little where ratings are skewed (docs/judges_simulated.md)
 SHARE = 0.75  # of the slope that is used
-_CAUTIOUS = 1.1  # times the variance, which does not see all of a slope's own doubt (docs/judges_simulated.md)
+CAUTIOUS = 1.1  # times the variance, which does not see all of a slope's own doubt (docs/judges_simulated.md)
 _KEPT = 2 * SHARE - SHARE**2  # of the variance that the whole slope would take off: 0.94
 _CLIP = 0.2  # of the scale: how far a judge's score may lie from its scores so far, in a bet
 _DOUBT = 1.0  # what the sum of squares of a judge's deviations must outweigh before bets follow it
@@ -137,7 +137,7 @@ def powered(
     of_pool = _spread_of_pool(rated, pool, slope * share, means, published=published)
     of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 3)
     value = over_pairs(adjusted, rated.counts).value
-    spread = (of_rated + of_pool) * (1 if published else _CAUTIOUS)
+    spread = (of_rated + of_pool) * (1 if published else CAUTIOUS)
     powered_mean = known(value, np.array(spread), np.array(math.inf if published else n - 2.0))
     if raters:
         powered_mean = adding_raters(powered_mean, np.array(spread), *raters)
@@ -299,7 +299,7 @@ def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
 def _variance(pairs: float, rho: float, judged: float) -> float:
     """The variance of a mean of people and judge, as a share of that of people alone on the same pairs."""
     share = 1.0 if math.isinf(judged) else max(judged - pairs, 0) / judged
-    return _CAUTIOUS * (pairs - 1) / (pairs - 3) * (1 - _KEPT * rho**2 * share)
+    return CAUTIOUS * (pairs - 1) / (pairs - 3) * (1 - _KEPT * rho**2 * share)
 
 
 def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Sequence[float]) -> tuple[Floats, Floats]:

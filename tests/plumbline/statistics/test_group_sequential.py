@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import optimize, stats
 
+from benchmarks.ratings_saved import (
+    BLOCKS,
+    SKEWED,
+    THREE,
+    by_blocks,
+    decided,
+    people,
+    power,
+    share_of_ratings,
+    sulem_orders,
+    wrongly_accepted,
+)
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.group_sequential import (
     ALPHA,
     Blocks,
+    Criterion,
     Spending,
     bounds,
     levels,
     looks,
     lower_end,
     p_above,
-    path,
     spent,
     unbiased_mean,
+    unbiased_of,
 )
+from tests.scale import scaled
 
 LOOKS = (20, 40, 60, 80, 100)
-BLOCKS = Blocks(LOOKS, 3.0, (1, 5))
 FIFTHS = [0.2, 0.4, 0.6, 0.8, 1.0]
 SPENDINGS: tuple[Spending, ...] = ("pocock", "quadratic", "obrien_fleming")
 
@@ -59,126 +73,93 @@ def test_looks_that_do_not_rise_are_refused(fractions: list[float]) -> None:
         bounds(fractions, "pocock")
 
 
-def decisions(questions: list[Floats], spending: Spending) -> tuple[Floats, Floats]:
-    """(1 accepted, -1 rejected, 0 neither; pairs used) of each campaign, where all questions must hold."""
-    limits = levels([look / 100 for look in LOOKS], spending)
-    decided, used = np.zeros(len(questions[0])), np.full(len(questions[0]), 100.0)
-    for look, limit in zip(LOOKS, limits, strict=True):
-        above = np.max([p_above(values[:, :look], 3.0, 1.0) for values in questions], axis=0) <= limit
-        below = np.min([p_above(-values[:, :look], -3.0, -5.0) for values in questions], axis=0) <= limit
-        now = np.where(above, 1.0, np.where(below, -1.0, 0.0)) * (decided == 0)
-        used = np.where(now != 0, look, used)
-        decided += now
-    return decided, used
+def allowed(campaigns: int) -> float:
+    """The error with what chance adds to it in so many campaigns."""
+    return ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / campaigns)
 
 
-def ratings(rng: np.random.Generator, campaigns: int, mean: float, sd: float, alike: float = 0.5) -> Floats:
-    """Means of 100 pairs by three raters on 1 to 5; the numbers are of single ratings before they are rounded."""
-    shared = math.sqrt(alike) * rng.normal(size=(campaigns, 100, 1))
-    latent = mean + sd * (shared + math.sqrt(1 - alike) * rng.normal(size=(campaigns, 100, 3)))
-    values: Floats = np.clip(np.round(latent), 1, 5).mean(axis=2)
+def ratings(rng: np.random.Generator, campaigns: int, mean: float, sd: float) -> Floats:
+    """Means of 100 pairs by three raters on 1 to 5."""
+    values: Floats = people(rng, campaigns, mean, sd).mean(axis=2)
     return values
 
 
-# Mean exactly 3 in each: (values of pairs, their shares).
-SKEWED = {
-    "a third at the bottom": ([4.0, 1.0], [2 / 3, 1 / 3]),
-    "a fifth at the bottom": ([3.5, 1.0], [0.8, 0.2]),
-    "an eleventh at the bottom": ([3.2, 1.0], [10 / 11, 1 / 11]),
-    "few at the bottom, others spread": ([10 / 3, 3.0, 1.0], [0.6, 0.3, 0.1]),
-    "few at the top": ([8 / 3, 5.0], [6 / 7, 1 / 7]),
-    "both ends": ([5.0, 1.0], [0.5, 0.5]),
-}
-
-
 @pytest.mark.parametrize("spending", SPENDINGS)
+def test_campaigns_at_the_threshold_are_hardly_ever_accepted(spending: Spending) -> None:
+    number = scaled(500, 10_000)
+    wrong = wrongly_accepted(np.random.default_rng(7), number, spending)
+    assert len(wrong) == 14
+    assert max(wrong.values()) <= allowed(number), wrong
+
+
 @pytest.mark.parametrize("name", SKEWED)
-def test_skewed_ratings_at_the_threshold_are_hardly_ever_decided(name: str, spending: Spending) -> None:
+def test_skewed_ratings_at_the_threshold_are_hardly_ever_rejected(name: str) -> None:
     values, shares = SKEWED[name]
     assert np.dot(values, shares) == pytest.approx(3)
-    pairs = np.random.default_rng(7).choice(values, size=(2000, 100), p=shares)
-    decided, _ = decisions([pairs], spending)
-    allowed = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)
-    assert (decided == 1).mean() <= allowed
-    assert (decided == -1).mean() <= allowed
+    pairs = np.random.default_rng(7).choice(values, size=(1000, 100), p=shares)
+    assert (decided(by_blocks(pairs), [THREE])[0] == -1).mean() <= allowed(1000)
 
 
-@pytest.mark.parametrize("alike", [0.0, 0.5, 0.95])
-def test_ratings_of_people_at_the_threshold_are_hardly_ever_decided(alike: float) -> None:
-    rng = np.random.default_rng(3)
-    first, second = ratings(rng, 2000, 3.0, 1.1, alike), ratings(rng, 2000, 4.5, 0.8, alike)
-    allowed = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)
-    for questions in ([first], [first, second]):
-        assert (decisions(questions, "quadratic")[0] == 1).mean() <= allowed
+def test_a_mean_above_the_threshold_is_found_nearly_as_often_as_by_a_single_look() -> None:
+    for spending, lost in zip(SPENDINGS, (0.05, 0.02, 0.02), strict=True):
+        at_33 = power(np.random.default_rng(5), scaled(3000, 20_000), spending, 3.3)
+        assert at_33.at_once - at_33.by_looks <= lost + 0.01
+        assert at_33.pairs < 75
 
 
-def test_a_mean_above_the_threshold_is_found_as_often_as_by_a_single_look() -> None:
-    pairs = ratings(np.random.default_rng(5), 2000, 3.3, 1.05)
-    decided, used = decisions([pairs], "quadratic")
-    t = (pairs.mean(axis=1) - 3) / (pairs.std(axis=1, ddof=1) / 10)
-    single = (stats.t.sf(t, 99) <= ALPHA).mean()
-    assert single - (decided == 1).mean() <= 0.05
-    assert used.mean() < 75
+def test_htebs_campaign_needs_a_quarter_of_its_ratings() -> None:
+    assert share_of_ratings(np.random.default_rng(11), scaled(200, 2000), BLOCKS.spending) <= 0.25
 
 
-# Means and SDs of the single ratings in HTEB's Table 2, quality and fluency; (cross-)translation stands there once.
-TABLE_2 = [
-    ((4.07, 1.07), (4.04, 0.90)),
-    ((4.10, 1.16), (4.40, 0.99)),
-    ((3.95, 0.86), (4.52, 0.63)),
-    ((4.36, 0.79), (4.82, 0.39)),
-    ((3.87, 0.96), (4.20, 0.89)),
-    ((3.83, 1.24), (4.97, 0.18)),
-    ((4.28, 1.03), (4.20, 1.00)),
-    ((4.28, 1.03), (4.20, 1.00)),
-]
+def test_systems_that_people_rated_are_judged_as_by_all_ratings() -> None:
+    table = sulem_orders(np.random.default_rng(1), scaled(30, 1000), BLOCKS.spending)
+    assert len(table) == 28 and table["sure"].sum() == 16
+    assert table[table["sure"]]["opposite"].max() == 0
+    assert table["opposite"].mean() <= 0.001  # of systems at 2.98 and 3.01
+    assert table[table["sure"]]["same"].mean() >= 0.975
+    assert table["share"].mean() <= 0.57
+    assert table[table["least"] >= 4]["share"].mean() <= 0.22
 
 
-def latent(mean: float, sd: float) -> tuple[float, float]:
-    """Mean and SD before rounding to 1 to 5 for which single ratings have these."""
-    values, edges = np.arange(1, 6), np.array([-np.inf, 1.5, 2.5, 3.5, 4.5, np.inf])
-
-    def off(moments: Floats) -> list[float]:
-        shares = np.diff(stats.norm.cdf((edges - moments[0]) / math.exp(moments[1])))
-        centre = shares @ values
-        return [centre - mean, math.sqrt(shares @ values**2 - centre**2) - sd]
-
-    solved = optimize.least_squares(off, [mean, math.log(sd)]).x
-    return float(solved[0]), math.exp(solved[1])
-
-
-def test_htebs_campaign_needs_a_third_of_its_ratings() -> None:
-    rng = np.random.default_rng(11)
-    shares = []
-    for quality, fluency in TABLE_2:
-        pairs = [ratings(rng, 400, *latent(*moments)) for moments in (quality, fluency)]
-        assert [values.mean() for values in pairs] == pytest.approx([quality[0], fluency[0]], abs=0.02)
-        decided, used = decisions(pairs, "quadratic")
-        assert (decided == 1).mean() > 0.99
-        shares.append(used.mean() / 100)
-    assert np.mean(shares) <= 0.35
+@pytest.mark.parametrize("after", [False, True])
+def test_many_campaigns_are_decided_as_each_is(after: bool) -> None:
+    rng, number = np.random.default_rng(4), scaled(6, 100)
+    given = people(rng, number, 3.4, 1.1)
+    given[:, :, 2] = rng.choice([4.0, 5.0], given.shape[:2])
+    dirty, clean = by_blocks(given.mean(axis=2)), by_blocks(given[:, :, :2].mean(axis=2))
+    campaigns = replace(dirty, cleaned=clean.seen, excluded_after=2) if after else dirty
+    decision, pairs = decided(campaigns, [THREE])
+    for ratings_of, says, used in zip(given, decision, pairs, strict=True):
+        pair, rater = (axis.ravel() for axis in np.indices(ratings_of.shape))
+        columns = {"pair_id": pair, "order": pair + 1, "rater": rater, "question": "quality"}
+        rows = pd.DataFrame({**columns, "value": ratings_of.ravel()})
+        result = looks(rows[rows["order"] <= 40] if after else rows, BLOCKS)
+        if after:
+            result = looks(rows[rows["rater"] < 2], BLOCKS, taken=result.frame())
+        assert result.decision == {1: "accepted", -1: "rejected", 0: "undecided"}[says]
+        assert result.pairs == used
 
 
 def test_means_after_stopping_are_unbiased_and_their_intervals_hold() -> None:
     rng, true = np.random.default_rng(2), 3.35
-    pairs = np.clip(true + rng.normal(scale=0.8, size=(150, 100)), 1, 5)
+    pairs = np.clip(true + rng.normal(scale=0.8, size=(100, 100)), 1, 5)
     true = float(np.clip(true + np.random.default_rng(9).normal(scale=0.8, size=1_000_000), 1, 5).mean())
-    _, used = decisions([pairs], "quadratic")
+    _, used = decided(by_blocks(pairs), [THREE])
     plain, estimates = [], []
     for values, stop in zip(pairs, used.astype(int), strict=True):
         plain.append(values[:stop].mean())
         estimates.append(unbiased_mean(values, LOOKS.index(stop) + 1, BLOCKS))
     above = np.mean([estimate.value > true for estimate in estimates])
-    assert abs(above - 0.5) <= 3 * math.sqrt(0.25 / 150)
+    assert abs(above - 0.5) <= 3 * math.sqrt(0.25 / 100)
     assert np.mean([estimate.low <= true <= estimate.high for estimate in estimates]) >= 0.95 - 3 * math.sqrt(
-        0.0475 / 150
+        0.0475 / 100
     )
     assert abs(np.mean([estimate.value for estimate in estimates]) - true) < np.mean(plain) - true
 
 
 def test_without_earlier_looks_the_estimate_is_the_mean() -> None:
     values = np.tile([3.0, 4.0, 5.0, 4.0], 25)
-    estimate = unbiased_mean(values, 1, Blocks((100,), 3.0, (1, 5)))
+    estimate = unbiased_of(values, [100], np.array([ALPHA]), THREE)
     reach = stats.norm.ppf(1 - ALPHA) * values.std(ddof=1) / 10
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((4.0, 4.0 - reach, 4.0 + reach), abs=1e-6)
 
@@ -189,6 +170,27 @@ def test_pairs_that_do_not_vary_say_no_more_than_what_was_not_seen_allows() -> N
     assert float(p_above(same, 3.0, 1.0)) == pytest.approx((2 / 3) ** 20)
     assert unbiased_mean(same, 1, BLOCKS).reason == "the pairs' means do not vary"
     assert 1 < lower_end(same, 1.0, 0.025) < 4
+
+
+@pytest.mark.parametrize(("ones", "limit"), [(18, 0.7), (29, 0.9), (12, 0.2), (30, 0.8)])
+def test_shares_have_the_p_value_of_their_divergence_and_of_the_binomial_test(ones: int, limit: float) -> None:
+    share = ones / 30
+    divergence = stats.entropy([share, 1 - share], [limit, 1 - limit])
+    by_t = stats.t.sf(math.sqrt(29 * math.expm1(2 * divergence)), 29)
+    exact = stats.binomtest(ones, 30, limit, "greater").pvalue
+    expected = max(by_t, exact) if share > limit else 0.5
+    assert float(p_above(np.repeat([1.0, 0.0], [ones, 30 - ones]), limit, 0.0)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_divergence_is_that_of_a_numerical_optimum() -> None:
+    values = ratings(np.random.default_rng(4), 1, 3.2, 1.1)[0][:40]
+    best = optimize.minimize_scalar(lambda bet: -np.log1p(bet * (values - 3)).mean(), bounds=(0, 0.5), method="bounded")
+    t = math.sqrt(39 * math.expm1(-2 * best.fun))
+    assert float(p_above(values, 3.0, 1.0)) == pytest.approx(stats.t.sf(t, 39), rel=1e-4)
+    # Where nothing is skewed it is nearly Student's t.
+    even = 3.2 + 0.9 * stats.norm.ppf((np.arange(60) + 0.5) / 60)
+    student = stats.ttest_1samp(even, 3, alternative="greater").pvalue
+    assert float(p_above(even, 3.0, 1.0)) == pytest.approx(student, rel=0.15)
 
 
 def test_fewer_pairs_than_a_look_needs_have_no_number() -> None:
@@ -202,15 +204,6 @@ def test_values_and_thresholds_beyond_the_scale_are_refused(values: list[float],
         p_above(np.array(values), threshold, 1.0)
 
 
-def test_repeated_intervals_hold_their_means_and_decide_as_the_p_values_do() -> None:
-    rng = np.random.default_rng(8)
-    for mean in (2.5, 3.0, 3.3, 4.5):
-        seen = path(ratings(rng, 1, mean, 1.0)[0], len(LOOKS), BLOCKS)
-        assert ((seen.low <= seen.means) & (seen.means <= seen.high)).all()
-        assert ((seen.low >= 3 - 1e-6) == (seen.above <= seen.levels)).all()
-        assert ((seen.high <= 3 + 1e-6) == (seen.below <= seen.levels)).all()
-
-
 def campaign(quality: Floats, fluency: Floats) -> pd.DataFrame:
     """Ratings of pairs in order, one a question."""
     parts = [
@@ -220,6 +213,16 @@ def campaign(quality: Floats, fluency: Floats) -> pd.DataFrame:
         for name, values in (("quality", quality), ("fluency", fluency))
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def test_repeated_intervals_hold_their_means_and_decide_as_the_p_values_do() -> None:
+    rng = np.random.default_rng(8)
+    for mean in (2.5, 3.0, 3.3, 4.5):
+        values = ratings(rng, 1, mean, 1.0)[0]
+        seen = looks(campaign(values, values), BLOCKS).frame()
+        assert ((seen["low"] <= seen["mean"]) & (seen["mean"] <= seen["high"])).all()
+        assert ((seen["low"] >= 3 - 1e-6) == (seen["p_above"] <= seen["level"])).all()
+        assert ((seen["high"] <= 3 + 1e-6) == (seen["p_below"] <= seen["level"])).all()
 
 
 HIGH, LOW, NEAR = np.tile([4.0, 5.0], 50), np.tile([1.0, 2.0], 50), np.tile([2.0, 4.0], 50)
@@ -287,3 +290,119 @@ def test_looks_that_cannot_be_are_refused_in_a_line(changes: dict[str, object], 
 def test_two_pairs_cannot_have_one_place() -> None:
     with pytest.raises(ValueError, match="each pair has one place"):
         looks(campaign(HIGH, HIGH).assign(order=1), BLOCKS)
+
+
+LABELS = Criterion(0.1, (0, 1), "at_most")
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
+def test_shares_at_their_limit_are_hardly_ever_decided(share: float, alike: float) -> None:
+    rng = np.random.default_rng(8)
+    shares = np.full((2000, 100), share)
+    if alike == 1:
+        shares = (rng.random(shares.shape) < share).astype(float)
+    elif alike:
+        shares = rng.beta(share * (1 / alike - 1), (1 - share) * (1 / alike - 1), shares.shape)
+    pairs = rng.binomial(3, shares) / 3
+    limits, accepted = BLOCKS.levels(5), np.zeros((2, 2000), bool)
+    for look, limit in zip(LOOKS, limits, strict=True):
+        accepted |= np.array(
+            [p_above(pairs[:, :look], share, 0.0) <= limit, p_above(-pairs[:, :look], -share, -1.0) <= limit]
+        )
+    assert accepted.mean(axis=1).max() <= allowed(2000)
+
+
+def rare(share: float) -> Floats:
+    """Noughts with a one in so many, first near the beginning."""
+    values: Floats = (np.arange(100) % round(1 / share) == 1).astype(float)
+    return values
+
+
+@pytest.mark.parametrize(
+    ("criterion", "values", "decision"),
+    [
+        (Criterion(0.3, (0, 1), "at_most"), rare(0.05), "accepted"),
+        (Criterion(0.3, (0, 1), "at_most"), 1 - rare(0.05), "rejected"),
+        (Criterion(0.7, (0, 1)), 1 - rare(0.05), "accepted"),
+        (Criterion(0.7, (0, 1)), rare(0.05), "rejected"),
+        (Criterion(0.1, (0, 1), "at_most"), rare(0.1), "undecided"),
+        (Criterion(0.1, (0, 1), "at_most", by="value"), rare(0.1), "accepted"),
+        (Criterion(0.1, (0, 1), "at_most", by="value"), rare(0.125), "rejected"),
+    ],
+)
+def test_a_share_is_decided_on_either_side_of_its_limit(criterion: Criterion, values: Floats, decision: str) -> None:
+    both = campaign(HIGH, values).replace({"question": {"fluency": "odd"}})
+    blocks = Blocks(LOOKS, 3.0, (1, 5), criteria={"odd": criterion})
+    result = looks(both, blocks)
+    assert result.decision == decision
+    assert result.pairs == 100 or decision != "undecided"
+    mirror = looks(both[both["question"] == "odd"], Blocks(LOOKS, criteria={"odd": criterion}))
+    assert mirror.decision == decision
+    assert mirror.unbiased["odd"].low <= mirror.unbiased["odd"].value <= mirror.unbiased["odd"].high
+
+
+def test_without_early_stops_the_last_look_goes_by_the_mean_where_the_rule_does() -> None:
+    for quality, decision in ((NEAR, "accepted"), (NEAR - 0.01, "rejected")):
+        assert looks(campaign(quality, HIGH), Blocks(LOOKS, 3.0, (1, 5), by="value")).decision == decision
+        assert looks(campaign(quality, HIGH), BLOCKS).decision == "undecided"
+        # Earlier looks need what is beyond doubt.
+        assert looks(campaign(quality[:80], HIGH[:80]), Blocks(LOOKS, 3.0, (1, 5), by="value")).decision == "undecided"
+
+
+def test_a_question_without_any_criterion_or_rating_is_no_reason_to_accept() -> None:
+    blocks = Blocks(LOOKS, 3.0, (1, 5), criteria={"odd": LABELS})
+    assert looks(campaign(HIGH, HIGH), blocks).decision == "undecided"
+    with pytest.raises(ValueError, match="no criterion is about 'fluency'"):
+        looks(campaign(HIGH, HIGH), Blocks(LOOKS, criteria={"quality": THREE}))
+    with pytest.raises(ValueError, match="threshold 2 is not within the scale, 0 to 1"):
+        Criterion(2.0, (0, 1))
+
+
+def test_pairs_withdrawn_make_a_block_smaller_and_its_error_is_spent_by_plan() -> None:
+    ratings, gone = campaign(NEAR, NEAR), [3, 25, 26]
+    short = looks(ratings[~ratings["order"].isin(gone)], BLOCKS)
+    assert short.pairs == 0
+    result = looks(ratings[~ratings["order"].isin(gone)], BLOCKS, without=gone)
+    assert result.paths["quality"].pairs.tolist() == [19, 37, 57, 77, 97]
+    # Ratings of pairs that were withdrawn play no part.
+    pd.testing.assert_frame_equal(looks(ratings, BLOCKS, without=gone).frame(), result.frame())
+    expected = levels(FIFTHS, BLOCKS.spending, information=[19, 37, 57, 77, 97])
+    assert result.paths["quality"].levels == pytest.approx(expected)
+    assert looks(ratings, BLOCKS, without=range(1, 101)).decision == "undecided"
+
+
+def test_what_a_look_spent_does_not_come_back() -> None:
+    # Undecided after 20 pairs; then the bad half of these is excluded, with which the first look would have accepted.
+    before = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS)
+    better = campaign(np.r_[np.full(20, 4.5) + np.tile([0.5, -0.5], 10), NEAR[20:40]], HIGH[:40])
+    again = looks(better, BLOCKS, taken=before.frame())
+    assert looks(better, BLOCKS).pairs == 20
+    assert again.paths["quality"].pairs.tolist() == [20, 40]
+    assert again.paths["quality"].means[0] == before.paths["quality"].means[0]
+    # The second look has what it may spend by itself.
+    assert again.paths["quality"].levels.tolist() == [before.paths["quality"].levels[0], BLOCKS.increments()[1]]
+    same = looks(campaign(NEAR[:40], HIGH[:40]), BLOCKS, taken=before.frame())
+    assert same.paths["quality"].levels == pytest.approx(BLOCKS.levels(2))
+
+
+def test_a_decision_stays_with_its_ratings_and_falls_without() -> None:
+    decided = looks(campaign(HIGH[:20], HIGH[:20]), BLOCKS)
+    assert decided.decision == "accepted"
+    # Ratings after it play no part.
+    assert looks(campaign(np.r_[HIGH[:20], LOW[20:]], HIGH), BLOCKS, taken=decided.frame()).pairs == 20
+    weaker = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS, taken=decided.frame())
+    assert (weaker.decision, weaker.pairs) == ("undecided", 20)
+    assert weaker.paths["quality"].levels == pytest.approx(decided.paths["quality"].levels)
+    later = looks(campaign(np.r_[NEAR[:20], HIGH[20:60]], HIGH[:60]), BLOCKS, taken=decided.frame())
+    assert (later.decision, later.pairs) == ("accepted", 40)
+    nobody = looks(campaign(NEAR[:0], HIGH[:0]), BLOCKS, taken=decided.frame())
+    assert (nobody.decision, nobody.pairs) == ("undecided", 0)
+    fewer = looks(campaign(HIGH[:8], HIGH[:8]), BLOCKS, taken=decided.frame())
+    assert (fewer.decision, fewer.pairs) == ("undecided", 8)
+
+
+def test_looks_taken_at_another_question_are_refused() -> None:
+    taken = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS).frame()
+    with pytest.raises(ValueError, match="the looks taken say nothing of 'fluency'"):
+        looks(campaign(NEAR, NEAR), BLOCKS, taken=taken[taken["question"] == "quality"])
