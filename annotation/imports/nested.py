@@ -6,6 +6,7 @@ Which tool it was shows in the keys. What is nobody's answer to a question (span
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,11 @@ _ANSWERS = {"rater": "rater", "question": "question", "answer": "answer", "time"
             "status": "status", "item": "item"}  # fmt: skip
 _CANDIDATE = ("body", "text", "html", "title")
 _DEEPEST = 6
+_DOT = "\x1d"  # in a path, for a point that a key has itself
 ENTRY = "entry"  # the place in the file of what several rows are about
+_ANSWERS_OF = re.compile(
+    r"(?i)individual|human|scores?$|ratings?$|votes?$|judge?ments?$|responses?$"
+)  # a list of people's
 _SPLITS = ("__", "||", "|", "::", "@@")
 
 
@@ -34,8 +39,17 @@ def read_json(path: Path) -> list[CellTable]:
         raise DataError(f"{path}: holds no JSON objects, which would be records; export it again")
     for form, keys, rows in _FORMS:
         if any(all(key in first for key in names) for names in keys):
-            return [_long(path, form, rows(entries, path))]
+            return [_long(path, form, rows(_objects(entries, path), path))]
+    if _argilla_record(first)["responses"]:
+        return [_long(path, "Argilla records", _argilla_columns(_objects(entries, path), path))]
     return [_generic(path, entries)]
+
+
+def _objects(entries: Sequence[Entry], path: Path) -> Sequence[Entry]:
+    """The entries; raises DataError where one is no object."""
+    if strange := next((number for number, entry in entries if not isinstance(entry, dict)), 0):
+        raise DataError(f"{path}, record {strange}: is no JSON object; export it again")
+    return entries
 
 
 def _entries(path: Path) -> tuple[list[Entry], Any]:
@@ -103,7 +117,7 @@ def _table(  # noqa: PLR0913 (what a form says of a file)
 ) -> CellTable:
     builder = TableBuilder()
     for line, row in rows:
-        builder.add(row, line)
+        builder.add({name.replace(_DOT, "."): cell for name, cell in row.items()}, line)
     cells, lines = builder.frame()
     if not len(lines):
         raise DataError(f"{path}: no answers in it ({form}{', ' + unplaced[0].reason if unplaced else ''})")
@@ -114,11 +128,11 @@ def _flat(value: Any, prefix: str = "") -> dict[str, str]:
     """The scalars of nested objects by their path; lists of texts as one text."""
     cells: dict[str, str] = {}
     for key, inner in value.items() if isinstance(value, dict) else ():
-        name = f"{prefix}{key}"
+        name = f"{prefix}{str(key).replace('.', _DOT)}"
         if isinstance(inner, dict):
             cells |= _flat(inner, f"{name}.")
         elif isinstance(inner, list):
-            if inner and all(isinstance(entry, str) for entry in inner):
+            if inner and all(isinstance(entry, str) for entry in inner) and not _ANSWERS_OF.search(str(key)):
                 cells[name] = AND_ALSO.join(inner)
         else:
             cells[name] = text_of(inner)
@@ -262,29 +276,126 @@ def _doccano(entries: Sequence[Entry], path: Path) -> _Rows:
     """Doccano's JSON lines: labels of a text; a file is one annotator's, unless its annotations name users."""
     rows = _Rows(path)
     for number, record in entries:
-        text = record.get("text", record.get("data", ""))
-        base = {"text": text, "item": record.get("id", number)}
+        by_user = defaultdict[str, list[str]](list)
         annotations = record.get("annotations")
-        if annotations is not None:
-            by_user = defaultdict[str, list[str]](list)
-            for annotation in annotations:
-                if "start_offset" in annotation:
-                    rows.list(number, "a span is no answer to a question", "label")
-                else:
-                    by_user[text_of(annotation.get("user", ""))].append(text_of(annotation.get("label")))
-            for user, labels in by_user.items():
-                rows.add(number, **base, rater=user, question="label", answer=AND_ALSO.join(labels))
-            continue
+        spans = [a for a in annotations or () if "start_offset" in a]
+        for annotation in annotations or ():
+            if "start_offset" not in annotation:
+                label = annotation.get("label", annotation.get("text"))
+                by_user[text_of(annotation.get("user", ""))].append(
+                    f"label {label}" if isinstance(label, int) else label
+                )
         for name in ("label", "labels", "cats"):
             labels = record.get(name) or []
             labels = list(labels) if isinstance(labels, (list, dict)) else [labels]
-            if any(isinstance(label, (list, dict)) for label in labels):
-                rows.list(number, f"{len(labels)} spans are no answer to a question", name)
-            elif labels:
-                rows.add(number, **base, rater=path.stem, question="label", answer=AND_ALSO.join(map(text_of, labels)))
-        if not any(record.get(name) for name in ("label", "labels", "cats")):
+            spans += [label for label in labels if isinstance(label, (list, dict))]
+            by_user[path.stem] += [text_of(label) for label in labels if not isinstance(label, (list, dict))]
+        text = record.get("text", record.get("data", ""))
+        about = {key: cell for key, cell in record.items() if key not in _DOCCANO and key not in ("text", "data", "id")}
+        for user, labels in by_user.items():
+            if labels:
+                rows.add(number, **_flat(about), text=text, item=record.get("id", number), rater=user, question="label",
+                         answer=AND_ALSO.join(labels))  # fmt: skip
+        if spans:
+            rows.list(number, f"{len(spans)} spans are no answer to a question", "label")
+        elif not any(by_user.values()):
             rows.list(number, "the text has no label")
     return rows
+
+
+def _prodigy(entries: Sequence[Entry], path: Path) -> _Rows:
+    """Prodigy's JSON lines: options chosen, or a label accepted or rejected; what was ignored does not count."""
+    rows = _Rows(path)
+    for number, record in entries:
+        options = {str(option["id"]): option.get("text", option["id"]) for option in record.get("options") or ()}
+        about = {
+            **_flat(record.get("meta") or {}),
+            "text": record.get("text", ""),
+            "item": record.get("_input_hash", number),
+        }
+        about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or path.stem}
+        about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
+        if record.get("spans"):
+            rows.list(number, "spans are no answer to a question")
+        if options:
+            chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
+            rows.add(number, **about, question="choice", answer=AND_ALSO.join(chosen) or "none of them")
+        elif record["answer"] == "ignore":
+            rows.list(number, "was ignored")
+        elif "label" in record or not record.get("spans"):
+            rows.add(number, **about, question=record.get("label", "answer"), answer=record["answer"])
+    return rows
+
+
+def _argilla_classified(entries: Sequence[Entry], path: Path) -> _Rows:
+    """Argilla's records before version 1.8, each with the annotation of one agent."""
+    rows = _Rows(path)
+    for number, record in entries:
+        inputs, labels = record.get("inputs"), record.get("annotation")
+        if labels is None:
+            rows.list(number, "nobody answered the record")
+            continue
+        about: dict[str, Any] = {**_flat(inputs if isinstance(inputs, dict) else {"text": record.get("text", "")})}
+        about |= {"item": record.get("id") or number, "rater": record.get("annotation_agent") or path.stem}
+        about |= {"status": "discarded" if record.get("status") == "Discarded" else "submitted"}
+        labels = labels if isinstance(labels, list) else [labels]
+        rows.add(number, **about, question="annotation", answer=AND_ALSO.join(map(text_of, labels)))
+    return rows
+
+
+def _argilla_columns(entries: Sequence[Entry], path: Path) -> _Rows:
+    """Argilla's datasets as the Hub has them: fields, and lists of answers, users and statuses by question."""
+    return _argilla([(number, _argilla_record(record)) for number, record in entries], path)
+
+
+def _argilla_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the Hub's as a record of version 2."""
+    responses = dict[str, list[dict[str, Any]]]()
+    for name, cell in record.items():
+        if name.endswith(".responses"):  # version 2
+            listed = {"value": cell, "user_id": record.get(f"{name}.users"), "status": record.get(f"{name}.status")}
+        elif isinstance(cell, dict) and {"user_id", "value"} <= set(cell):  # version 1, lists of each
+            listed = cell
+        elif isinstance(cell, list) and cell and isinstance(cell[0], dict) and {"user_id", "value"} <= set(cell[0]):
+            responses[name] = cell
+            continue
+        else:
+            continue
+        size = len(listed["value"] or ())
+        columns = {key: listed.get(key) or [None] * size for key in ("value", "user_id", "status")}
+        responses[name.removesuffix(".responses")] = [
+            {key: column[place] for key, column in columns.items()} for place in range(size)
+        ]
+    rest = (
+        name for name in record if not re.search(r"[.-](suggestion|responses)\b|^metadata|^_server_id$|^status$", name)
+    )
+    fields = {
+        name: record[name] for name in rest if name not in responses and name not in ("id", "external_id", "vectors")
+    }
+    return {"id": record.get("id") or record.get("external_id"), "fields": fields, "responses": responses}
+
+
+def _label_studio_short(entries: Sequence[Entry], path: Path) -> _Rows:
+    """Label Studio's JSON-MIN: a record an annotation, with the answers among what the task says."""
+    rows = _Rows(path)
+    for number, record in entries:
+        cells = {name: short_answer(value) for name, value in record.items() if name not in SHORT}
+        about = {"item": record.get("id", number), "rater": record.get("annotator", "")}
+        about |= {"time": record.get("updated_at") or record.get("created_at", "")}
+        about |= {"seconds": record.get("lead_time", "")}
+        rows.add(number, **{name: cell for name, cell in cells.items() if cell is not None}, **about)
+        for name in (name for name, cell in cells.items() if cell is None):
+            rows.list(number, "spans or boxes are no answer to a question", name)
+    return rows
+
+
+def short_answer(value: Any) -> str | None:
+    """An answer of JSON-MIN and CSV as text; None for what is none."""
+    entries = value if isinstance(value, list) else [value]
+    if not any(isinstance(entry, dict) for entry in entries):
+        return AND_ALSO.join(map(text_of, entries))
+    answers = [_label_studio_answer(entry) for entry in entries if isinstance(entry, dict)]
+    return None if None in answers else AND_ALSO.join(answer for answer in answers if answer)
 
 
 def _potato(entries: Sequence[Entry], path: Path) -> _Rows:
@@ -300,15 +411,20 @@ def _potato(entries: Sequence[Entry], path: Path) -> _Rows:
             rows.list(number, "nothing is answered")
         for question, value in answers.items():
             labels = [str(name) for name, on in value.items() if on] if isinstance(value, dict) else [text_of(value)]
-            if isinstance(value, dict) and len(labels) == 1 and labels[0] in ("text_box", "bad_text"):
+            if isinstance(value, dict) and len(labels) == 1 and re.fullmatch(r"text_box|bad_text|scale_\d+", labels[0]):
                 labels = [text_of(value[labels[0]])]
             rows.add(number, **base, rater=user, question=question, answer=AND_ALSO.join(labels))
     return rows
 
 
+SHORT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
+_DOCCANO = ("label", "labels", "cats", "annotations", "annotation_approver", "Comments")
 _FORMS = (
     ("Label Studio", (("annotations", "data"), ("completions", "data")), _label_studio),
+    ("Label Studio (JSON-MIN)", (("annotation_id", "annotator"),), _label_studio_short),
     ("Argilla records", (("fields", "responses"),), _argilla),
+    ("Argilla records", (("annotation", "annotation_agent"),), _argilla_classified),
+    ("Prodigy", (("_input_hash", "answer"), ("_task_hash", "answer")), _prodigy),
     ("Potato", (("label_annotations",),), _potato),
     ("doccano", (("text", "label"), ("text", "labels"), ("text", "cats"), ("text", "annotations")), _doccano),
 )
@@ -389,7 +505,8 @@ def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) 
     form = ("JSON lines" if path.suffix.lower() != ".json" else "JSON") + ("" if flat else " (nested)")
     unused = {ENTRY} if flat else set()
     short = ((line, {names[key]: cell for key, cell in row.items() if key not in unused}) for line, row in rows)
-    return _table(path, form, short, {}, (), notes)
+    roles = {names[path].replace(_DOT, "."): "answer" for path in listed if path in names and _ANSWERS_OF.search(path)}
+    return _table(path, form, short, roles, (), notes)
 
 
 def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list[dict[str, str]]:
@@ -400,7 +517,7 @@ def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list
     for path, value in _lists(entry, prefix):
         if any(isinstance(element, dict) for element in value):
             objects.append((path, value))
-        elif all(isinstance(element, (int, float)) or element is None for element in value):
+        elif all(isinstance(element, (int, float)) or element is None for element in value) or _ANSWERS_OF.search(path):
             numbers[path] = value
     rows = [
         row if ENTRY in row else {ENTRY: number, **row}
@@ -423,9 +540,9 @@ def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list
 def _lists(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[Any]]]:
     for key, inner in value.items():
         if isinstance(inner, dict):
-            yield from _lists(inner, f"{prefix}{key}.")
+            yield from _lists(inner, f"{prefix}{str(key).replace('.', _DOT)}.")
         elif isinstance(inner, list) and inner:
-            yield f"{prefix}{key}", inner
+            yield f"{prefix}{str(key).replace('.', _DOT)}", inner
 
 
 def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
@@ -441,7 +558,8 @@ def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
         ]  # fmt: skip
         for path, parts in zip(members, split, strict=True):
             if len(members) == 1:
-                names[path] = last
+                inner = len(parts) > 1 and path in preferred and _ANSWERS_OF.search(last)
+                names[path] = parts[-2] if inner else last
             else:
                 names[path] = parts[differing[0]] if len({len(p) for p in split}) == 1 and differing else path
     twice = {name for name, number in Counter(names.values()).items() if number > 1}
@@ -450,4 +568,5 @@ def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
 
 def _listed_numbers(entry: Mapping[str, Any]) -> Iterator[str]:
     """The paths of lists of numbers, which are answers more likely than what is said of them."""
-    yield from (path for path, value in _lists(entry, "") if not isinstance(value[0], (dict, str)))
+    listed = ((path, value) for path, value in _lists(entry, "") if not isinstance(value[0], dict))
+    yield from (path for path, value in listed if not isinstance(value[0], str) or _ANSWERS_OF.search(path))

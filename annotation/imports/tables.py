@@ -7,6 +7,7 @@ memory and what is asked of a cell is asked once.
 from __future__ import annotations
 
 import codecs
+import collections
 import csv
 import itertools
 import unicodedata
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -29,8 +30,10 @@ from plumbline.words import trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
+Quoting = Literal[0, 3]  # QUOTE_MINIMAL, QUOTE_NONE
 AND_ALSO = "\x1f"  # between several labels in one cell
 _HEAD = 200  # rows by which the separator is told
+_TITLES = 6  # rows among which the header is
 _PIECE = 1 << 20
 _LARGEST_CELL = 2**24  # characters
 
@@ -67,6 +70,7 @@ class CellTable:
     roles: Mapping[str, str] = field(default_factory=dict)  #: of columns whose meaning the form itself says
     notes: tuple[str, ...] = ()
     lower: frozenset[str] = frozenset()  #: questions of which less is better, such as ranks
+    scales: Mapping[str, str] = field(default_factory=dict)  #: of questions, where the form says them: 0..25
 
     def values(self, column: str) -> list[str]:
         """The distinct texts of a column."""
@@ -130,7 +134,7 @@ def _categories(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
 
 def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
     """Numbers of texts as a column of categories; -1 is a missing one."""
-    index: pd.Index[Any] = pd.Index(np.array(texts, object))
+    index: pd.Index[Any] = pd.Index(np.array(texts, object), dtype="str")
     column: pd.Categorical[Any] = pd.Categorical.from_codes(codes, index)
     return column
 
@@ -140,11 +144,18 @@ def read_csv(path: Path) -> CellTable:
     """A CSV or TSV file of any usual encoding and separator. Raises DataError for what is no table."""
     encoding, notes = _encoding(path)
     separator = _separator(path, encoding)
+    quoting: Quoting = csv.QUOTE_NONE if _has_bare_quotes(path, encoding, separator) else csv.QUOTE_MINIMAL
+    notes += ("quotation marks are letters of the texts",) * (quoting == csv.QUOTE_NONE)
     builder, listed = TableBuilder(), list[UnplacedRow]()
     with path.open(encoding=encoding, newline="") as file:
-        reader = csv.reader(file, delimiter=separator)
+        reader = csv.reader(file, delimiter=separator, quoting=quoting)
         try:
-            header, start = _header(reader, path), reader.line_num
+            filled = (row for row in reader if any(map(str.strip, row)))
+            header, taken, more = _header(list(itertools.islice(filled, _TITLES)), path)
+            file.seek(0)
+            reader = csv.reader(file, delimiter=separator, quoting=quoting)
+            collections.deque((next(row for row in reader if any(map(str.strip, row))) for _ in range(taken)), 0)
+            start, notes = reader.line_num, (*notes, *more)
             builder.add_all(header, _whole_rows(reader, path, len(header), separator, listed))
         except csv.Error as error:
             raise DataError(f"{path}, line {reader.line_num}: cannot be read as CSV ({error}); save it again") from None
@@ -196,8 +207,10 @@ def _separator(path: Path, encoding: str) -> str:
     with path.open(encoding=encoding, newline="") as file:
         head = list(itertools.islice(file, _HEAD))
     best, most = ",", (0, 0)
-    for separator in SEPARATORS:
-        sizes = [len(row) for row in csv.reader(head, delimiter=separator) if row]
+    readings: list[tuple[str, Quoting]] = [(mark, csv.QUOTE_MINIMAL) for mark in SEPARATORS]
+    for separator, quoting in [*readings, ("\t", csv.QUOTE_NONE)]:
+        sizes = [len(row) for row in csv.reader(head, delimiter=separator, quoting=quoting) if row]
+        sizes = list(itertools.dropwhile(lambda size: size == 1, sizes))  # a title
         alike = sizes.count(sizes[0]) if sizes else 0
         if sizes and sizes[0] > 1 and (alike, sizes[0]) > most:
             best, most = separator, (alike, sizes[0])
@@ -206,13 +219,42 @@ def _separator(path: Path, encoding: str) -> str:
     return best
 
 
-def _header(reader: Iterator[list[str]], path: Path) -> list[str]:
-    """The names of the columns; one without a name gets its number."""
-    names = [trim(name) for name in next((row for row in reader if any(map(str.strip, row))), [])]
+def _has_bare_quotes(path: Path, encoding: str, separator: str) -> bool:
+    """Whether each line has as many cells as the header only where quotation marks are letters like others."""
+    if separator != "\t":
+        return False
+    with path.open(encoding=encoding, newline="") as file:
+        width = file.readline().count(separator)
+        odd = 0
+        for line in file:
+            if line.strip() and line.count(separator) != width:
+                return False
+            odd += any(cell.count('"') % 2 or cell[:1] == '"' != cell[-1:] for cell in line.rstrip("\r\n").split("\t"))
+    return odd > 0
+
+
+def _header(head: Sequence[Sequence[str]], path: Path) -> tuple[list[str], int, tuple[str, ...]]:
+    """(names of the columns, how many of the first rows give them, what is to be said of it).
+
+    A title above is passed over; where a name stands above several columns, the row below it names each of them. A
+    column without a name gets its number.
+    """
+    rows, notes, taken = [[trim(name) for name in row] for row in head], list[str](), 1
+    while taken < len(rows) and sum(map(bool, rows[taken - 1])) == 1:
+        notes.append(f"the title {next(filter(None, rows[taken - 1]))[:60]!r} above the header is no row")
+        taken += 1
+    names = rows[taken - 1] if rows else []
+    below = rows[taken] if taken < len(rows) else []
+    filled = [number for number, name in enumerate(names) if name]
+    gaps = [number for number in range(filled[0], filled[-1]) if not names[number]] if filled else []
+    if gaps and len(below) == len(names) and all(below) and not any(map(_is_number, below)):
+        above: Iterator[str] = itertools.accumulate(names, lambda before, name: name or before)
+        names, taken = [" ".join(filter(None, pair)) for pair in zip(above, below, strict=True)], taken + 1
+        notes.append("the header has two rows")
     header = [name or f"column {number}" for number, name in enumerate(names, 1)]
     if twice := [name for name, times in Counter(header).items() if times > 1]:
         raise DataError(f"{path}: two columns are called {twice[0][:60]!r}; rename one")
-    return header
+    return header, taken, tuple(notes)
 
 
 def _whole_rows(
@@ -282,11 +324,11 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
         which = f"{len(filled)} sheets with rows ({', '.join(filled)}); name one with --sheet" if filled else "no rows"
         raise DataError(f"{path}: has {which}")
     (name, numbered), *_ = filled.items()
-    header = _header(iter([[_text(cell) for cell in numbered[0][1]]]), path)
+    header, taken, notes = _header([list(map(_text, row)) for _, row in numbered[:_TITLES]], path)
     builder = TableBuilder()
-    builder.add_all(header, ((line, list(map(_text, row[: len(header)]))) for line, row in numbered[1:]))
+    builder.add_all(header, ((line, list(map(_text, row[: len(header)]))) for line, row in numbered[taken:]))
     cells, lines = builder.frame()
-    return CellTable(path, f"Excel, sheet {name!r}", cells, lines)
+    return CellTable(path, f"Excel, sheet {name!r}", cells, lines, notes=notes)
 
 
 def _text(cell: Any) -> str:
