@@ -100,6 +100,7 @@ def import_ratings(  # noqa: PLR0913 (the command's options)
         DataError: The frames hold no ratings, or contradict one another.
 
     >>> import pandas as pd
+    >>> from annotation import import_ratings
     >>> words = ["A cat sat there.", "It rained a lot.", "He went home early."]
     >>> frame = pd.DataFrame(
     ...     [[f"{text} So they say.", text, rater, 3 + (rater == "ann")] for text in words for rater in ("ann", "bob")],

@@ -63,9 +63,9 @@ def _mturk(table: CellTable) -> CellTable:
     for name in map(str, table.cells.columns):
         if name.startswith("Answer."):
             renamed[name] = re.sub(r"\.(label|choice|value|answer)$", "", name.removeprefix("Answer.")) or name
-            said = hints(renamed[name])[:1]
+            of_name = hints(renamed[name])[:1]
             roles[renamed[name]] = (
-                said[0] if said in (["comment"], ["unused"]) else "answer" if table.values(name) else "unused"
+                of_name[0] if of_name in (["comment"], ["unused"]) else "answer" if table.values(name) else "unused"
             )
         elif not name.startswith("Input."):
             roles[name] = _MTURK.get(name, "unused")
@@ -138,11 +138,13 @@ def _mqm(table: CellTable) -> CellTable:
     keys = [name for plain, name in names.items() if plain not in ("category", "severity", "metadata", "timestamp")]
     numbers, first = group_numbers([cells[name].array for name in keys])
     scores = np.minimum(np.bincount(numbers, weights), 25)
-    kept = cells[keys].iloc[first].reset_index(drop=True).assign(mqm=pd.Categorical([f"{score:g}" for score in scores]))
+    scored = (
+        cells[keys].iloc[first].reset_index(drop=True).assign(mqm=pd.Categorical([f"{score:g}" for score in scores]))
+    )
     roles = {names["rater"]: "rater", names["system"]: "system", target: "output", "mqm": "answer"}
     roles |= {names["source"]: "original"} if "source" in names else {}
     note = f"{len(cells)} errors are added up to a score for each rater and segment: major 5, minor 1, punctuation 0.1"
-    table = replace(table, cells=kept, lines=table.lines[first], roles=roles, notes=(*table.notes, note))
+    table = replace(table, cells=scored, lines=table.lines[first], roles=roles, notes=(*table.notes, note))
     return replace(table, form="WMT's MQM", lower=frozenset({"mqm"}), scales={"mqm": "25..0"})
 
 
@@ -160,9 +162,9 @@ def _best_worst(table: CellTable) -> CellTable:
     columns["candidate"] = union_categoricals([table.cells[name] for name in items])
     chosen = [table.cells[name].astype(object).fillna("").astype(str) for name in (*best, *worst)]
     points = []
-    for place, name in enumerate(items, 1):
-        own = table.cells[name].astype(object)
-        first, last = ((cell == own) | cell.str.casefold().isin([name.casefold(), str(place)]) for cell in chosen)
+    for position, name in enumerate(items, 1):
+        item = table.cells[name].astype(object)
+        first, last = ((cell == item) | cell.str.casefold().isin([name.casefold(), str(position)]) for cell in chosen)
         points.append(
             np.where((chosen[0] == "") & (chosen[1] == ""), "", np.where(first, "1", np.where(last, "-1", "0")))
         )
@@ -256,11 +258,11 @@ def _qualtrics(table: CellTable) -> CellTable:
     roles = {name: role for name, role in _QUALTRICS.items() if name in cells}
     if any("rater" in hints(str(name)) for name in cells.columns if name not in roles):
         roles["ResponseId"] = "unused"
-    asked = {str(name): str(words[name]) for name in cells.columns if name not in roles and marked}
-    heads = Counter(text.rpartition(" - ")[0] for text in asked.values())
+    wordings = {str(name): str(words[name]) for name in cells.columns if name not in roles and marked}
+    heads = Counter(text.rpartition(" - ")[0] for text in wordings.values())
     named = {
         name: f"{head} [{item}]" if heads[head] > 2 and head else text
-        for name, text in asked.items() for head, _, item in (text.rpartition(" - "),)
+        for name, text in wordings.items() for head, _, item in (text.rpartition(" - "),)
     }  # fmt: skip
     twice = Counter(named.values())
     named = {name: text for name, text in named.items() if text and twice[text] == 1 and text not in cells}

@@ -11,6 +11,7 @@ import collections
 import csv
 import itertools
 import unicodedata
+import zipfile
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ _HEAD = 200  # rows by which the separator is told
 _TITLES = 6  # rows among which the header is
 _PIECE = 1 << 20
 _LARGEST_CELL = 2**24  # characters
+_LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
 
 
 @contextmanager
@@ -143,7 +145,10 @@ def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
 def read_csv(path: Path) -> CellTable:
     """A CSV or TSV file of any usual encoding and separator. Raises DataError for what is no table."""
     encoding, notes = _encoding(path)
-    separator = _separator(path, encoding)
+    try:
+        separator = _separator(path, encoding)
+    except csv.Error as error:
+        raise DataError(f"{path}: cannot be read as CSV ({error}); save it again") from None
     quoting: Quoting = csv.QUOTE_NONE if _has_bare_quotes(path, encoding, separator) else csv.QUOTE_MINIMAL
     notes += ("quotation marks are letters of the texts",) * (quoting == csv.QUOTE_NONE)
     builder, listed = TableBuilder(), list[UnplacedRow]()
@@ -183,23 +188,26 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     if not start:
         raise DataError(f"{path} is empty; export it again")
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16", ("read as UTF-16",)
-    if start[1::2].count(0) > len(start) // 8:
-        return "utf-16-le", ("read as UTF-16 without a byte order mark",)
-    if start[::2].count(0) > len(start) // 8:
-        return "utf-16-be", ("read as UTF-16 without a byte order mark",)
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    encoding, notes = "utf-8-sig", tuple[str, ...]()
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        encoding, notes = "utf-32", ("read as UTF-32",)
+    elif start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding, notes = "utf-16", ("read as UTF-16",)
+    elif max(zeros := [start[1::2].count(0), start[::2].count(0)]) > len(start) // 8:
+        encoding = "utf-16-le" if zeros[0] > zeros[1] else "utf-16-be"
+        notes = ("read as UTF-16 without a byte order mark",)
+    decoder = codecs.getincrementaldecoder(encoding)()
     with path.open("rb") as file:
         try:
             while piece := file.read(_PIECE):
-                if b"\0" in piece:
+                if "\0" in decoder.decode(piece):
                     raise DataError(f"{path}: holds a null character; no text: save it again, as UTF-8")
-                decoder.decode(piece)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
+            if encoding != "utf-8-sig":
+                raise DataError(f"{path}: is cut off, or no {encoding.upper()}; export it again, as UTF-8") from None
             return "cp1252", ("not UTF-8: read as Windows-1252; look at letters with accents",)
-    return "utf-8-sig", ()
+    return encoding, notes
 
 
 def _separator(path: Path, encoding: str) -> str:
@@ -279,7 +287,8 @@ def _refuse_no_header(table: CellTable) -> None:
     """Raise DataError where the first line looks like a row and not like names of columns."""
     names = [str(name) for name in table.cells.columns]
     like_rows = [name for name in names if _like_a_cell(name, table.values(name))]
-    if names and 2 * len(like_rows) > len(names):
+    named_again = any("ImportId" in str(cell) for cell in table.cells.iloc[1]) if len(table.cells) > 1 else False
+    if names and 2 * len(like_rows) > len(names) and not named_again:  # Qualtrics names its columns thrice
         raise DataError(
             f"{table.path}: its first line looks like a row, for {like_rows[0][:40]!r} does not look like a column's"
             " name; put a line of names above it, such as item,rater,answer"
@@ -301,6 +310,11 @@ def read_excel(path: Path, sheet: str = "") -> CellTable:
     except ModuleNotFoundError as error:
         raise missing("an Excel file", error, "excel") from None
     try:
+        if (
+            zipfile.is_zipfile(path)
+            and sum(part.file_size for part in zipfile.ZipFile(path).infolist()) > _LARGEST_BOOK
+        ):
+            raise DataError(f"{path}: unpacks to more than {_LARGEST_BOOK >> 20} MB; save the sheet as CSV")
         with path.open("rb") as file:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             return _sheet(path, book, sheet)
@@ -316,6 +330,7 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
         raise DataError(f"{path}: no sheet {sheet!r}; it has {', '.join(book.sheetnames)}")
     filled = {}
     for name in names:
+        book[name].reset_dimensions()  # a lone cell far away would make each row as wide
         rows = book[name].iter_rows(values_only=True)
         numbered = [(line, row) for line, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
         if len(numbered) > 1:
@@ -326,7 +341,9 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
     (name, numbered), *_ = filled.items()
     header, taken, notes = _header([list(map(_text, row)) for _, row in numbered[:_TITLES]], path)
     builder = TableBuilder()
-    builder.add_all(header, ((line, list(map(_text, row[: len(header)]))) for line, row in numbered[taken:]))
+    width = len(header)
+    whole = ((line, [*map(_text, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered[taken:])
+    builder.add_all(header, whole)
     cells, lines = builder.frame()
     return CellTable(path, f"Excel, sheet {name!r}", cells, lines, notes=notes)
 
