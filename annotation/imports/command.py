@@ -6,7 +6,7 @@ import argparse
 import itertools
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,9 @@ def import_files(options: argparse.Namespace) -> int:
         dry_run=options.dry_run, replace=options.replace,
     )  # fmt: skip
     _refuse_out(request)
-    tables = list(itertools.chain.from_iterable(read_file(Path(name), options.sheet) for name in options.files))
-    refuse_sources([table.path for table in tables])
+    files = list(map(Path, options.files))
+    refuse_sources(files)
+    tables = itertools.chain.from_iterable(read_file(file, options.sheet) for file in files)
     import_tables(tables, request, home_of(options), print)
     return 0
 
@@ -129,9 +130,9 @@ def _refuse_out(request: ImportRequest) -> None:
         raise StudyError(f"{out} is there already; take another name, or write it anew with --replace")
 
 
-def import_tables(tables: Sequence[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
+def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
     """Say what tables hold, and write the study where nothing is doubtful."""
-    tables, folder = with_the_same_names(tables), request.out.with_suffix("")
+    tables, folder = with_the_same_names(read), request.out.with_suffix("")
     _refuse_strange(request.columns, tables)
     proposals = [propose(table, _of_table(request.columns, table, tables)) for table in tables]
     proposals = [_of_truth(table, proposal, proposals) for table, proposal in zip(tables, proposals, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
     return spread(CellTable(Path(name), "a frame", cells, lines))
 
 
-def with_the_same_names(tables: Sequence[CellTable]) -> list[CellTable]:
+def with_the_same_names(tables: Iterable[CellTable]) -> list[CellTable]:
     """Tables in which a column that another table has under another spelling (`Item ID`, `item_id`) has its name."""
     names, renamed = dict[str, str](), list[CellTable]()
     for table in tables:

@@ -226,7 +226,8 @@ EXPORTS = {
         question="mqm", kind="rating, 0 to 25", answer=lambda n, r: (0, 1, 6, 11, 16)[mark(n, r) - 1]),
     "sts, with a lone quotation mark": Export(
         {"sts.tsv": sheet(["split", "idx", "score", "sentence1", "sentence2"],
-                          [["dev", n, mark(n, 0) + 0.25, f"{'~' * (n == 4)}{original(n)}", hyp(n)] for n in range(ITEMS)],
+                          [["dev", n, mark(n, 0) + 0.25, "~" * (n == 4) + original(n), hyp(n)]
+                           for n in range(ITEMS)],
                           "\t").replace("~", '"')},
         question="score", kind="rating, 1", answer=lambda n, r: mark(n, 0) + 0.25,
         count=ITEMS, raters=ITEMS, people=()),
