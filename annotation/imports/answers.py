@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,7 +90,8 @@ class ImportedQuestion:
 
 def slug(text: str, usual: str, *, letter: bool = False) -> str:
     """A name of small letters, digits, - and _ for what a file calls otherwise."""
-    plain = re.sub(r"[^a-z0-9_]+", "-", text.casefold()).strip("-_")[:60].rstrip("-_")
+    letters = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+    plain = re.sub(r"[^a-z0-9_]+", "-", letters.casefold()).strip("-_")[:60].rstrip("-_")
     plain = plain or usual
     return f"{usual}-{plain}"[:64].rstrip("-") if letter and not plain[0].isalpha() else plain
 

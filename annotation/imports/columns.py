@@ -73,8 +73,10 @@ _RATER_WORD = (
     r"(?:rater|annotator|worker|judge|coder|expert|turker|evaluator|assessor|participant|person|user|reviewer)"
 )
 _NUMBERED = re.compile(
-    rf"(?i)^(?P<before>.*?)[ _.\-:/]*(?P<rater>{_RATER_WORD}[ _.-]*\w{{1,3}})[ _.\-:/]*(?P<after>.*)$"
+    rf"(?i)^(?P<before>.*?)[ _.\-:/]*(?P<rater>{_RATER_WORD}[ _.-]*\w{{1,3}})(?![^\W_])[ _.\-:/]*(?P<after>.*)$"
 )
+_LEADING = re.compile(r"^(?P<before>)(?P<rater>[AREJWPCarejwpc]\d{1,2})[ _.\-:]+(?P<after>[^\W\d].+)$")  # A1_fluency
+_ITEM_COLUMN = re.compile(r"(?i)(item|text|sentence|sent|pair|example|stimulus)[ _.-]?\d+")
 _GRID = re.compile(r"\[.+\]\s*$")
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
 
@@ -184,7 +186,7 @@ class _Proposer:
             values, filled = self._values[name], int(self._cells[name].notna().sum())
             if not values:
                 self._set(name, "unused", "empty")
-            elif _GRID.search(name) or _NUMBERED.match(name):
+            elif _GRID.search(name) or _NUMBERED.match(name) or _LEADING.match(name) or _ITEM_COLUMN.fullmatch(name):
                 continue  # of an item, or a rater, whose answers may all be one
             elif len(values) == 1 and len(self._cells) > 1 and not self._hinted(name, "answer"):
                 whole = "the same in every row" if filled == len(self._cells) else "the same wherever it is filled"
@@ -228,6 +230,10 @@ class _Proposer:
             )
         for name in hinted[:1]:
             self._set(name, "rater", f"its name; {len(self._values[name])} raters")
+        for name in self._rest():
+            some, also = self._few(name), name in hinted[1:] and not self._hinted(name, "answer")
+            if some and (also or all(map(_PERSON.fullmatch, some))):
+                self._set(name, "unused", "names of people")
 
     def _take_texts(self) -> None:
         wordy = [name for name in self._rest() if self._wordy(name) and not self._hinted(name, "comment")]
@@ -279,7 +285,9 @@ class _Proposer:
         return len(both) == len(both.drop_duplicates(list(keys)))
 
     def _may_be_system(self, name: str) -> bool:
-        number = len(self._values[name])
+        number, plain = len(self._values[name]), re.sub(r"[\W\d_]|id$", "", name.casefold())
+        if self._numeric(name) and "system" not in _BY_WORD[plain]:
+            return False
         return 1 < number <= max(200, len(self._cells) // 50) and 2 * number <= len(self._cells)
 
     def _take_named(self, role: str, fits: Callable[[str], bool]) -> None:
@@ -405,7 +413,7 @@ class _Proposer:
 
     def _like_answers(self, name: str) -> bool:
         values = self._values[name]
-        if _SUMMED & set(re.split(r"[^a-z]+", name.casefold())):
+        if _SUMMED & set(re.split(r"[\W\d_]+", name.casefold())):
             return False
         if self._numeric(name):
             return len(values) <= _MOST_ANSWERS or self._hinted(name, "answer")
@@ -418,7 +426,7 @@ class _Proposer:
         for name in names:
             if not self._like_answers(name):
                 continue
-            match = _NUMBERED.match(name) or _ENDING.match(name)
+            match = _NUMBERED.match(name) or _LEADING.match(name) or _ENDING.match(name)
             if match:
                 parts = match.groupdict()
                 stem = " ".join(part for part in (parts["before"], parts.get("after") or "") if part).strip(" _-.:")
@@ -447,6 +455,7 @@ class _Proposer:
         if raters and not self._cells[raters[0]].dropna().is_unique:
             return
         headed = [name for name in columns if count_words(name) > 2 * _TEXT_WORDS]
+        gridded = gridded or [name for name in columns if raters and _ITEM_COLUMN.fullmatch(name)]
         chosen = gridded if len(gridded) > 2 else headed if len(headed) > 2 and len(columns) == len(headed) else []
         for name in chosen:
             self._set(name, "by_item", "a row is a rater, so a column is an item")
@@ -464,7 +473,8 @@ class _Proposer:
                 self._doubts.append(f"{' and '.join(map(repr, several[:3]))} are both {role}; name one of them unused")
         if "question" in has and len(self._has("answer")) > 1:
             self._doubts.append("with a column of questions there is one of answers; name the others unused")
-        alike = [name for name in self._has("answer") if name not in self._fixed and not _CRITERIA.search(name)]
+        alike = [name for name in self._has("answer") if name not in self._fixed]
+        alike = [] if any(map(_CRITERIA.search, alike)) else alike
         same_kind = len({self._numeric(name) for name in alike}) == 1 and not self._spread_over(alike)
         if len(alike) > 1 and same_kind and not has & {"rater", "question"}:
             self._doubts.append(

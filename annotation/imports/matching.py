@@ -20,7 +20,7 @@ from annotation.imports.columns import Proposal
 from annotation.imports.tables import CellTable, UnplacedRow, coded
 from annotation.imports.times import as_seconds, as_times, month_unsure
 from plumbline.errors import DataError
-from plumbline.words import printable_line, shows
+from plumbline.words import count_words, printable_line, shows
 
 TEXTS = ("original", "output", "text")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
@@ -145,8 +145,9 @@ def _melted_items(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -
     for column in proposal.named("by_item"):
         match = re.fullmatch(r"(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
         question, item = (match["question"], match["item"]) if match else ("rating", column)
-        melted.append(base.assign(question=pd.Categorical([question or "rating"] * len(base)),
-                                  text=pd.Categorical([item] * len(base)), cell=cells[column]))  # fmt: skip
+        named = {"text" if match or count_words(item) > 2 else "item": pd.Categorical([item] * len(base))}
+        kind = pd.Categorical([question or "rating"] * len(base))
+        melted.append(base.assign(question=kind, cell=cells[column], **named))
     return _stacked(melted)
 
 

@@ -425,6 +425,8 @@ def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
             ]
             return _table(path, "JSON (columns of a frame)", rows, {})
         return _by_rater(path, whole)
+    if len(inner) > 1 and len(inner) == len(whole) and len({frozenset(value) for value in inner}) == 1:
+        return _generic(path, [(n, {"id": key, **value}) for n, (key, value) in enumerate(whole.items(), 1)])
     if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
         names = list(map(str, whole["columns"]))
         rows = [(n, dict(zip(names, map(text_of, row), strict=False))) for n, row in enumerate(whole["data"], 1)]
@@ -488,7 +490,7 @@ def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) 
     form = ("JSON lines" if path.suffix.lower() != ".json" else "JSON") + ("" if flat else " (nested)")
     unused = {ENTRY} if flat else set()
     short = ((line, {names[key]: cell for key, cell in row.items() if key not in unused}) for line, row in rows)
-    roles = {names[path].replace(_DOT, "."): "answer" for path in listed if path in names and _ANSWERS_OF.search(path)}
+    roles = {names[path].replace(_DOT, "."): "answer" for path in listed if path in names}
     return _table(path, form, short, roles, (), notes)
 
 
@@ -549,7 +551,10 @@ def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
     return {path: path if name in twice and path not in preferred else name for path, name in names.items()}
 
 
-def _listed_numbers(entry: Mapping[str, Any]) -> Iterator[str]:
+def _listed_numbers(entry: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """The paths of lists of numbers, which are answers more likely than what is said of them."""
-    listed = ((path, value) for path, value in _lists(entry, "") if not isinstance(value[0], dict))
-    yield from (path for path, value in listed if not isinstance(value[0], str) or _ANSWERS_OF.search(path))
+    for path, value in _lists(entry, prefix):
+        if isinstance(value[0], dict):
+            yield from _listed_numbers(value[0], f"{path}.")
+        elif not isinstance(value[0], str) or _ANSWERS_OF.search(path):
+            yield path

@@ -27,7 +27,7 @@ import pandas as pd
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import refuse_no_file
 from plumbline.resources import missing
-from plumbline.words import trim
+from plumbline.words import count_words, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
@@ -254,10 +254,21 @@ def _header(head: Sequence[Sequence[str]], path: Path) -> tuple[list[str], int, 
     names = rows[taken - 1] if rows else []
     below = rows[taken] if taken < len(rows) else []
     filled = [number for number, name in enumerate(names) if name]
-    gaps = [number for number in range(filled[0], filled[-1]) if not names[number]] if filled else []
-    if gaps and len(below) == len(names) and all(below) and not any(map(_is_number, below)):
+    gaps = [number for number, name in enumerate(names) if not name and number > filled[0]] if filled else []
+    labels = [name for name in below if name]
+    is_second = len(labels) < len(names) or len(set(labels)) < len(labels)
+    if (
+        gaps
+        and len(below) == len(names)
+        and all(below[n] for n in gaps)
+        and is_second
+        and not any(map(_is_number, labels))
+    ):
         above: Iterator[str] = itertools.accumulate(names, lambda before, name: name or before)
-        names, taken = [" ".join(filter(None, pair)) for pair in zip(above, below, strict=True)], taken + 1
+        both = (
+            (name, f"[{label}]" if count_words(label) > 2 else label) for name, label in zip(above, below, strict=True)
+        )
+        names, taken = [" ".join(filter(None, pair)) for pair in both], taken + 1
         notes.append("the header has two rows")
     header = [name or f"column {number}" for number, name in enumerate(names, 1)]
     if twice := [name for name, times in Counter(header).items() if times > 1]:

@@ -268,6 +268,19 @@ EXPORTS = {
     "by people's addresses in JSON": Export(
         {"d.json": json.dumps([{"id": n, **PAIRED[n], "ratings": {RATERS[r]: mark(n, r) for r in range(3)}}
                                for n in range(ITEMS)])}, question="rating"),
+    "surveymonkey's header of two rows, an address beside the id": Export(
+        {"s.csv": sheet(["Respondent ID", "End Date", "Email Address", "How is the meaning?", *[""] * (ITEMS - 1)],
+                        [["", "", "", *map(hyp, range(ITEMS))],
+                         *([100 + r, f"03/13/2024 10:1{r}:00", RATERS[r], *(mark(n, r) for n in range(ITEMS))]
+                           for r in range(3))])}, question="how-is-the-meaning"),
+    "a letter and a number for each person": Export(
+        {"w.csv": sheet(["id", "source", "output", *(f"A{r}_{q}" for r in (1, 2, 3) for q in ("meaning", "tone"))],
+                        [[n, original(n), hyp(n), *(mark(n, r + q) for r in range(3) for q in (0, 1))]
+                         for n in range(ITEMS)])}, count=6 * ITEMS),
+    "lists of scores within lists, by id": Export(
+        {"d.json": json.dumps({f"d{n}": {"source": original(n), "responses": [
+            {"response": hyp(n), "model": "m", "meaning": [mark(n, r) for r in range(3)]}]} for n in range(ITEMS)})},
+        raters=3 * ITEMS, people=()),
     "best and worst of five": Export(
         {"b.csv": sheet(["Tuple", *(f"Item{k}" for k in range(1, 6)), "Annotator", "BestItem", "WorstItem"],
                         [[f"t{t}", *(hyp(5 * t + k) for k in range(5)), RATERS[r], hyp(5 * t + mark(t, r) - 1),
