@@ -144,7 +144,7 @@ class _Form:
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """The line and the wanted cells of each row that is not blank."""
-        table = read_csv(self.path)
+        table = read_csv(self.path, composed=False)  # a comment stays as it was written
         if table.listed:
             listed = table.listed[0]
             raise DataError(f'{self.path}, line {listed.line}: {listed.reason}; quote cells that hold a comma ("3,5")')

@@ -114,13 +114,14 @@ class TableBuilder:
             for (append, number, length), text in zip(columns, row, strict=True):
                 append(number(text, length()))
 
-    def frame(self) -> tuple[pd.DataFrame, np.ndarray]:
-        """The columns and the rows' lines; texts in NFC and without outer blanks, empty ones missing."""
+    def frame(self, *, composed: bool = True) -> tuple[pd.DataFrame, np.ndarray]:
+        """The columns and the rows' lines; texts in NFC if `composed`, without outer blanks, empty ones missing."""
         lines = np.frombuffer(self._lines, np.int64) if len(self._lines) else np.empty(0, np.int64)
         columns = {}
         for name, codes in self._codes.items():
             codes.extend(itertools.repeat(-1, len(lines) - len(codes)))
-            columns[name] = _categories(np.frombuffer(codes, np.int32), list(self._texts[name]))
+            texts = (trim(text) for text in self._texts[name])
+            columns[name] = _categories(np.frombuffer(codes, np.int32), list(map(_nfc, texts) if composed else texts))
             self._texts[name] = {}
         return pd.DataFrame(columns, index=pd.RangeIndex(len(lines))), lines
 
@@ -128,10 +129,13 @@ class TableBuilder:
 def _categories(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
     """Numbers of texts as categories; texts that are one but for their form are one."""
     numbers: dict[str, int] = {}
-    plain = (trim(text) if text.isascii() else trim(unicodedata.normalize("NFC", text)) for text in texts)
-    same = np.fromiter((numbers.setdefault(text, len(numbers)) if text else -1 for text in plain), np.int32, len(texts))
+    same = np.fromiter((numbers.setdefault(text, len(numbers)) if text else -1 for text in texts), np.int32, len(texts))
     same = np.append(same, np.int32(-1))  # what was missing stays so
     return coded(same[codes], list(numbers))
+
+
+def _nfc(text: str) -> str:
+    return text if text.isascii() else trim(unicodedata.normalize("NFC", text))
 
 
 def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
@@ -142,8 +146,8 @@ def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
 
 
 @_large_cells()
-def read_csv(path: Path) -> CellTable:
-    """A CSV or TSV file of any usual encoding and separator. Raises DataError for what is no table."""
+def read_csv(path: Path, *, composed: bool = True) -> CellTable:
+    """A CSV or TSV file of any usual encoding and separator, in NFC if `composed`. Raises DataError for no table."""
     encoding, notes = _encoding(path)
     try:
         separator = _separator(path, encoding)
@@ -165,7 +169,7 @@ def read_csv(path: Path) -> CellTable:
         except csv.Error as error:
             raise DataError(f"{path}, line {reader.line_num}: cannot be read as CSV ({error}); save it again") from None
         end = reader.line_num
-    cells, lines = builder.frame()
+    cells, lines = builder.frame(composed=composed)
     if not len(lines) and not listed:
         raise DataError(f"{path}: no rows in it, only a header (line {start})")
     if len(lines) > 1 and lines[-1] == end and end - lines[-2] > 1000:
