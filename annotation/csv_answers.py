@@ -2,10 +2,10 @@
 
 A row of a file that is taken in, such as Google Forms exports, is one rater's answer to one pair. Which column holds
 what says a mapping, `pair=...,rater=...,quality=...,fluency=...`, where `time` and `comment` may be left out, and
-`original=...,output=...` may stand for `pair`. The file is read as `plumbline import` reads one. `answers.csv` has a row
-for each rater and pair, a column a question: the form that `collect --csv` takes, here and in another study on the same
-pairs. `ratings.csv` and `pairs.csv` have every column of the records. What raters wrote in their own words may hold
-names, so it is left out unless it is asked for.
+`original=...,output=...` may stand for `pair`. The file is read as `plumbline import` reads it. `answers.csv` has a row
+for each rater and pair, a column a question: the form that `collect --csv` takes, here and in another study on the
+same pairs. `ratings.csv` and `pairs.csv` have every column of the records. What raters wrote in their own words may
+hold names, so it is left out unless it is asked for.
 """
 
 from __future__ import annotations
