@@ -6,6 +6,7 @@ from plumbline.lazily import lazily
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:
+    from annotation.imports.command import import_ratings
     from annotation.planning import plan
     from annotation.sampling.sample import draw_sample
     from annotation.statistics.frames import ac2, alpha, kappa, mean_interval
@@ -28,6 +29,7 @@ __all__ = [
     "draw_sample",
     "glad",
     "icc",
+    "import_ratings",
     "judge",
     "kappa",
     "looks",
@@ -42,6 +44,7 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "annotation.imports.command": ["import_ratings"],
         "annotation.planning": ["plan"],
         "annotation.sampling.sample": ["draw_sample"],
         "annotation.statistics.frames": ["ac2", "alpha", "kappa", "mean_interval"],

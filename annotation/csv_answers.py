@@ -1,19 +1,21 @@
 """Answers as CSV files: taken in (`collect --csv`), and given out for a paper or another tool (`export`).
 
 A row of a file that is taken in, such as Google Forms exports, is one rater's answer to one pair. Which column holds
-what says a mapping, `pair=...,rater=...,quality=...,fluency=...`, where `time` and `comment` may be left out. The
-columns of Google Forms' own layout with a question a column (many pairs a row) are not read. `answers.csv` has a row
-for each rater and pair, a column a question: the form that `collect --csv` takes, here and in another study on the same
-pairs. `ratings.csv` and `pairs.csv` have every column of the records. What raters wrote in their own words may hold
-names, so it is left out unless it is asked for.
+what says a mapping, `pair=...,rater=...,quality=...,fluency=...`, where `time` and `comment` may be left out, and
+`original=...,output=...` may stand for `pair`. The file is read as `plumbline import` reads it. `answers.csv` has a row
+for each rater and pair, a column a question: the form that `collect --csv` takes, here and in another study on the
+same pairs. `ratings.csv` and `pairs.csv` have every column of the records. What raters wrote in their own words may
+hold names, so it is left out unless it is asked for.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import functools
+import json
 import re
 import shlex
+import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +26,7 @@ import pandas as pd
 
 from annotation import server
 from annotation.campaign_records import RATINGS, CampaignData, CampaignRecords
+from annotation.imports.tables import read_csv
 from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
 from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
 from annotation.questions import Question, QuestionScale, Value
@@ -35,7 +38,6 @@ from annotation.verdicts.tables import SIMULATED
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.files import csv_bytes, write_files
-from plumbline.reading import read_text
 from plumbline.records import Pair, Rating, Record
 from plumbline.scales import as_number
 from plumbline.study import Study
@@ -105,10 +107,11 @@ def columns_of(questions: Sequence[QuestionScale], text: str) -> dict[str, str]:
 def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:
     """`pair=Pair,rater=E-mail,...` as a mapping; the columns' own names may hold commas. Raises StudyError.
 
-    Questions that are `optional` may be left out.
+    In place of `pair` there may be `original` and `output`, or `output` alone: the texts. Questions that are `optional`
+    may be left out.
     """
-    names = ["pair", "rater", *questions, "time", "comment"]
-    needed = [name for name in names[:-2] if name not in optional]
+    texts = [name for name in ("original", "output") if name not in questions]
+    names = ["pair", *texts, "rater", *questions, "time", "comment"]
     mapping: dict[str, str] = {}
     for part in re.split(rf",(?=\s*(?:{'|'.join(names)})=)", text):
         name, _, column = (word.strip() for word in part.partition("="))
@@ -119,6 +122,8 @@ def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] 
         if column in mapping.values():
             raise StudyError(f"--columns: {column!r} is given for two things; each needs its own column")
         mapping[name] = column
+    needed = [] if "output" in texts and "output" in mapping else ["pair"]
+    needed += ["rater", *(name for name in questions if name not in optional)]
     missing = [name for name in needed if name not in mapping]
     if missing:
         raise StudyError(f"--columns: no column is given for {missing[0]!r}; add {missing[0]}=NAME")
@@ -139,28 +144,40 @@ class _Form:
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """The line and the wanted cells of each row that is not blank."""
-        try:
-            reader = csv.reader(io.StringIO(read_text(self.path), newline=""), strict=True)
-            header = [name.strip() for name in next(reader, [])]
-            places = {name: self._place(header, column) for name, column in self.columns.items()}
-            for row in reader:
-                if not any(map(str.strip, row)):
-                    continue
-                if len(row) > len(header):
-                    where = f"{self.path}, line {reader.line_num}: {len(row)} cells, the header has {len(header)}"
-                    raise DataError(f'{where}; put cells that hold a comma into quotes ("3,5")')
-                cells = row + [""] * (len(header) - len(row))
-                yield reader.line_num, {name: trim(cells[index]) for name, index in places.items()}
-        except FileNotFoundError:
-            raise DataError(f"{self.path}: cannot be read as CSV (it is not there); correct --csv") from None
-        except csv.Error as error:
-            raise DataError(f"{self.path}: cannot be read as CSV ({error}); correct --csv") from None
+        table = read_csv(self.path, composed=False)  # a comment stays as it was written
+        if table.listed:
+            listed = table.listed[0]
+            raise DataError(f'{self.path}, line {listed.line}: {listed.reason}; quote cells that hold a comma ("3,5")')
+        names = [str(name) for name in table.cells.columns]
+        if strange := next((column for column in self.columns.values() if column not in names), ""):
+            raise DataError(f"{self.path}: has no column {strange!r}; its columns are: {', '.join(names)}")
+        cells = [table.cells[column].astype(object).fillna("") for column in self.columns.values()]
+        for line, row in zip(table.lines, zip(*cells, strict=True), strict=True):
+            if any(row):
+                yield int(line), dict(zip(self.columns, row, strict=True))
 
-    def _place(self, header: list[str], column: str) -> int:
-        if header.count(column) != 1:
-            has = "more than one" if column in header else "no"
-            raise DataError(f"{self.path}: has {has} column {column!r}; its columns are: {', '.join(header)}")
-        return header.index(column)
+    @functools.cached_property
+    def _by_texts(self) -> Mapping[tuple[str, ...], list[Pair]]:
+        """The pairs by the texts that the file names them by."""
+        pairs = defaultdict[tuple[str, ...], list[Pair]](list)
+        for pair in self.pairs.values():
+            pairs[tuple(_plain(text) for name, text in _texts_of(pair) if name in self.columns)].append(pair)
+        return pairs
+
+    def _pair_id(self, row: Mapping[str, str], where: str) -> str:
+        """Whose answer a row is: by the id where the file has a column of it, else by the texts."""
+        if "pair" in self.columns:
+            return row["pair"]
+        texts = tuple(_plain(row[name]) for name in ("original", "output") if name in self.columns)
+        pairs = self._by_texts.get(texts, [])
+        if not pairs:
+            raise DataError(
+                f"{where}: no pair has the text {texts[-1][:60]!r}; correct it, or name a column of ids (pair=)"
+            )
+        if len(pairs) > 1:
+            both = " and ".join(f"{pair.pair_id} ({pair.transformation})" for pair in pairs[:2])
+            raise DataError(f"{where}: its texts are those of {both}; name a column that tells them apart: pair=NAME")
+        return pairs[0].pair_id
 
     def answer(self, row: Mapping[str, str], where: str) -> Answer:
         """A row as an answer. Raises DataError for cells that cannot be one."""
@@ -170,13 +187,14 @@ class _Form:
             at = _time(row["time"], where)
         else:
             at = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
-        pair = self.pairs.get(row["pair"])
+        pair_id = self._pair_id(row, where)
+        pair = self.pairs.get(pair_id)
         needed = [question.name for question in self.rubric.asked(pair.pool if pair else None)]
         rater = named_pseudonym(self.key, self.study.name, row["rater"])
         if not is_pseudonym(row["rater"]):
             self.names.setdefault(rater, row["rater"])
         return Answer(
-            pair_id=row["pair"],
+            pair_id=pair_id,
             rater_id=rater,
             status="submitted",
             values={
@@ -187,6 +205,16 @@ class _Form:
             comment=row.get("comment", ""),
             submitted_at=at.isoformat(),
         )
+
+
+def _texts_of(pair: Pair) -> tuple[tuple[str, str], tuple[str, str]]:
+    """What a file may name a pair by; of another subject its text is the first of its fields."""
+    fields = json.loads(pair.fields) if pair.fields else {}
+    return ("original", pair.original), ("output", pair.transformed or str(next(iter(fields.values()), "")))
+
+
+def _plain(text: str) -> str:
+    return trim(unicodedata.normalize("NFC", text))
 
 
 def _value(question: Question, text: str, where: str) -> Value:

@@ -143,7 +143,8 @@ def collect(parser: argparse.ArgumentParser) -> None:
     add("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
     add("--argilla", metavar="FOLDER", type=cli.local, help="read the answers from what `export --argilla` wrote")
     example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
-    add("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}")
+    add("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}; in place of pair the"
+        " texts, original=NAME,output=NAME")  # fmt: skip
 
 
 def review(parser: argparse.ArgumentParser) -> None:

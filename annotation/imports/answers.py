@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
+from annotation.imports.options import AskedScale
 from annotation.imports.tables import AND_ALSO
 from annotation.questions import AND, Kind, labels_of, ranked, ranks_of
 from annotation.rubric import TAKEN
@@ -18,7 +21,7 @@ from plumbline.scales import MOST_POINTS, Continuous, as_number, is_whole
 from plumbline.words import trim
 
 _COUNTING = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBER = re.compile(r"[+-]?\d{1,9}([.,]\d{1,6})?")
+_NUMBER = re.compile(r"(?P<number>[+-]?\d{1,9}([.,]\d{1,20})?)\s*(%|/ ?\d{1,3}|out of \d{1,3}|stars?)?")
 _POINT = re.compile(r"(?P<number>[+-]?\d{1,3})\s*(?:[-–—:.)=/(]\s*(?P<words>\D.*)|\s(?P<more>\D.*))")
 _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
 _EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "--", "?", "nil"}
@@ -38,6 +41,22 @@ _YES = (
     "oui",
     "sí",
 )
+# Wordings of whole scales, from the least to the most.
+_WORDINGS = [
+    [point.split("|") for point in scale.split("<")]
+    for scale in (
+        "strongly disagree|completely disagree|totally disagree<disagree|somewhat disagree<neutral|undecided"
+        "|neither agree nor disagree<agree|somewhat agree<strongly agree|completely agree|totally agree",
+        "strongly disagree<disagree<somewhat disagree|slightly disagree<neither agree nor disagree|neutral"
+        "<somewhat agree|slightly agree<agree<strongly agree",
+        "very bad|very poor<bad|poor<fair|okay|ok|average|neutral|acceptable<good<very good|excellent",
+        "poor<fair<good<very good<excellent",
+        "not at all<slightly|a little<moderately|somewhat<very|quite a bit|very much<extremely|completely",
+        "never<rarely|seldom<sometimes|occasionally<often|frequently<always|very often",
+        "very dissatisfied<dissatisfied<neutral|neither satisfied nor dissatisfied<satisfied<very satisfied",
+        "very unlikely<unlikely<neutral|neither likely nor unlikely<likely<very likely",
+    )
+]
 _RARE, _FAR = 0.01, 3.0  # answers so rare that widen the scale so much are off it
 _MOST_LABELS = 40
 _MOST_WORDS = 200  # characters of a label
@@ -55,21 +74,24 @@ class ImportedQuestion:
     labels: Mapping[str, str] = field(default_factory=dict)  #: name of a label, and its words
     values: Mapping[str, float | str] = field(default_factory=dict)  #: the answer as it is kept, by the cell's text
     wrong: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is no answer
-    note: str = ""
 
     @property
     def scale(self) -> str:
         """The scale or the labels in words."""
         if self.kind == "rating":
+            low, high = self.points[0], self.points[-1]
+            if len(self.words) == len(self.points):
+                return f"{low:g} ({self.words[low]}) to {high:g} ({self.words[high]})"
             steps = ", any number between" if isinstance(self.points, Continuous) else ""
             steps = steps or ("" if is_whole(self.points) else f", {len(self.points)} points")
-            return f"{self.points[0]:g} to {self.points[-1]:g}{steps}"
+            return f"{low:g} to {high:g}{steps}"
         return ", ".join(self.labels) if self.labels else "words"
 
 
 def slug(text: str, usual: str, *, letter: bool = False) -> str:
     """A name of small letters, digits, - and _ for what a file calls otherwise."""
-    plain = re.sub(r"[^a-z0-9_]+", "-", text.casefold()).strip("-_")[:60].rstrip("-_")
+    letters = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+    plain = re.sub(r"[^a-z0-9_]+", "-", letters.casefold()).strip("-_")[:60].rstrip("-_")
     plain = plain or usual
     return f"{usual}-{plain}"[:64].rstrip("-") if letter and not plain[0].isalpha() else plain
 
@@ -92,36 +114,56 @@ def question_name(title: str) -> str:
     return f"{name}-rating" if name in TAKEN else name
 
 
-def read_question(
-    title: str, name: str, cells: pd.Series, scale: tuple[float, float] | None, kind: Kind | None = None
-) -> ImportedQuestion:
+def read_question(title: str, name: str, cells: pd.Series, scale: AskedScale | None) -> ImportedQuestion:
     """A question from its answers, a category for each different one; `scale` is what the user says it is."""
     counts = cells.value_counts()
-    counts = counts[counts > 0]
-    texts = {str(text): int(number) for text, number in counts.items()}
+    texts = {str(text): int(number) for text, number in counts[counts > 0].items()}
     wrong = {text: "no answer" for text in texts if text.casefold() in _EMPTY}
     texts = {text: number for text, number in texts.items() if text not in wrong}
-    if kind is None and any(AND_ALSO in text for text in texts):
-        kind = "multi_label"
-    if kind is None and texts and sum(_ORDER.fullmatch(text) is not None for text in texts) >= 0.9 * len(texts):
-        kind = "ranking"
-    if kind == "ranking":
-        return _ranking(title, name, texts, wrong)
-    numbers = {text: number for text in texts if (number := _as_point(text)) is not None}
-    numeric = sum(texts[text] for text in numbers)
-    is_binary = {number for number, _ in numbers.values()} == {0.0, 1.0} and len(numbers) == len(texts)
-    if kind is None and texts and (scale or (numeric >= 0.9 * sum(texts.values()) and not is_binary)):
-        return _rating(title, name, texts, numbers, wrong, scale)
-    return _labelled(title, name, texts, wrong, kind)
+    wording = _wording(texts, scale)
+    if wording:
+        points = {word: float(number) for number, words in enumerate(wording, 1) for word in words}
+        numbers = {text: (points[_folded(text)], text) for text in texts if _folded(text) in points}
+        whole = {point: next((t for t in numbers if numbers[t][0] == point), word) for word, point in points.items()}
+        return replace(_rating(title, name, texts, numbers, wrong, (1, len(wording))), words=whole)
+    if scale is None or not scale.labels:
+        if texts and sum(_ORDER.fullmatch(text) is not None for text in texts) >= 0.9 * len(texts):
+            return _ranking(title, name, texts, wrong)
+        numbers = {text: number for text in texts if (number := _as_point(text)) is not None}
+        if scale or (texts and _is_numeric(texts, {text: number for text, (number, _) in numbers.items()})):
+            return _rating(title, name, texts, numbers, wrong, (scale.low, scale.high) if scale else None)
+    return _labelled(title, name, texts, wrong)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequence[str]]:
+    """The words of a scale from the least to the most: those that the user says, or a usual scale that has them all."""
+    if scale:
+        return [[_folded(word)] for word in scale.words]
+    folded = set(map(_folded, texts))
+    fitting = (words for words in _WORDINGS if len(folded) > 2 and folded <= set(itertools.chain(*words)))
+    return next(fitting, ())
+
+
+def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:
+    """Whether answers are numbers, but for few, or for one or two wordings such as "not applicable"."""
+    share = sum(texts[text] for text in numbers) / sum(texts.values())
+    if len(numbers) == len(texts) and set(numbers.values()) == {0.0, 1.0}:
+        return False
+    return share >= 0.9 or (share >= 0.5 and len(texts) - len(numbers) <= 2 < len(numbers))
 
 
 def _as_point(text: str) -> tuple[float, str] | None:
-    """A number with the words beside it: `4`, `4.0`, `four`, `4 - good`."""
-    if _NUMBER.fullmatch(text):
-        return float(text.replace(",", ".")), ""
+    """A number with the words beside it: `4`, `4.0`, `four`, `4/5`, `80 %`, `4 - good`."""
+    plain = text.replace("\N{MINUS SIGN}", "-")
+    if match := _NUMBER.fullmatch(plain):
+        return float(match["number"].replace(",", ".")), ""
     if text.casefold() in _COUNTING:
         return float(_COUNTING.index(text.casefold())), ""
-    if match := _POINT.fullmatch(text):
+    if match := _POINT.fullmatch(plain):
         words = trim((match["words"] or match["more"] or "").rstrip(")"))
         return float(match["number"]), words
     return None
@@ -175,33 +217,34 @@ def _ends(counts: Mapping[float, int]) -> tuple[float, float]:
             start += 1
         else:
             break
-    return _usual_ends(points[start], points[end])
+    halves = all(float(2 * point).is_integer() for point in points[start : end + 1])
+    return _usual_ends(points[start], points[end], halves=halves)
 
 
-def _usual_ends(low: float, high: float) -> tuple[float, float]:
+def _usual_ends(low: float, high: float, *, halves: bool) -> tuple[float, float]:
     """A scale's usual ends that hold these: as far below nothing as above, from 0 or 1, to 100."""
+    if low < 0 and not halves:
+        return math.floor(low), math.ceil(high) if high > math.floor(low) else 0
     if low < 0:
         edge = max(-low, high)
         return (-edge, edge) if high >= 0 else (low, high)
     if 20 < high <= 100:
-        return (0 if low < 1 else 1, 100)
+        return (1 if low == 1 else 0, 100)
     if low >= 0 and high <= 1:
         return 0, 1
     low = 1 if low > 1 and high <= 10 else math.floor(low)
     return (low, math.ceil(high)) if low < high else (low - 1, math.ceil(high))
 
 
-def _labelled(
-    title: str, name: str, texts: Mapping[str, int], wrong: dict[str, str], kind: Kind | None
-) -> ImportedQuestion:
+def _labelled(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, str]) -> ImportedQuestion:
     folded: dict[str, str] = {}
     for text in sorted(texts, key=lambda text: (-texts[text], text)):
-        folded.setdefault(" ".join(text.casefold().split()), text)
-    several = kind == "multi_label"
-    parts = {text: _parts(text) if several else [" ".join(text.casefold().split())] for text in texts}
-    if several:
+        folded.setdefault(_folded(text), text)
+    mark = _mark(texts)
+    parts = {text: _parts(text, mark) if mark else [_folded(text)] for text in texts}
+    if mark:
         folded = {part: part for text in parts.values() for part in text}
-    if kind == "text" or len(folded) > _MOST_LABELS or any(len(text) > _MOST_WORDS for text in folded):
+    if len(folded) > _MOST_LABELS or any(len(text) > _MOST_WORDS for text in folded):
         return ImportedQuestion(name, title, "text", values={text: text for text in texts}, wrong=wrong)
     order = sorted(folded, key=_label_order)
     names = dict(zip(order, distinct([slug(folded[text], "label", letter=True) for text in order]), strict=True))
@@ -213,13 +256,20 @@ def _labelled(
         text: AND.join(sorted((names[part] for part in of_text), key=positions.index))
         for text, of_text in parts.items()
     }
-    return ImportedQuestion(
-        name, title, "multi_label" if several else "label", labels=labels, values=values, wrong=wrong
+    return ImportedQuestion(name, title, "multi_label" if mark else "label", labels=labels, values=values, wrong=wrong)
+
+
+def _mark(texts: Iterable[str]) -> str:
+    """What stands between several labels in one cell: what makes fewer labels of the texts; empty where none does."""
+    several = {mark: {part for text in texts for part in _parts(text, mark)} for mark in (AND_ALSO, ";", "|", ", ")}
+    number = len(set(texts))
+    return next(
+        (m for m, parts in several.items() if any(m in t for t in texts) and (m == AND_ALSO or len(parts) < number)), ""
     )
 
 
-def _parts(text: str) -> list[str]:
-    return list(dict.fromkeys(part for part in (trim(part).casefold() for part in text.split(AND_ALSO)) if part))
+def _parts(text: str, mark: str) -> list[str]:
+    return list(dict.fromkeys(part for part in map(_folded, map(trim, text.split(mark))) if part))
 
 
 def _label_order(text: str) -> tuple[int, str]:

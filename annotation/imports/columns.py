@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -18,30 +19,35 @@ import pandas as pd
 from annotation.imports.nested import ENTRY
 from annotation.imports.options import ROLES
 from annotation.imports.tables import CellTable
-from annotation.imports.times import looks_like_times
+from annotation.imports.times import as_seconds, looks_like_times
 from plumbline.errors import StudyError, nearest
 from plumbline.words import count_words
 
 SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status", "comment", "truth",
           "language")  # fmt: skip
-_WORDS: Mapping[str, str] = {
+_WORDS: Mapping[str, str] = {  # without accents; of other languages what forms and sheets have most
     "original": "original orig source src input article document complex text1 sentence1 texta sentencea premise before"
-    " reference sourcetext",
+    " reference sourcetext quelle ausgangstext quelltext fuente origen 原文 源文",
     "output": "output out simp simple simplified simplification hyp hypothesis candidate target tgt translation mt"
     " summary text2 sentence2 textb sentenceb paraphrase generated generation response transformed after rewritten"
-    " rewrite",
-    "text": "text sentence content instance title passage body utterance message",
-    "system": "system sys model method generator transformation condition variant approach engine",
+    " rewrite ausgabe ubersetzung sortie traduction salida traduccion 译文",
+    "text": "text sentence content instance title passage body utterance message satz texte texto testo 文本",
+    "system": "system sys model method generator transformation condition variant approach engine systeme sistema 系统",
     "rater": "rater annotator worker workerid user username judge coder participant evaluator assessor labeler labeller"
-    " email e-mail mail respondent prolific pid annotatorid raterid expert reviewer completedby person",
-    "question": "question criterion dimension aspect metric attribute property measure",
-    "answer": "answer rating score value label response judgement judgment choice vote grade annotation",
+    " email e-mail mail respondent prolific pid annotatorid raterid expert reviewer completedby person bewerter"
+    " annotatorin teilnehmer adresse evaluateur annotateur evaluador anotador valutatore 评分者 标注者",
+    "question": "question criterion dimension aspect metric attribute property measure kriterium critere criterio",
+    "answer": "answer rating score value label response judgement judgment choice vote grade annotation bewertung"
+    " punktzahl urteil puntuacion 评分",
     "time": "time timestamp date submitted submit submittime submittedat answeredat finished completed completedat end"
-    " updated updatedat created createdat recordeddate",
+    " updated updatedat created createdat recordeddate zeit zeitstempel horodateur fecha 时间",
     "started": "start started startedat accepttime accepted begin began startdate",
-    "seconds": "seconds secs duration leadtime worktime worktimeinseconds elapsed took latency",
+    "seconds": "seconds secs duration leadtime worktime worktimeinseconds elapsed took latency rt dauer duree duracion",
     "status": "status state assignmentstatus",
-    "comment": "comment comments feedback remark remarks note notes explanation justification rationale reason",
+    "comment": "comment comments feedback remark remarks note notes explanation justification rationale reason"
+    " kommentar anmerkung bemerkung commentaire comentario 备注",
+    "unused": "consent agree age gender sex ethnicity nationality country education occupation captcha attention ip"
+    " session sessionid study studyid submissionid approval trial browser",  # of a person or a session
     "truth": "truth gold goldlabel correct groundtruth expected",
     "language": "language lang locale",
     "item": "id item itemid sent sentid sentence sentenceid segment segid doc docid example exampleid instance"
@@ -51,6 +57,13 @@ _BY_WORD: dict[str, list[str]] = defaultdict(list)
 for _role, _words in _WORDS.items():
     for _word in _words.split():
         _BY_WORD[_word].append(_role)
+_CRITERIA = re.compile(
+    "(?i)fluen|gramm|adequa|mean|coher|consist|relev|clar|simpl|readab|natural|inform|faith|style|overall|quality|tox"
+    "|accura|complet|correct|length|similar|entail|help|tone|use"
+)  # names of qualities, which are questions and not raters
+_PERSON = re.compile(
+    r"[^@\s]+@[^@\s]+\.[a-zA-Z]+|A[0-9A-Z]{11,14}|[0-9a-f]{24}"
+)  # a mail address, Amazon's, Prolific's
 _SUMMED = {"mean", "avg", "average", "median", "std", "stdev", "count", "n"}  # in names of what sums answers up
 _MOST_ANSWERS = 101  # distinct answers to a question: 0 to 100
 _MOST_LABELS = 30
@@ -60,8 +73,10 @@ _RATER_WORD = (
     r"(?:rater|annotator|worker|judge|coder|expert|turker|evaluator|assessor|participant|person|user|reviewer)"
 )
 _NUMBERED = re.compile(
-    rf"(?i)^(?P<before>.*?)[ _.\-:/]*(?P<rater>{_RATER_WORD}[ _.-]*\w{{1,3}})[ _.\-:/]*(?P<after>.*)$"
+    rf"(?i)^(?P<before>.*?)[ _.\-:/]*(?P<rater>{_RATER_WORD}[ _.-]*\w{{1,3}})(?![^\W_])[ _.\-:/]*(?P<after>.*)$"
 )
+_LEADING = re.compile(r"^(?P<before>)(?P<rater>[AREJWPCarejwpc]\d{1,2})[ _.\-:]+(?P<after>[^\W\d].+)$")  # A1_fluency
+_ITEM_COLUMN = re.compile(r"(?i)(item|text|sentence|sent|pair|example|stimulus)[ _.-]?\d+")
 _GRID = re.compile(r"\[.+\]\s*$")
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
 
@@ -79,6 +94,11 @@ class Proposal:
     def has_answers(self) -> bool:
         """Whether the table holds answers, and not only what is said of items."""
         return bool({"answer", "by_rater", "by_item"} & set(self.roles.values()))
+
+    @property
+    def rates(self) -> bool:
+        """Whether the table says who rated."""
+        return bool({"rater", "by_rater"} & set(self.roles.values()))
 
     def named(self, role: str) -> list[str]:
         """The columns of a role, in the file's order."""
@@ -106,7 +126,7 @@ class _Proposer:
 
     def __init__(self, table: CellTable, fixed: Mapping[str, str], corrected: Iterable[str]) -> None:
         self._table, self._cells = table, table.cells
-        self._roles = dict(fixed)
+        self._roles, self._fixed = dict(fixed), set(fixed)
         self._reasons = dict.fromkeys(fixed, f"{table.form} says so") | dict.fromkeys(corrected, "you say so")
         self._doubts = list[str]()
         self._values = {str(name): table.values(str(name)) for name in self._cells.columns}
@@ -122,7 +142,10 @@ class _Proposer:
         self._take_named(
             "language", lambda name: all(re.fullmatch(r"[A-Za-z]{2,3}([-_]\w+)?", v) for v in self._few(name))
         )
-        self._take_named("comment", lambda name: True)
+        self._take_named("comment", lambda name: not self._numeric(name))
+        for name in self._rest():
+            if hints(name)[:1] == ["unused"]:
+                self._set(name, "unused", "its name: of a person or a session, not of an item")
         self._take_named("status", lambda name: len(self._values[name]) <= 12 and not self._numeric(name))
         self._take_questions()
         self._take_truth()
@@ -163,6 +186,8 @@ class _Proposer:
             values, filled = self._values[name], int(self._cells[name].notna().sum())
             if not values:
                 self._set(name, "unused", "empty")
+            elif _GRID.search(name) or _NUMBERED.match(name) or _LEADING.match(name) or _ITEM_COLUMN.fullmatch(name):
+                continue  # of an item, or a rater, whose answers may all be one
             elif len(values) == 1 and len(self._cells) > 1 and not self._hinted(name, "answer"):
                 whole = "the same in every row" if filled == len(self._cells) else "the same wherever it is filled"
                 if not (self._numeric(name) or self._wordy(name)) or filled < len(self._cells):
@@ -181,8 +206,9 @@ class _Proposer:
             best = min(ends, key=_time_order)
             self._set(best, "time", "times")
         for name in self._rest():
-            if self._hinted(name, "seconds") and self._numeric(name) and not self._has("seconds"):
-                self._set(name, "seconds", "its name, and numbers")
+            some = self._few(name) if self._hinted(name, "seconds") and not self._has("seconds") else ()
+            if some and np.isfinite(as_seconds(some)).mean() >= 0.9:
+                self._set(name, "seconds", "its name, and durations")
 
     def _has_roles(self) -> set[str]:
         return set(self._roles.values())
@@ -191,6 +217,10 @@ class _Proposer:
         if self._has("rater"):
             return
         hinted = [name for name in self._rest() if self._hinted(name, "rater") and not self._wordy(name)]
+        hinted = [name for name in hinted if not (hints(name)[:1] == ["unused"] or re.search(r"(?i)tors$", name))]
+        hinted = hinted or [
+            name for name in self._rest() if self._few(name) and all(map(_PERSON.fullmatch, self._few(name)))
+        ]
         hinted = [name for name in hinted if self._cells[name].notna().mean() > 0.5]
         siblings = {name for names in self._siblings(hinted).values() for name in names}
         hinted = [name for name in hinted if name not in siblings]
@@ -200,6 +230,10 @@ class _Proposer:
             )
         for name in hinted[:1]:
             self._set(name, "rater", f"its name; {len(self._values[name])} raters")
+        for name in self._rest():
+            some, also = self._few(name), name in hinted[1:] and not self._hinted(name, "answer")
+            if some and (also or all(map(_PERSON.fullmatch, some))):
+                self._set(name, "unused", "names of people")
 
     def _take_texts(self) -> None:
         wordy = [name for name in self._rest() if self._wordy(name) and not self._hinted(name, "comment")]
@@ -251,7 +285,9 @@ class _Proposer:
         return len(both) == len(both.drop_duplicates(list(keys)))
 
     def _may_be_system(self, name: str) -> bool:
-        number = len(self._values[name])
+        number, plain = len(self._values[name]), re.sub(r"[\W\d_]|id$", "", name.casefold())
+        if self._numeric(name) and "system" not in _BY_WORD[plain]:
+            return False
         return 1 < number <= max(200, len(self._cells) // 50) and 2 * number <= len(self._cells)
 
     def _take_named(self, role: str, fits: Callable[[str], bool]) -> None:
@@ -291,18 +327,18 @@ class _Proposer:
                     "item",
                     "its name, and many different ones" if self._hinted(name, "item") else "many different ones",
                 )
+        self._take_crossed()
         if ENTRY in self._rest():  # the number of a nested entry is an id where the file has none
             has_ids = bool(self._has("item"))
             self._set(ENTRY, "unused" if has_ids else "item", "the place in the file of what several rows are about")
-        keys = self._item_keys()
         agreed = list[str]()
         for name in self._rest():
             if not self._like_answers(name):
                 continue
             if self._has("by_rater"):
                 self._reasons[name] = "not a rater's answers; name it with --column answer=NAME if it is one"
-            elif keys and self._repeated(keys) and not self._hinted(name, "answer") and self._fixed_by(name, keys):
-                self._reasons[name] = "the same for all who answered about an item"
+            elif alike := self._alike(name):
+                self._reasons[name] = alike
                 agreed.append(name)
             elif self._has("question") and self._has("answer"):
                 self._reasons[name] = "another column holds the answers"
@@ -311,8 +347,41 @@ class _Proposer:
         if len(agreed) == 1 and not {"answer", "by_rater", "by_item"} & self._has_roles():
             self._set(agreed[0], "answer", "the only column that can hold answers, on which all agree")
 
-    def _texts(self) -> list[str]:
-        return [name for name, role in self._roles.items() if role in ("original", "output", "text")]
+    def _alike(self, name: str) -> str:
+        """Why a column is nobody's answers: where it is the same for an item, a rater, or all."""
+        keys, rater = self._item_keys(), self._has("rater")
+        if keys and self._repeated(keys) and not self._hinted(name, "answer") and self._fixed_by(name, keys):
+            return "the same for all who answered about an item"
+        if len(self._values[name]) == 1:
+            return "the same in every row"
+        return (
+            "the same in all rows of a rater" if rater and self._repeated(rater) and self._fixed_by(name, rater) else ""
+        )
+
+    def _take_crossed(self) -> None:
+        """Who rated where no name says it: the only column in which no item has the same twice."""
+        keys = self._item_keys()
+        if {"rater", "by_rater", "by_item"} & self._has_roles() or not keys or not self._repeated(keys):
+            return
+        rows = self._cells[keys].drop_duplicates()
+        crossed = [
+            name
+            for name in self._rest()
+            if 1 < len(self._values[name]) <= len(self._cells) // 2
+            and len(self._cells[[*keys, name]].drop_duplicates()) == len(self._cells)
+            and not self._hinted(name, "answer")
+        ]
+        if len(crossed) == 1 and not self._numeric(crossed[0]):
+            self._set(crossed[0], "rater", f"no item has the same twice; {len(self._values[crossed[0]])} raters")
+        elif crossed and len(self._cells) >= 2 * len(rows):
+            self._doubts.append(
+                f"{' or '.join(map(self._place, crossed))} may say who rated, for no item has the same twice:"
+                " --column 'rater=column N', or 'answer=column N'"
+            )
+
+    def _place(self, name: str) -> str:
+        """A column by its number: its name may be a person's."""
+        return f"column {list(map(str, self._cells.columns)).index(name) + 1}"
 
     def _item_keys(self) -> list[str]:
         return [name for name, role in self._roles.items() if role in ("original", "output", "text", "item", "system")]
@@ -344,7 +413,7 @@ class _Proposer:
 
     def _like_answers(self, name: str) -> bool:
         values = self._values[name]
-        if _SUMMED & set(re.split(r"[^a-z]+", name.casefold())):
+        if _SUMMED & set(re.split(r"[\W\d_]+", name.casefold())):
             return False
         if self._numeric(name):
             return len(values) <= _MOST_ANSWERS or self._hinted(name, "answer")
@@ -357,7 +426,7 @@ class _Proposer:
         for name in names:
             if not self._like_answers(name):
                 continue
-            match = _NUMBERED.match(name) or _ENDING.match(name)
+            match = _NUMBERED.match(name) or _LEADING.match(name) or _ENDING.match(name)
             if match:
                 parts = match.groupdict()
                 stem = " ".join(part for part in (parts["before"], parts.get("after") or "") if part).strip(" _-.:")
@@ -370,7 +439,9 @@ class _Proposer:
         return {stem: list(members) for stem, members in whole.items()}
 
     def _take_rater_columns(self) -> None:
-        stems = self._siblings(self._rest())
+        people = [name for name in self._rest() if _PERSON.fullmatch(name)]
+        self._raters |= {name: ("", name) for name in people}
+        stems = {"": people} if people else self._siblings(self._rest())
         for names in stems.values():
             for name in names:
                 question, rater = self._raters[name]
@@ -384,6 +455,7 @@ class _Proposer:
         if raters and not self._cells[raters[0]].dropna().is_unique:
             return
         headed = [name for name in columns if count_words(name) > 2 * _TEXT_WORDS]
+        gridded = gridded or [name for name in columns if raters and _ITEM_COLUMN.fullmatch(name)]
         chosen = gridded if len(gridded) > 2 else headed if len(headed) > 2 and len(columns) == len(headed) else []
         for name in chosen:
             self._set(name, "by_item", "a row is a rater, so a column is an item")
@@ -401,12 +473,26 @@ class _Proposer:
                 self._doubts.append(f"{' and '.join(map(repr, several[:3]))} are both {role}; name one of them unused")
         if "question" in has and len(self._has("answer")) > 1:
             self._doubts.append("with a column of questions there is one of answers; name the others unused")
+        alike = [name for name in self._has("answer") if name not in self._fixed]
+        alike = [] if any(map(_CRITERIA.search, alike)) else alike
+        same_kind = len({self._numeric(name) for name in alike}) == 1 and not self._spread_over(alike)
+        if len(alike) > 1 and same_kind and not has & {"rater", "question"}:
+            self._doubts.append(
+                f"{', '.join(map(self._place, alike))} are raters or questions: for each of them"
+                " --column 'by_rater=column N', or 'answer=column N'"
+            )
+
+    def _spread_over(self, names: Sequence[str]) -> bool:
+        """Whether columns have answers that differ in kind: none that the most of them have."""
+        shared = set.intersection(*(set(self._values[name]) for name in names))
+        return 2 * len(shared) < min(len(self._values[name]) for name in names)
 
 
 def hints(name: str) -> list[str]:
     """The roles that a column's name speaks for, the surest first."""
-    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    words = [word for word in re.split(r"[^a-z0-9]+", plain.casefold()) if word]
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
+    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain)
+    words = [word for word in re.split(r"[\W_]+", plain.casefold()) if word]
     joined = ["".join(words), *("".join(pair) for pair in itertools.pairwise(words))]
     listed = [role for word in (*joined, *reversed(words)) for role in _BY_WORD.get(word, ())]
     return list(dict.fromkeys(listed))
@@ -426,11 +512,6 @@ def _as_number(value: str) -> bool:
     return True
 
 
-def corrected(proposal: Proposal, raters: Mapping[str, tuple[str, str]]) -> Proposal:
-    """The proposal with questions and raters of columns as somebody named them."""
-    return replace(proposal, raters={**proposal.raters, **raters})
-
-
 def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list[list[str]]]:
     """The proposal as a table: a row for each column, with the cells of five rows; raters' ids are not shown."""
     rows: pd.DataFrame = table.cells.head(5)
@@ -441,7 +522,10 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
             continue
         cells = ["" if pd.isna(cell) else str(cell) for cell in rows[column]]
         hidden = ["(an id)" if cell and role == "rater" else cell for cell in cells]
-        lines.append([column[:40], role, proposal.reasons[column], *(cell[:24] for cell in hidden)])
+        name, why = (
+            (f"column {list(rows.columns).index(column) + 1}", "a rater's") if role == "by_rater" else (column, "")
+        )
+        lines.append([name[:40], role, why or proposal.reasons[column], *(cell[:24] for cell in hidden)])
     return header, lines
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ import yaml
 
 from annotation.imports.answers import ImportedQuestion, distinct, question_name, read_question
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
-from annotation.imports.files import read_file
+from annotation.imports.files import read_file, read_frame, with_the_same_names
 from annotation.imports.matching import Material, match, without_repeats
-from annotation.imports.options import read_scale
+from annotation.imports.options import AskedScale, read_scale
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.writing import lay_out, refuse_sources, write_records, write_study_files
 from annotation.names import named_pseudonym, pseudonym_key, worker_pseudonym
@@ -35,68 +36,177 @@ from plumbline.words import printable_line
 
 COLUMNS = "columns.yaml"
 LISTED = "not_imported.csv"
+_TRUTH = re.compile(r"(?i)(^|[^a-z])(gt|gold\w*|truth|ground.?truth|correct|key)([^a-z]|$)")
 _READ = 200  # texts by which the language is told
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What a user wants of an import."""
+
+    out: Path
+    exports: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    scales: Mapping[str, AskedScale] = field(default_factory=dict)
+    language: str = ""
+    raters_per_file: bool = False
+    dry_run: bool = False
+    replace: bool = False
 
 
 def import_files(options: argparse.Namespace) -> int:
     """Read files, say what they hold, and write the study where nothing is doubtful."""
-    out = Path(options.out)
+    request = ImportRequest(
+        Path(options.out), options.exports, **_settings(options), raters_per_file=options.raters_per_file,
+        dry_run=options.dry_run, replace=options.replace,
+    )  # fmt: skip
+    _refuse_out(request)
+    files = list(map(Path, options.files))
+    refuse_sources(files)
+    tables = itertools.chain.from_iterable(read_file(file, options.sheet) for file in files)
+    import_tables(tables, request, home_of(options), print)
+    return 0
+
+
+def import_ratings(  # noqa: PLR0913 (the command's options)
+    frames: pd.DataFrame | Mapping[str, pd.DataFrame],
+    out: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    scales: Mapping[str, str] | None = None,
+    language: str = "",
+    exports: str | None = None,
+    home: str | Path | None = None,
+    replace: bool = False,
+) -> Study:  # fmt: skip
+    """Write a study of ratings in frames, as `plumbline import` does of files.
+
+    Args:
+        frames: A row an answer, a column a question; or a column a rater. Several by name, where one says more of the
+            items or the right answers: they are joined by the columns that both have.
+        out: The study's file, such as `studies/mine.yaml`.
+        columns: What a column holds where its name and cells do not tell: {column: role}, with the roles that
+            `plumbline import --help` lists.
+        scales: A question's points, as the option `--scale` takes them: {question: "1..5"}.
+        language: The texts' language as a code; empty: recognised.
+        exports: Where records are written: a folder or an address (default: `exports/`).
+        home: The folder with the key of pseudonyms (default: `.argilla/`).
+        replace: Write the study and its records anew.
+
+    Returns:
+        The study, whose `folder` has `ratings.parquet`, and `not_imported.csv` with what is not in it.
+
+    Raises:
+        StudyError: What the columns hold is doubtful, or a setting is wrong.
+        DataError: The frames hold no ratings, or contradict one another.
+
+    >>> import pandas as pd
+    >>> from annotation import import_ratings
+    >>> words = ["A cat sat there.", "It rained a lot.", "He went home early."]
+    >>> frame = pd.DataFrame(
+    ...     [[f"{text} So they say.", text, rater, 3 + (rater == "ann")] for text in words for rater in ("ann", "bob")],
+    ...     columns=["original", "output", "rater", "meaning"],
+    ... )
+    >>> study = import_ratings(frame, "studies/frame.yaml", scales={"meaning": "1..5"}, language="en")
+    >>> pd.read_parquet(study.folder / "ratings.parquet")["value"].mean()
+    np.float64(3.5)
+    """
+    named = {"frame": frames} if isinstance(frames, pd.DataFrame) else frames
+    request = ImportRequest(
+        Path(out), exports, dict(columns or {}), {name: read_scale(text) for name, text in (scales or {}).items()},
+        language_code(language) if language else "", replace=replace,
+    )  # fmt: skip
+    _refuse_out(request)
+    where = Home(Path(home)) if home else Home()
+    import_tables([read_frame(name, frame) for name, frame in named.items()], request, where, lambda line: None)
+    return load_study(request.out, exports)
+
+
+def _refuse_out(request: ImportRequest) -> None:
+    out = request.out
     if out.suffix not in (".yaml", ".yml"):
         raise StudyError(f"--out {out}: a study is a YAML file, such as studies/mine.yaml")
-    settings = _settings(options)
-    if out.exists() and not options.replace and not options.dry_run:
+    if out.exists() and not request.replace and not request.dry_run:
         raise StudyError(f"{out} is there already; take another name, or write it anew with --replace")
-    tables = list(itertools.chain.from_iterable(read_file(Path(name), options.sheet) for name in options.files))
-    refuse_sources([table.path for table in tables])
-    proposals = [propose(table, {c: r for c, r in settings["columns"].items() if c in table.cells}) for table in tables]
-    _refuse_strange(settings["columns"], tables)
-    rated = [proposal.has_answers for proposal in proposals]
+
+
+def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
+    """Say what tables hold, and write the study where nothing is doubtful."""
+    tables, folder = with_the_same_names(read), request.out.with_suffix("")
+    _refuse_strange(request.columns, tables)
+    proposals = [propose(table, _of_table(request.columns, table, tables)) for table in tables]
+    proposals = [_of_truth(table, proposal, proposals) for table, proposal in zip(tables, proposals, strict=True)]
     for table, proposal in zip(tables, proposals, strict=True):
-        _show(table, proposal)
-    _write_columns(out, settings, tables, proposals)
-    doubts = [
-        doubt
-        for proposal, rates in zip(proposals, rated, strict=True)
-        if rates or not any(rated)
-        for doubt in proposal.doubts
-    ]
+        _show(table, proposal, say)
+    _write_columns(request, tables, proposals)
+    rated = [proposal.has_answers for proposal in proposals]
+    doubts = [doubt for proposal, rates in zip(proposals, rated, strict=True) if rates or not any(rated)
+              for doubt in proposal.doubts]  # fmt: skip
+    doubts += _doubt_of_raters(tables, proposals)
     if doubts:
-        hint = (
-            f"or correct {out.with_suffix('') / COLUMNS} and run again with --columns {out.with_suffix('') / COLUMNS}"
-        )
+        hint = f"or correct {folder / COLUMNS} and run again with --columns {folder / COLUMNS}"
         raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}; {hint}")
-    material = match(tables, proposals, raters_per_file=options.raters_per_file)
+    scales = {name: read_scale(text) for table in tables for name, text in table.scales.items()} | dict(request.scales)
+    material = match(tables, proposals, raters_per_file=request.raters_per_file)
     del tables, table  # a million rows are not held twice
-    return _import(options, out, settings, material)
+    _import(replace(request, scales=scales), home, material, say)
 
 
-def _import(options: argparse.Namespace, out: Path, settings: Mapping[str, Any], material: Material) -> int:
+def _import(request: ImportRequest, home: Home, material: Material, say: Callable[[str], None]) -> None:
     listed = list(material.listed)
-    material, questions = read_questions(material, settings["scales"], listed)
-    language = settings["language"] or _language(material)
-    home = home_of(options)
+    material, questions = read_questions(material, request.scales, listed)
+    language = request.language or _language(material)
     for question in questions:
-        print(f"  question {question.name}: {question.kind.replace('_', ' ')}, {question.scale}")
+        say(f"  question {question.name}: {question.kind.replace('_', ' ')}, {question.scale}")
     for line in material.notes:
-        print(f"  {line}")
-    if options.dry_run:
-        print("nothing is written (--dry-run)")
-        return 0
-    if options.replace and out.exists():
-        shutil.rmtree(load_study(out, options.exports).folder, ignore_errors=True)
-    layout = lay_out(out, material)
-    study = write_study_files(layout, material, questions, language, options.exports)
+        say(f"  {line}")
+    if request.dry_run:
+        say("nothing is written (--dry-run)")
+        return
+    if request.replace and request.out.exists():
+        shutil.rmtree(load_study(request.out, request.exports).folder, ignore_errors=True)
+    layout = lay_out(request.out, material)
+    study = write_study_files(layout, material, questions, language, request.exports)
     pseudonyms = pseudonyms_of(home, study, material)
     number = write_records(study, layout, material, questions, pseudonyms)
     _write_listed(study, listed)
     raters = len(set(pseudonyms.values())) if material.has_raters else 0
     item = study.called.item
     who = f" by {raters} raters" if raters else ""
-    print(f"{study.name}: {number} ratings of {len(material.items)} {item}s{who} -> {study.file}, {study.folder}")
-    _say_listed(study, listed)
-    print(f"  texts: {language_name(language)} (--language CODE if they are not)")
-    print(f"  next: {study.command('annotation accept')}; then {study.command('annotation report')}")
-    return 0
+    say(f"{study.name}: {number} ratings of {len(material.items)} {item}s{who} -> {study.file}, {study.folder}")
+    _say_listed(study, listed, say)
+    say(f"  texts: {language_name(language)} (--language CODE if they are not)")
+    say(f"  next: {study.command('annotation accept')}; then {study.command('annotation report')}")
+
+
+def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[CellTable]) -> dict[str, str]:
+    """What the user says of a table's columns: by name, as FILE:NAME, or as `column 3`."""
+    names = list(map(str, table.cells.columns))
+    titles = {f"column {number}": name for number, name in enumerate(names, 1) if f"column {number}" not in names}
+    titles |= {name: name for name in names} | {f"{table.path.name}:{name}": name for name in names}
+    roles = {titles[column]: role for column, role in columns.items() if column in titles}
+    roles |= {titles[c]: role for c, role in columns.items() if c in titles and c.startswith(f"{table.path.name}:")}
+    return roles
+
+
+def _of_truth(table: CellTable, proposal: Proposal, proposals: Sequence[Proposal]) -> Proposal:
+    """A file whose name says that it holds right answers, and that names no rater where others do, as such."""
+    if proposal.rates or not any(of_file.rates for of_file in proposals) or not _TRUTH.search(table.path.stem):
+        return proposal
+    answers = proposal.named("answer")
+    return propose(table, {**proposal.roles, **dict.fromkeys(answers, "truth")}) if len(answers) == 1 else proposal
+
+
+def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> list[str]:
+    """A doubt where one of several files does not say who rated, and others do."""
+    rated = [(t, p) for t, p in zip(tables, proposals, strict=True) if p.has_answers]
+    lacking = [(t, p) for t, p in rated if not p.rates]
+    if not lacking or len(lacking) == len(rated):
+        return []
+    table, proposal = lacking[0]
+    name = next(name for name, role in proposal.roles.items() if role in ("answer", "by_item"))
+    return [f"{table.path.name} does not say who rated, and others do: name its rater, or say that its answers are the"
+            f" right ones, --column 'truth={table.path.name}:{name}'"]  # fmt: skip
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -113,41 +223,39 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _refuse_strange(columns: Mapping[str, str], tables: Sequence[CellTable]) -> None:
-    for column in columns:
-        if not any(column in table.cells for table in tables):
-            propose(tables[0], {column: columns[column]})  # raises with the nearest
+    for column, role in columns.items():
+        if not any(_of_table({column: role}, table, tables) for table in tables):
+            propose(tables[0], {column: role})  # raises with the nearest
 
 
-def _show(table: CellTable, proposal: Proposal) -> None:
-    print(f"{table.path}: {table.form}, {len(table.cells)} rows")
+def _show(table: CellTable, proposal: Proposal, say: Callable[[str], None]) -> None:
+    say(f"{table.path}: {table.form}, {len(table.cells)} rows")
     for line in table.notes:
-        print(f"  {line}")
-    header, rows = proposal_rows(table, proposal)
-    print(cli.columns(header, rows))
+        say(f"  {line}")
+    say(cli.columns(*proposal_rows(table, proposal)))
     for line in unused_lines(proposal):
-        print(f"  {line}")
+        say(f"  {line}")
 
 
-def _write_columns(
-    out: Path, settings: Mapping[str, Any], tables: Sequence[CellTable], proposals: Sequence[Proposal]
-) -> None:
-    """Write what each column is taken for, to be corrected and given back."""
-    columns = {column: role for proposal in proposals for column, role in proposal.roles.items()}
-    content = {
-        "columns": columns,
-        "scales": {name: f"{low:g}..{high:g}" for name, (low, high) in settings["scales"].items()},
-    }
-    content |= {"language": settings["language"]}
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=118)
+def _write_columns(request: ImportRequest, tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> None:
+    """Write what each column is taken for, to be corrected and given back; columns of raters by number."""
+    columns = dict[str, str]()
+    for table, proposal in zip(tables, proposals, strict=True):
+        for number, (column, role) in enumerate(proposal.roles.items(), 1):
+            name = f"column {number}" if role == "by_rater" else column
+            columns[f"{table.path.name}:{name}" if columns.get(name, role) != role else name] = role
+    content = {"columns": columns, "scales": {name: scale.text for name, scale in request.scales.items()}}
+    text = yaml.safe_dump({**content, "language": request.language}, sort_keys=False, allow_unicode=True, width=118)
     head = (
         f"# What the columns of {', '.join(table.path.name for table in tables)} are taken for by `plumbline import`."
     )
-    with atomic(out.with_suffix("") / COLUMNS, public=True) as file:
-        file.write(f"{head}\n# Correct it and give it back: --columns {out.with_suffix('') / COLUMNS}\n{text}".encode())
+    file_name = request.out.with_suffix("") / COLUMNS
+    with atomic(file_name, public=True) as file:
+        file.write(f"{head}\n# Correct it and give it back: --columns {file_name}\n{text}".encode())
 
 
 def read_questions(
-    material: Material, scales: Mapping[str, tuple[float, float]], listed: list[UnplacedRow]
+    material: Material, scales: Mapping[str, AskedScale], listed: list[UnplacedRow]
 ) -> tuple[Material, list[ImportedQuestion]]:
     """The questions, and the material without what is no answer to them, which is listed."""
     answers = without_repeats(material.answers, listed)
@@ -179,7 +287,9 @@ def read_questions(
     places = pd.Series(range(len(rated)), index=rated)
     items = material.items.iloc[rated].reset_index(drop=True)
     remaining = remaining.assign(item=places.reindex(numbers).to_numpy())
-    return replace(material, items=items, answers=remaining, listed=tuple(listed)), questions
+    falls = {name for name, scale in scales.items() if scale.falls}
+    lower = material.lower | {question.title for question in questions if {question.title, question.name} & falls}
+    return replace(material, items=items, answers=remaining, listed=tuple(listed), lower=lower), questions
 
 
 def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str]:
@@ -217,11 +327,11 @@ def _write_listed(study: Study, listed: Sequence[UnplacedRow]) -> None:
         file.write(csv_bytes(frame))
 
 
-def _say_listed(study: Study, listed: Sequence[UnplacedRow]) -> None:
+def _say_listed(study: Study, listed: Sequence[UnplacedRow], say: Callable[[str], None]) -> None:
     if not listed:
-        print("  every row is in the study")
+        say("  every row is in the study")
         return
-    print(f"  {len(listed)} answers are not in it, each with its reason -> {study.folder / LISTED}")
+    say(f"  {len(listed)} answers are not in it, each with its reason -> {study.folder / LISTED}")
     counts = pd.Series([entry.reason.partition(" is in line")[0] for entry in listed]).value_counts()
     for reason, number in counts.head(5).items():
-        print(f"    {number}: {printable_line(str(reason))[:100]}")
+        say(f"    {number}: {printable_line(str(reason))[:100]}")

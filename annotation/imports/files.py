@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+
+import pandas as pd
 
 from annotation.imports.nested import read_json
 from annotation.imports.sheets import spread
-from annotation.imports.tables import EXCEL, CellTable, read_csv, read_excel
+from annotation.imports.tables import EXCEL, CellTable, TableBuilder, read_csv, read_excel, text_of
 from plumbline.errors import DataError
 
 JSON = (".json", ".jsonl", ".ndjson")
@@ -22,6 +28,35 @@ def read_file(path: Path, sheet: str = "") -> list[CellTable]:
     if kind in JSON or _begins_like_json(path):
         return read_json(path)
     return [spread(read_csv(path))]
+
+
+def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
+    """A frame as a table; a row's number in it is its line."""
+    builder = TableBuilder()
+    columns = list(map(str, frame.columns))
+    if len(set(columns)) < len(columns):
+        raise DataError(f"{name}: two columns have the same name; rename one")
+    whole = frame.astype(object).where(frame.notna(), None)
+    rows = ([text_of(cell) for cell in row] for row in whole.itertuples(index=False, name=None))
+    builder.add_all(columns, enumerate(rows, 1))
+    cells, lines = builder.frame()
+    if not len(lines):
+        raise DataError(f"{name}: no rows in it")
+    return spread(CellTable(Path(name), "a frame", cells, lines))
+
+
+def with_the_same_names(tables: Iterable[CellTable]) -> list[CellTable]:
+    """Tables in which a column that another table has under another spelling (`Item ID`, `item_id`) has its name."""
+    names, renamed = dict[str, str](), list[CellTable]()
+    for table in tables:
+        plain = {str(name): re.sub(r"[\W_]+", "", str(name).casefold()) for name in table.cells.columns}
+        counts = Counter(plain.values())
+        others = {name: names[key] for name, key in plain.items() if counts[key] == 1 and key and key in names}
+        cells = table.cells.rename(columns=others)
+        roles = {others.get(name, name): role for name, role in table.roles.items()}
+        renamed.append(replace(table, cells=cells, roles=roles) if cells.columns.is_unique else table)
+        names = {key: others.get(name, name) for name, key in plain.items() if counts[key] == 1} | names
+    return renamed
 
 
 def _begins_like_json(path: Path) -> bool:

@@ -20,13 +20,13 @@ from annotation.imports.columns import Proposal
 from annotation.imports.tables import CellTable, UnplacedRow, coded
 from annotation.imports.times import as_seconds, as_times, month_unsure
 from plumbline.errors import DataError
-from plumbline.words import printable_line, shows
+from plumbline.words import count_words, printable_line, shows
 
 TEXTS = ("original", "output", "text")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _DISCARDED = {"rejected", "returned", "timed-out", "timed out", "timedout", "cancelled", "canceled", "discarded",
-              "skipped", "screened out", "invalid"}  # fmt: skip
+              "skipped", "screened out", "invalid", "spam", "survey preview", "survey test"}  # fmt: skip
 _DRAFT = {"draft", "drafts", "pending", "in progress", "partial", "active", "incomplete", "started", "saved"}
 JOINT = " | "  # between the parts of an item's id
 
@@ -73,16 +73,19 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     )
     has_raters = not frame["unnamed"].any()
     if not has_raters:
+        several = " (--raters-per-file if each file is one person's)" if len(rated) > 1 else ""
         notes.append("the file does not say who rated: each answer to an item counts as another rater's, and nothing is"
-                     " said of raters")  # fmt: skip
+                     f" said of raters{several}")  # fmt: skip
     lower = frozenset(name for table in tables for name in table.lower)
     has_times = bool(frame["at"].notna().any())
     return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, has_times, lower)
 
 
 def _with_file(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the file's name before each rater's id."""
+    """The rows with the file's name before each rater's id; a file that does not say who rated is one rater's."""
     array, name = frame["rater"].array, frame["file"].iloc[0]
+    if frame["unnamed"].any():
+        return frame.assign(rater=coded(np.zeros(len(frame), np.int8), [name]), unnamed=False)
     return frame.assign(rater=coded(array.codes, [f"{name} {rater}" for rater in array.categories]))
 
 
@@ -142,8 +145,9 @@ def _melted_items(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -
     for column in proposal.named("by_item"):
         match = re.fullmatch(r"(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
         question, item = (match["question"], match["item"]) if match else ("rating", column)
-        melted.append(base.assign(question=pd.Categorical([question or "rating"] * len(base)),
-                                  text=pd.Categorical([item] * len(base)), cell=cells[column]))  # fmt: skip
+        named = {"text" if match or count_words(item) > 2 else "item": pd.Categorical([item] * len(base))}
+        kind = pd.Categorical([question or "rating"] * len(base))
+        melted.append(base.assign(question=kind, cell=cells[column], **named))
     return _stacked(melted)
 
 
@@ -266,6 +270,8 @@ def _with_lookup(
     """The rows with what another file says of their items, by the columns that both have."""
     shared = [name for name in proposal.roles if name in of_lookup.roles and proposal.roles[name] != "unused"]
     keys = [name for name in shared if proposal.roles[name] in ("item", "system", "question", *TEXTS)]
+    if not keys and (rater := of_lookup.first("rater")) and proposal.first("rater"):
+        return _with_people(frame, lookup, rater, of_lookup.first("status"), notes)
     roles = {name: role for name, role in of_lookup.roles.items() if name not in keys and role != "unused"}
     if not keys:
         raise DataError(f"{lookup.path}: has no answers, and shares no column of items with {table.path.name}; name its"
@@ -292,6 +298,21 @@ def _with_lookup(
     if lost := int((found_at < 0).sum()):
         notes.append(f"{lookup.path.name}: says nothing of {lost} rows of {table.path.name}")
     return frame
+
+
+def _with_people(frame: pd.DataFrame, lookup: CellTable, rater: str, status: str, notes: list[str]) -> pd.DataFrame:
+    """The rows with what a list of people says of each: whether their work counts."""
+    names = lookup.cells[rater].astype(str).str.casefold()
+    statuses = pd.Series(_statuses(lookup.cells, status, notes).astype(str), names)
+    worst = statuses[~statuses.index.duplicated(keep=False) | (statuses != "submitted")].groupby(level=0).first()
+    array = frame["rater"].array
+    of_rater = [worst.get(name.casefold(), "submitted") for name in array.categories]
+    brought = np.array([*of_rater, "submitted"], object)[array.codes]
+    brought = np.where(brought == "submitted", frame["status"].astype(object), brought)
+    unknown = sum(name.casefold() not in set(names) for name in array.categories)
+    if unknown:
+        notes.append(f"{lookup.path.name}: says nothing of {unknown} raters")
+    return frame.assign(status=pd.Categorical(brought, frame["status"].cat.categories))
 
 
 def _positions(table: CellTable, lookup: CellTable, keys: Sequence[str], first: np.ndarray) -> np.ndarray:

@@ -6,8 +6,9 @@ Which tool it was shows in the keys. What is nobody's answer to a question (span
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,11 @@ _ANSWERS = {"rater": "rater", "question": "question", "answer": "answer", "time"
             "status": "status", "item": "item"}  # fmt: skip
 _CANDIDATE = ("body", "text", "html", "title")
 _DEEPEST = 6
+_DOT = "\x1d"  # in a path, for a point that a key has itself
 ENTRY = "entry"  # the place in the file of what several rows are about
+_ANSWERS_OF = re.compile(
+    r"(?i)individual|human|scores?$|ratings?$|votes?$|judge?ments?$|responses?$"
+)  # a list of people's
 _SPLITS = ("__", "||", "|", "::", "@@")
 
 
@@ -32,10 +37,30 @@ def read_json(path: Path) -> list[CellTable]:
     first = next((entry for _, entry in entries if isinstance(entry, dict)), None)
     if first is None:
         raise DataError(f"{path}: holds no JSON objects, which would be records; export it again")
-    for form, keys, rows in _FORMS:
+    for form, keys, read in _FORMS:
         if any(all(key in first for key in names) for names in keys):
-            return [_long(path, form, rows(entries, path))]
+            return [_read_records(path, form, entries, read)]
+    if _from_hub(first):
+        return [_read_records(path, "Argilla records", entries, _argilla_columns)]
     return [_generic(path, entries)]
+
+
+def _read_records(
+    path: Path, form: str, entries: Sequence[Entry], read: Callable[[_Rows, int, Any], None]
+) -> CellTable:
+    """The answers of records as a table; a record that is not as the tool writes them is listed."""
+    rows = _Rows(path)
+    for number, record in entries:
+        before = len(rows.rows)
+        try:
+            read(rows, number, record)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            del rows.rows[before:]
+            rows.list(number, f"is no record as in {form}")
+    names = {name for _, cells in rows.rows for name in cells}
+    roles = {name: role for name, role in _ANSWERS.items() if name in names}
+    notes = tuple(f"{number} {note}" for note, number in rows.notes.items())
+    return _table(path, form, rows.rows, roles, tuple(rows.unplaced), notes, frozenset(rows.lower))
 
 
 def _entries(path: Path) -> tuple[list[Entry], Any]:
@@ -62,8 +87,8 @@ def _entries(path: Path) -> tuple[list[Entry], Any]:
         if not text.strip():
             continue
         try:
-            entries.append((line, json.loads(text)))
-        except ValueError as error:
+            entries.append((line, parse_json(text)))
+        except MalformedError as error:
             raise DataError(f"{path}, line {line}: not valid JSON ({error}); export it again") from None
     if not entries:
         raise DataError(f"{path} is empty; export it again")
@@ -77,19 +102,11 @@ class _Rows:
         self.path, self.rows, self.unplaced = path, list[tuple[int, dict[str, str]]](), list[UnplacedRow]()
         self.notes, self.lower = Counter[str](), set[str]()
 
-    def add(self, line: int, **cells: Any) -> None:
-        self.rows.append((line, {name: text_of(cell) for name, cell in cells.items()}))
+    def add(self, line: int, about: Mapping[str, Any], **answers: Any) -> None:
+        self.rows.append((line, {name: text_of(cell) for name, cell in {**about, **answers}.items()}))
 
     def list(self, line: int, reason: str, column: str = "") -> None:
         self.unplaced.append(UnplacedRow(self.path.name, line, reason, column))
-
-
-def _long(path: Path, form: str, rows: _Rows) -> CellTable:
-    """Rows of one answer each, whose columns the form names, as a table."""
-    names = {name for _, cells in rows.rows for name in cells}
-    roles = {name: role for name, role in _ANSWERS.items() if name in names}
-    notes = tuple(f"{number} {note}" for note, number in rows.notes.items())
-    return _table(path, form, rows.rows, roles, tuple(rows.unplaced), notes, frozenset(rows.lower))
 
 
 def _table(  # noqa: PLR0913 (what a form says of a file)
@@ -103,7 +120,7 @@ def _table(  # noqa: PLR0913 (what a form says of a file)
 ) -> CellTable:
     builder = TableBuilder()
     for line, row in rows:
-        builder.add(row, line)
+        builder.add({name.replace(_DOT, "."): cell for name, cell in row.items()}, line)
     cells, lines = builder.frame()
     if not len(lines):
         raise DataError(f"{path}: no answers in it ({form}{', ' + unplaced[0].reason if unplaced else ''})")
@@ -114,38 +131,32 @@ def _flat(value: Any, prefix: str = "") -> dict[str, str]:
     """The scalars of nested objects by their path; lists of texts as one text."""
     cells: dict[str, str] = {}
     for key, inner in value.items() if isinstance(value, dict) else ():
-        name = f"{prefix}{key}"
+        name = f"{prefix}{str(key).replace('.', _DOT)}"
         if isinstance(inner, dict):
             cells |= _flat(inner, f"{name}.")
         elif isinstance(inner, list):
-            if inner and all(isinstance(entry, str) for entry in inner):
+            if inner and all(isinstance(entry, str) for entry in inner) and not _ANSWERS_OF.search(str(key)):
                 cells[name] = AND_ALSO.join(inner)
         else:
             cells[name] = text_of(inner)
     return cells
 
 
-def _label_studio(entries: Sequence[Entry], path: Path) -> _Rows:
+def _label_studio(rows: _Rows, number: int, task: dict[str, Any]) -> None:
     """Label Studio's JSON: tasks with annotations; cancelled ones and drafts are not submitted."""
-    rows = _Rows(path)
-    for number, task in entries:
-        if not isinstance(task, dict):
-            rows.list(number, "is no task")
-            continue
-        data = {f"data.{name}": cell for name, cell in _flat(task.get("data", {})).items()}
-        base = {**data, "item": task.get("id", number)}
-        if task.get("predictions"):
-            rows.notes["tasks have predictions of models, which are no ratings"] += 1
-        annotations = task.get("annotations") or task.get("completions") or []
-        for annotation in annotations:
-            status = "cancelled" if annotation.get("was_cancelled") else "submitted"
-            _one_annotation(rows, number, task, base, annotation, status)
-        drafts = [draft for draft in task.get("drafts", ()) if isinstance(draft, dict)]
-        for draft in drafts:
-            _one_annotation(rows, number, task, base, draft, "draft")
-        if not annotations and not drafts:
-            rows.list(number, "nobody annotated the task")
-    return rows
+    data = {f"data.{name}": cell for name, cell in _flat(task.get("data", {})).items()}
+    base = {**data, "item": task.get("id", number)}
+    if task.get("predictions"):
+        rows.notes["tasks have predictions of models, which are no ratings"] += 1
+    annotations = task.get("annotations") or task.get("completions") or []
+    for annotation in annotations:
+        status = "cancelled" if annotation.get("was_cancelled") else "submitted"
+        _one_annotation(rows, number, task, base, annotation, status)
+    drafts = [draft for draft in task.get("drafts", ()) if isinstance(draft, dict)]
+    for draft in drafts:
+        _one_annotation(rows, number, task, base, draft, "draft")
+    if not annotations and not drafts:
+        rows.list(number, "nobody annotated the task")
 
 
 def _one_annotation(
@@ -168,7 +179,7 @@ def _one_annotation(
             rows.lower.add(name)
             _ranked_rows(rows, number, task, about, name, value["ranker"])
         elif (answer := _label_studio_answer(value)) is not None:
-            rows.add(number, **about, question=name, answer=answer)
+            rows.add(number, about, question=name, answer=answer)
         else:
             rows.list(number, f"{kind or 'nothing'} is no answer to a question (a span, a box, a relation)", name)
 
@@ -212,33 +223,30 @@ def _ranked_rows(rows: _Rows, number: int, task: Any, about: Mapping[str, Any], 
                 rows.list(number, "a candidate is not ranked", name)
                 continue
             whole = {**about, "candidate": candidate, "candidate text": text, "item": f"{about['item']} | {candidate}"}
-            rows.add(number, **whole, question=name, answer=bucket)
+            rows.add(number, whole, question=name, answer=bucket)
 
 
-def _argilla(entries: Sequence[Entry], path: Path) -> _Rows:
+def _argilla(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     """Argilla's records, of version 1 and 2."""
-    rows = _Rows(path)
-    for number, record in entries:
-        fields = _flat(record.get("fields", {}))
-        base = {**fields, "item": record.get("external_id") or record.get("id") or number}
-        if record.get("suggestions"):
-            rows.notes["records have suggestions, which are no ratings"] += 1
-        responses = record.get("responses") or []
-        if not responses:
-            rows.list(number, "nobody answered the record")
-        if isinstance(responses, dict):  # version 2: by question
-            for question, answers in responses.items():
-                for answer in answers:
-                    _argilla_answer(rows, number, base, answer, question, answer.get("value"))
-            continue
-        for response in responses:
-            values = response.get("values") or {}
-            if not values:
-                rows.list(number, f"a {response.get('status', 'submitted')} response answers nothing")
-            for question, value in values.items():
-                plain = value.get("value") if isinstance(value, dict) else value
-                _argilla_answer(rows, number, base, response, question, plain)
-    return rows
+    fields = _flat(record.get("fields", {}))
+    base = {**fields, "item": record.get("external_id") or record.get("id") or number}
+    if record.get("suggestions"):
+        rows.notes["records have suggestions, which are no ratings"] += 1
+    responses = record.get("responses") or []
+    if not responses:
+        rows.list(number, "nobody answered the record")
+    if isinstance(responses, dict):  # version 2: by question
+        for question, answers in responses.items():
+            for answer in answers:
+                _argilla_answer(rows, number, base, answer, question, answer.get("value"))
+        return
+    for response in responses:
+        values = response.get("values") or {}
+        if not values:
+            rows.list(number, f"a {response.get('status', 'submitted')} response answers nothing")
+        for question, value in values.items():
+            plain = value.get("value") if isinstance(value, dict) else value
+            _argilla_answer(rows, number, base, response, question, plain)
 
 
 def _argilla_answer(
@@ -255,60 +263,151 @@ def _argilla_answer(
     answer = AND_ALSO.join(map(str, value)) if isinstance(value, list) else value
     about = {"rater": response.get("user_id", ""), "status": response.get("status") or "submitted",
              "time": response.get("updated_at") or response.get("inserted_at") or ""}  # fmt: skip
-    rows.add(number, **base, **about, question=question, answer=answer)
+    rows.add(number, {**base, **about}, question=question, answer=answer)
 
 
-def _doccano(entries: Sequence[Entry], path: Path) -> _Rows:
+def _doccano(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     """Doccano's JSON lines: labels of a text; a file is one annotator's, unless its annotations name users."""
-    rows = _Rows(path)
-    for number, record in entries:
-        text = record.get("text", record.get("data", ""))
-        base = {"text": text, "item": record.get("id", number)}
-        annotations = record.get("annotations")
-        if annotations is not None:
-            by_user = defaultdict[str, list[str]](list)
-            for annotation in annotations:
-                if "start_offset" in annotation:
-                    rows.list(number, "a span is no answer to a question", "label")
-                else:
-                    by_user[text_of(annotation.get("user", ""))].append(text_of(annotation.get("label")))
-            for user, labels in by_user.items():
-                rows.add(number, **base, rater=user, question="label", answer=AND_ALSO.join(labels))
+    by_user = defaultdict[str, list[str]](list)
+    annotations = record.get("annotations")
+    spans = [a for a in annotations or () if "start_offset" in a]
+    for annotation in annotations or ():
+        if "start_offset" not in annotation:
+            label = annotation.get("label", annotation.get("text"))
+            by_user[text_of(annotation.get("user", ""))].append(f"label {label}" if isinstance(label, int) else label)
+    for name in ("label", "labels", "cats"):
+        labels = record.get(name) or []
+        labels = list(labels) if isinstance(labels, (list, dict)) else [labels]
+        spans += [label for label in labels if isinstance(label, (list, dict))]
+        by_user[rows.path.stem] += [text_of(label) for label in labels if not isinstance(label, (list, dict))]
+    text = record.get("text", record.get("data", ""))
+    about = {key: cell for key, cell in record.items() if key not in _DOCCANO and key not in ("text", "data", "id")}
+    for user, labels in by_user.items():
+        if labels:
+            about = {**_flat(about), "text": text, "item": record.get("id", number), "rater": user}
+            rows.add(number, about, question="label", answer=AND_ALSO.join(labels))
+    if spans:
+        rows.list(number, f"{len(spans)} spans are no answer to a question", "label")
+    elif not any(by_user.values()):
+        rows.list(number, "the text has no label")
+
+
+def _prodigy(rows: _Rows, number: int, record: dict[str, Any]) -> None:
+    """Prodigy's JSON lines: options chosen, or a label accepted or rejected; what was ignored does not count."""
+    options = {str(option["id"]): option.get("text", option["id"]) for option in record.get("options") or ()}
+    about = {
+        **_flat(record.get("meta") or {}),
+        "text": record.get("text", ""),
+        "item": record.get("_input_hash", number),
+    }
+    about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or rows.path.stem}
+    about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
+    if record.get("spans"):
+        rows.list(number, "spans are no answer to a question")
+    if options:
+        chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
+        rows.add(number, about, question="choice", answer=AND_ALSO.join(chosen) or "none of them")
+    elif record["answer"] == "ignore":
+        rows.list(number, "was ignored")
+    elif "label" in record or not record.get("spans"):
+        rows.add(number, about, question=record.get("label", "answer"), answer=record["answer"])
+
+
+def _argilla_classified(rows: _Rows, number: int, record: dict[str, Any]) -> None:
+    """Argilla's records before version 1.8, each with the annotation of one agent."""
+    inputs, labels = record.get("inputs"), record.get("annotation")
+    if labels is None:
+        rows.list(number, "nobody answered the record")
+        return
+    about: dict[str, Any] = {**_flat(inputs if isinstance(inputs, dict) else {"text": record.get("text", "")})}
+    about |= {"item": record.get("id") or number, "rater": record.get("annotation_agent") or rows.path.stem}
+    about |= {"status": "discarded" if record.get("status") == "Discarded" else "submitted"}
+    labels = labels if isinstance(labels, list) else [labels]
+    rows.add(number, about, question="annotation", answer=AND_ALSO.join(map(text_of, labels)))
+
+
+def _argilla_columns(rows: _Rows, number: int, record: dict[str, Any]) -> None:
+    """A row of Argilla's datasets as the Hub has them: lists of answers, users and statuses by question."""
+    _argilla(rows, number, _argilla_record(record))
+
+
+def _argilla_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the Hub's as a record of version 2. Raises ValueError where its lists are not of one length."""
+    responses, fields = dict[str, list[dict[str, Any]]](), dict[str, Any]()
+    for name, cell in record.items():
+        keys = cell[0] if isinstance(cell, list) and cell and isinstance(cell[0], dict) else cell
+        version_1 = isinstance(keys, dict) and {"user_id", "value"} <= set(keys)
+        if name.endswith(".responses"):  # version 2
+            lists: list[Any] = [cell or [], record.get(f"{name}.users"), record.get(f"{name}.status")]
+        elif version_1 and isinstance(cell, dict):
+            lists = [cell["value"] or [], cell["user_id"], cell.get("status")]
+        elif version_1:
+            responses[name] = cell
             continue
-        for name in ("label", "labels", "cats"):
-            labels = record.get(name) or []
-            labels = list(labels) if isinstance(labels, (list, dict)) else [labels]
-            if any(isinstance(label, (list, dict)) for label in labels):
-                rows.list(number, f"{len(labels)} spans are no answer to a question", name)
-            elif labels:
-                rows.add(number, **base, rater=path.stem, question="label", answer=AND_ALSO.join(map(text_of, labels)))
-        if not any(record.get(name) for name in ("label", "labels", "cats")):
-            rows.list(number, "the text has no label")
-    return rows
+        else:
+            if not re.search(
+                r"[.-](suggestion|responses)\b|^(metadata|_server_id|status|id|external_id|vectors)$", name
+            ):
+                fields[name] = cell
+            continue
+        answers = zip(*(column or [None] * len(lists[0]) for column in lists), strict=True)
+        responses[name.removesuffix(".responses")] = [
+            dict(zip(("value", "user_id", "status"), answer, strict=True)) for answer in answers
+        ]
+    return {"id": record.get("id") or record.get("external_id"), "fields": fields, "responses": responses}
 
 
-def _potato(entries: Sequence[Entry], path: Path) -> _Rows:
+def _from_hub(record: Mapping[str, Any]) -> bool:
+    try:
+        return bool(_argilla_record(record)["responses"])
+    except (TypeError, ValueError):
+        return False
+
+
+def _label_studio_short(rows: _Rows, number: int, record: dict[str, Any]) -> None:
+    """Label Studio's JSON-MIN: a record an annotation, with the answers among what the task says."""
+    cells = {name: short_answer(value) for name, value in record.items() if name not in SHORT}
+    about = {"item": record.get("id", number), "rater": record.get("annotator", "")}
+    about |= {"time": record.get("updated_at") or record.get("created_at", "")}
+    about |= {"seconds": record.get("lead_time", "")}
+    rows.add(number, {name: cell for name, cell in cells.items() if cell is not None}, **about)
+    for name in (name for name, cell in cells.items() if cell is None):
+        rows.list(number, "spans or boxes are no answer to a question", name)
+
+
+def short_answer(value: Any) -> str | None:
+    """An answer of JSON-MIN and CSV as text; None for what is none."""
+    entries = value if isinstance(value, list) else [value]
+    if not any(isinstance(entry, dict) for entry in entries):
+        return AND_ALSO.join(map(text_of, entries))
+    answers = [_label_studio_answer(entry) for entry in entries if isinstance(entry, dict)]
+    return None if None in answers else AND_ALSO.join(answer for answer in answers if answer)
+
+
+def _potato(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     """Potato's annotated instances, a file for each user, whose name is the folder's where the record has none."""
-    rows = _Rows(path)
-    for number, record in entries:
-        user = record.get("user_id") or record.get("user") or path.parent.name
-        base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", number)}
-        if record.get("span_annotations"):
-            rows.list(number, "spans are no answer to a question")
-        answers = record.get("label_annotations") or record.get("annotations") or {}
-        if not answers:
-            rows.list(number, "nothing is answered")
-        for question, value in answers.items():
-            labels = [str(name) for name, on in value.items() if on] if isinstance(value, dict) else [text_of(value)]
-            if isinstance(value, dict) and len(labels) == 1 and labels[0] in ("text_box", "bad_text"):
-                labels = [text_of(value[labels[0]])]
-            rows.add(number, **base, rater=user, question=question, answer=AND_ALSO.join(labels))
-    return rows
+    user = record.get("user_id") or record.get("user") or rows.path.parent.name
+    base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", number)}
+    if record.get("span_annotations"):
+        rows.list(number, "spans are no answer to a question")
+    answers = record.get("label_annotations") or record.get("annotations") or {}
+    if not answers:
+        rows.list(number, "nothing is answered")
+    for question, value in answers.items():
+        labels = [str(name) for name, on in value.items() if on] if isinstance(value, dict) else [text_of(value)]
+        if isinstance(value, dict) and len(labels) == 1 and re.fullmatch(r"text_box|bad_text|scale_\d+", labels[0]):
+            labels = [text_of(value[labels[0]])]
+        rows.add(number, base, rater=user, question=question, answer=AND_ALSO.join(labels))
 
 
+SHORT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
+_DOCCANO = ("label", "labels", "cats", "annotations", "annotation_approver", "Comments")
 _FORMS = (
     ("Label Studio", (("annotations", "data"), ("completions", "data")), _label_studio),
+    ("Label Studio (JSON-MIN)", (("annotation_id", "annotator"),), _label_studio_short),
     ("Argilla records", (("fields", "responses"),), _argilla),
+    ("Argilla records", (("annotation", "annotation_agent"),), _argilla_classified),
+    ("Prodigy", (("_input_hash", "answer"), ("_task_hash", "answer")), _prodigy),
     ("Potato", (("label_annotations",),), _potato),
     ("doccano", (("text", "label"), ("text", "labels"), ("text", "cats"), ("text", "annotations")), _doccano),
 )
@@ -326,6 +425,8 @@ def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
             ]
             return _table(path, "JSON (columns of a frame)", rows, {})
         return _by_rater(path, whole)
+    if len(inner) > 1 and len(inner) == len(whole) and len({frozenset(value) for value in inner}) == 1:
+        return _generic(path, [(n, {"id": key, **value}) for n, (key, value) in enumerate(whole.items(), 1)])
     if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
         names = list(map(str, whole["columns"]))
         rows = [(n, dict(zip(names, map(text_of, row), strict=False))) for n, row in enumerate(whole["data"], 1)]
@@ -389,7 +490,8 @@ def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) 
     form = ("JSON lines" if path.suffix.lower() != ".json" else "JSON") + ("" if flat else " (nested)")
     unused = {ENTRY} if flat else set()
     short = ((line, {names[key]: cell for key, cell in row.items() if key not in unused}) for line, row in rows)
-    return _table(path, form, short, {}, (), notes)
+    roles = {names[path].replace(_DOT, "."): "answer" for path in listed if path in names}
+    return _table(path, form, short, roles, (), notes)
 
 
 def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list[dict[str, str]]:
@@ -400,7 +502,7 @@ def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list
     for path, value in _lists(entry, prefix):
         if any(isinstance(element, dict) for element in value):
             objects.append((path, value))
-        elif all(isinstance(element, (int, float)) or element is None for element in value):
+        elif all(isinstance(element, (int, float)) or element is None for element in value) or _ANSWERS_OF.search(path):
             numbers[path] = value
     rows = [
         row if ENTRY in row else {ENTRY: number, **row}
@@ -423,9 +525,9 @@ def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list
 def _lists(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[Any]]]:
     for key, inner in value.items():
         if isinstance(inner, dict):
-            yield from _lists(inner, f"{prefix}{key}.")
+            yield from _lists(inner, f"{prefix}{str(key).replace('.', _DOT)}.")
         elif isinstance(inner, list) and inner:
-            yield f"{prefix}{key}", inner
+            yield f"{prefix}{str(key).replace('.', _DOT)}", inner
 
 
 def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
@@ -441,13 +543,18 @@ def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
         ]  # fmt: skip
         for path, parts in zip(members, split, strict=True):
             if len(members) == 1:
-                names[path] = last
+                inner = len(parts) > 1 and path in preferred and _ANSWERS_OF.search(last)
+                names[path] = parts[-2] if inner else last
             else:
                 names[path] = parts[differing[0]] if len({len(p) for p in split}) == 1 and differing else path
     twice = {name for name, number in Counter(names.values()).items() if number > 1}
     return {path: path if name in twice and path not in preferred else name for path, name in names.items()}
 
 
-def _listed_numbers(entry: Mapping[str, Any]) -> Iterator[str]:
+def _listed_numbers(entry: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """The paths of lists of numbers, which are answers more likely than what is said of them."""
-    yield from (path for path, value in _lists(entry, "") if not isinstance(value[0], (dict, str)))
+    for path, value in _lists(entry, prefix):
+        if isinstance(value[0], dict):
+            yield from _listed_numbers(value[0], f"{path}.")
+        elif not isinstance(value[0], str) or _ANSWERS_OF.search(path):
+            yield path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 
 from plumbline import cli
 from plumbline.errors import StudyError
@@ -42,7 +43,8 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         help=f"what a column holds: {', '.join(ROLES)} (may be repeated)")  # fmt: skip
     add("--columns", metavar="FILE", type=cli.local, help="the same from the file that an import wrote")
     add("--scale", metavar="QUESTION=1..5", type=scale_option, action="append", default=[],
-        help="a question's lowest and highest point; answers off it are listed (may be repeated)")  # fmt: skip
+        help="a question's points: 1..5, 5..1 where less is better, bad<fair<good of words, or `labels`; answers off it"
+        " are listed (may be repeated)")  # fmt: skip
     add("--language", metavar="CODE", help="of the texts (default: the language that they are recognised to be in)")
     add("--sheet", metavar="NAME", default="", help="the sheet of an Excel file, where several have rows")
     add("--raters-per-file", action="store_true", help="an id that stands in two files is two people's")
@@ -50,21 +52,40 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     add("--replace", action="store_true", help="write the study and its records anew")
 
 
-def read_scale(text: str) -> tuple[float, float]:
-    """`1..5` as the lowest and the highest point. Raises StudyError."""
+@dataclass(frozen=True)
+class AskedScale:
+    """What a user says of a question's scale; `text` is how."""
+
+    text: str
+    low: float = 0
+    high: float = 0
+    words: tuple[str, ...] = ()  #: of the points from 1 on, where answers are words
+    labels: bool = False  #: no scale: the answers are labels
+    falls: bool = False  #: less is better
+
+
+def read_scale(text: str) -> AskedScale:
+    """`1..5`, `5..1` (less is better), `bad<fair<good` or `labels`. Raises StudyError."""
     from plumbline.scales import as_number  # noqa: PLC0415 (`--help` needs no numpy)
 
-    low, _, high = text.partition("..")
+    if text.strip() == "labels":
+        return AskedScale("labels", labels=True)
+    if "<" in text:
+        words = tuple(word.strip() for word in text.split("<"))
+        if not all(words) or len(set(words)) < len(words):
+            raise StudyError(f"--scale: {text!r} is not like bad<fair<good")
+        return AskedScale(text, 1, len(words), words)
+    ends = text.split("..")
     try:
-        scale = as_number(low), as_number(high)
+        first, last = map(as_number, ends)
     except ValueError:
-        raise StudyError(f"--scale: {text!r} is not like 1..5") from None
-    if scale[0] >= scale[1]:
-        raise StudyError(f"--scale: {text!r}: the lowest point goes first")
-    return scale
+        raise StudyError(f"--scale: {text!r} is not like 1..5, 5..1, bad<fair<good or labels") from None
+    if first == last:
+        raise StudyError(f"--scale: {text!r}: its ends are the same point")
+    return AskedScale(text, min(first, last), max(first, last), falls=first > last)
 
 
-def scale_option(text: str) -> tuple[str, tuple[float, float]]:
+def scale_option(text: str) -> tuple[str, AskedScale]:
     """`fluency=1..5`, for an option."""
     name, _, scale = text.rpartition("=")
     if not name:

@@ -4,53 +4,181 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import union_categoricals
 
+from annotation.imports.columns import hints
+from annotation.imports.matching import group_numbers, renamed
+from annotation.imports.nested import SHORT, short_answer
 from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded, text_of
+from plumbline.words import count_words
 
 _MTURK = {"WorkerId": "rater", "SubmitTime": "time", "AcceptTime": "started", "WorkTimeInSeconds": "seconds",
           "AssignmentStatus": "status"}  # fmt: skip
 _PROLIFIC = {"Participant id": "rater", "Status": "status", "Started at": "started", "Completed at": "time",
              "Time taken": "seconds"}  # fmt: skip
+_QUALTRICS = {"ResponseId": "rater", "EndDate": "time", "Duration (in seconds)": "seconds", "Status": "status",
+              **dict.fromkeys(("StartDate", "RecordedDate", "IPAddress", "Progress", "Finished", "RecipientLastName",
+                               "RecipientFirstName", "RecipientEmail", "ExternalReference", "LocationLatitude",
+                               "LocationLongitude", "DistributionChannel", "UserLanguage"), "unused")}  # fmt: skip
+_WEIGHTS = {"major": 5.0, "minor": 1.0}
+_TURN = re.compile(r"^(?P<before>.*?[A-Za-z])[ _.-]?(?P<turn>\d{1,2})(?P<after>(?:\..*)?)$")
 _TRUTHS = {"true", "1", "yes", "on", "x", "checked"}
 _FALSE = {"false", "0", "no", "off", "", "unchecked"}
 _ASSIGNED = re.compile(r"^(?P<question>.+?)(?P<mark>\.|:::)(?P<label>[^.:]+)$")
 
 
-def spread(table: CellTable) -> CellTable:
+def spread(table: CellTable) -> CellTable:  # noqa: PLR0911 (a form each)
     """A table with the columns that its form says; what is no form we know stays as it is."""
-    names = set(map(str, table.cells.columns))
-    if {"HITId", "WorkerId"} <= names or (any(name.startswith("Answer.") for name in names) and "WorkerId" in names):
+    names = list(map(str, table.cells.columns))
+    folded = {name.casefold() for name in names}
+    if "WorkerId" in names and any(name.startswith("Answer.") or name == "AssignmentStatus" for name in names):
         return _mturk(table)
-    if {"Submission id", "Participant id"} <= names:
-        roles = {name: _PROLIFIC.get(name, "unused") for name in map(str, table.cells.columns)}
-        return replace(table, form="Prolific's submissions", roles=roles)
+    if {"Submission id", "Participant id"} <= set(names):
+        return replace(
+            table, form="Prolific's submissions", roles={name: _PROLIFIC.get(name, "unused") for name in names}
+        )
     if any(":::" in name for name in names):
-        return replace(_ticked(table, [name for name in map(str, table.cells.columns) if ":::" in name]), form="Potato")
-    return _without_imported_header(table)
+        return replace(_ticked(table, [name for name in names if ":::" in name]), form="Potato")
+    if {"annotation_id", "annotator", "lead_time"} <= set(names):
+        return _label_studio_csv(table)
+    if {"system", "rater", "category", "severity", "target"} <= folded:
+        return _mqm(table)
+    if any("ImportId" in str(cell) for row in range(min(2, len(table.cells))) for cell in table.cells.iloc[row]):
+        return _qualtrics(table)
+    return _best_worst(_unfolded(table))
 
 
 def _mturk(table: CellTable) -> CellTable:
     """Amazon's results: what workers saw is in Input., what they answered in Answer.."""
-    table = _with_task_answers(table)
-    columns = [str(name) for name in table.cells.columns]
-    table = _ticked(table, [name for name in columns if name.startswith("Answer.")])
+    table = _unfolded(_with_task_answers(table))
+    table = _ticked(table, [name for name in map(str, table.cells.columns) if name.startswith("Answer.")])
     roles, renamed = dict[str, str](), dict[str, str]()
     for name in map(str, table.cells.columns):
         if name.startswith("Answer."):
             renamed[name] = re.sub(r"\.(label|choice|value|answer)$", "", name.removeprefix("Answer.")) or name
-            roles[renamed[name]] = "answer"
+            of_name = hints(renamed[name])[:1]
+            roles[renamed[name]] = (
+                of_name[0] if of_name in (["comment"], ["unused"]) else "answer" if table.values(name) else "unused"
+            )
         elif not name.startswith("Input."):
             roles[name] = _MTURK.get(name, "unused")
     if "WorkTimeInSeconds" in roles:
         roles["AcceptTime"] = "unused"
+    comments = [name for name, role in roles.items() if role == "comment"]
+    roles |= dict.fromkeys(comments[1:], "unused")
     return replace(table, form="MTurk's results", cells=table.cells.rename(columns=renamed), roles=roles)
+
+
+def _unfolded(table: CellTable) -> CellTable:
+    """A row for each of several items in one: text_1, output_1, rating_1, text_2 and so on."""
+    stems = defaultdict[str, dict[int, str]](dict)
+    for name in map(str, table.cells.columns):
+        if (match := _TURN.match(name)) and "rater" not in hints(name):
+            stems[f"{match['before']}{match['after']}"][int(match["turn"])] = name
+    numbered = {stem: names for stem, names in stems.items() if len(names) > 1}
+    turns = max((frozenset(names) for names in numbered.values()), key=len, default=frozenset[int]())
+    whole = {stem: names for stem, names in numbered.items() if set(names) == turns}
+    texts = [stem for stem, names in whole.items() if _wordy(table.cells[next(iter(names.values()))].cat)]
+    if not texts or len(texts) == len(whole) or (len(turns) < 3 and len(texts) < 2) or set(whole) & set(table.cells):
+        return table
+    rest = table.cells.drop(columns=[name for names in whole.values() for name in names.values()])
+    columns: dict[str, Any] = {str(name): union_categoricals([rest[name]] * len(turns)) for name in rest}
+    columns |= {
+        stem: union_categoricals([table.cells[names[turn]] for turn in sorted(turns)]) for stem, names in whole.items()
+    }
+    note = f"each row holds {len(turns)} items ({', '.join(whole)}), which become rows"
+    lines = np.tile(table.lines, len(turns))
+    return replace(table, cells=pd.DataFrame(columns), lines=lines, notes=(*table.notes, note))
+
+
+def _label_studio_csv(table: CellTable) -> CellTable:
+    """Label Studio's CSV, an annotation a row; several choices, and ratings, stand as JSON in a cell."""
+    cells, unplaced = table.cells.copy(), list(table.listed)
+    for name in (name for name in map(str, cells.columns) if name not in SHORT):
+        texts = [_from_json(text) for text in table.values(name)]
+        for row in np.flatnonzero(np.isin(cells[name].cat.codes, [n for n, text in enumerate(texts) if text is None])):
+            unplaced.append(UnplacedRow(table.path.name, int(table.lines[row]), "spans or boxes are no answer", name))
+        cells[name] = renamed(cells[name].array, [text or "" for text in texts])
+    roles = {"annotator": "rater", "id": "item", "updated_at": "time", "lead_time": "seconds"}
+    roles |= {"annotation_id": "unused", "created_at": "unused"}
+    roles = {name: role for name, role in roles.items() if name in cells}
+    return replace(table, form="Label Studio (CSV)", cells=cells, listed=tuple(unplaced), roles=roles)
+
+
+def _from_json(text: str) -> str | None:
+    try:
+        return short_answer(json.loads(text)) if text[:1] in "[{" else text
+    except ValueError:
+        return text
+
+
+def _mqm(table: CellTable) -> CellTable:
+    """WMT's MQM, an error a row, as a score for each rater and segment: the sum of the errors' weights.
+
+    The weights are Freitag et al.'s (2021): major 5, minor 1 (punctuation 0.1), non-translation 25, at most 25.
+    """
+    names = {str(name).casefold(): str(name) for name in table.cells.columns}
+    target, category, severity = names["target"], names["category"], names["severity"]
+    cells = table.cells.assign(
+        **{target: renamed(table.cells[target].array, [re.sub("</?v>", "", text) for text in table.values(target)])}
+    )
+    weights = np.array([
+        25.0 if "non-translation" in str(kind).casefold() else
+        0.1 if str(grade).casefold() == "minor" and "punctuation" in str(kind).casefold() else
+        _WEIGHTS.get(str(grade).casefold(), 0.0)
+        for kind, grade in zip(cells[category], cells[severity], strict=True)
+    ])  # fmt: skip
+    keys = [name for plain, name in names.items() if plain not in ("category", "severity", "metadata", "timestamp")]
+    numbers, first = group_numbers([cells[name].array for name in keys])
+    scores = np.minimum(np.bincount(numbers, weights), 25)
+    scored = (
+        cells[keys].iloc[first].reset_index(drop=True).assign(mqm=pd.Categorical([f"{score:g}" for score in scores]))
+    )
+    roles = {names["rater"]: "rater", names["system"]: "system", target: "output", "mqm": "answer"}
+    roles |= {names["source"]: "original"} if "source" in names else {}
+    note = f"{len(cells)} errors are added up to a score for each rater and segment: major 5, minor 1, punctuation 0.1"
+    table = replace(table, cells=scored, lines=table.lines[first], roles=roles, notes=(*table.notes, note))
+    return replace(table, form="WMT's MQM", lower=frozenset({"mqm"}), scales={"mqm": "25..0"})
+
+
+def _best_worst(table: CellTable) -> CellTable:
+    """Best-worst choices among several items in a row, as 1, 0 and -1 for each of them."""
+    names = list(map(str, table.cells.columns))
+    best, worst = ([name for name in names if re.search(rf"(?i)(^|[^a-z]){word}", name)] for word in ("best", "worst"))
+    items = [
+        name for name in names if re.fullmatch(r"(?i)(item|text|option|candidate|sentence|system)?[ _.-]?\d", name)
+    ]
+    if len(best) != 1 or len(worst) != 1 or len(items) < 3:
+        return table
+    rest = table.cells.drop(columns=[*items, *best, *worst])
+    columns: dict[str, Any] = {str(name): union_categoricals([rest[name]] * len(items)) for name in rest}
+    columns["candidate"] = union_categoricals([table.cells[name] for name in items])
+    chosen = [table.cells[name].astype(object).fillna("").astype(str) for name in (*best, *worst)]
+    points = []
+    for position, name in enumerate(items, 1):
+        item = table.cells[name].astype(object)
+        first, last = ((cell == item) | cell.str.casefold().isin([name.casefold(), str(position)]) for cell in chosen)
+        points.append(
+            np.where((chosen[0] == "") & (chosen[1] == ""), "", np.where(first, "1", np.where(last, "-1", "0")))
+        )
+    whole = pd.Series(np.concatenate(points)).replace("", None)
+    columns["best-worst"] = pd.Categorical(whole)
+    note = f"each of {', '.join(items)} is an item: 1 where it was chosen as the best, -1 as the worst, 0 else"
+    roles = {"candidate": "text" if _wordy(columns["candidate"]) else "item", "best-worst": "answer"}
+    table = replace(table, cells=pd.DataFrame(columns), lines=np.tile(table.lines, len(items)), roles=roles)
+    form = f"{table.form}, best-worst"
+    return replace(table, form=form, notes=(*table.notes, note), scales={"best-worst": "-1..1"})
+
+
+def _wordy(column: Any) -> bool:
+    return float(np.mean([count_words(text) for text in column.categories[:50]] or [0])) >= 3
 
 
 def _with_task_answers(table: CellTable) -> CellTable:
@@ -105,10 +233,13 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
             groups[match["question"]][match["label"]] = name
     cells = table.cells
     for question, labels in groups.items():
+        if set(labels) <= {"text_box", "bad_text"}:
+            cells = cells.rename(columns=dict.fromkeys(labels.values(), question))
+            continue
         if len(labels) < 2 and ":::" not in next(iter(labels.values())):
             continue
         whole = np.full(len(cells), "", object)
-        for label, name in labels.items():
+        for label, name in ((re.sub(r"^scale_(?=\d+$)", "", label), name) for label, name in labels.items()):
             ticked = np.array([value.casefold() not in _FALSE for value in table.values(name)] + [False])
             on = ticked[cells[name].cat.codes.to_numpy()]
             whole[on] = [f"{text}{AND_ALSO}{label}" if text else label for text in whole[on]]
@@ -118,14 +249,26 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
     return replace(table, cells=cells)
 
 
-def _without_imported_header(table: CellTable) -> CellTable:
-    """Qualtrics' export without its second and third line, which are names of columns too."""
-    first = table.cells.head(2)
-    marked = [row for row in range(len(first)) if any("ImportId" in str(cell) for cell in first.iloc[row])]
-    if not marked:
-        return table
-    start = marked[0] + 1
+def _qualtrics(table: CellTable) -> CellTable:
+    """Qualtrics' export: below the header stand the questions' words and ids; unfinished answers are drafts."""
+    marked = next(row for row in range(2) if any("ImportId" in str(cell) for cell in table.cells.iloc[row]))
+    start, words = marked + 1, table.cells.iloc[0].astype(object).fillna("").astype(str)
     cells = table.cells.iloc[start:].reset_index(drop=True)
     cells = cells.apply(lambda column: column.cat.remove_unused_categories())
+    roles = {name: role for name, role in _QUALTRICS.items() if name in cells}
+    if any("rater" in hints(str(name)) for name in cells.columns if name not in roles):
+        roles["ResponseId"] = "unused"
+    wordings = {str(name): str(words[name]) for name in cells.columns if name not in roles and marked}
+    heads = Counter(text.rpartition(" - ")[0] for text in wordings.values())
+    named = {
+        name: f"{head} [{item}]" if heads[head] > 2 and head else text
+        for name, text in wordings.items() for head, _, item in (text.rpartition(" - "),)
+    }  # fmt: skip
+    twice = Counter(named.values())
+    named = {name: text for name, text in named.items() if text and twice[text] == 1 and text not in cells}
+    if "Finished" in cells and "Status" in cells:
+        unfinished = cells["Finished"].astype(str).str.casefold().isin(_FALSE)
+        cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", cells["Status"].astype(object)))
     note = f"{start} lines below the header name the columns again, and are no rows"
-    return replace(table, form="Qualtrics", cells=cells, lines=table.lines[start:], notes=(*table.notes, note))
+    return replace(table, form="Qualtrics", cells=cells.rename(columns=named), lines=table.lines[start:], roles=roles,
+                   notes=(*table.notes, note))  # fmt: skip

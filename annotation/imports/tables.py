@@ -7,9 +7,11 @@ memory and what is asked of a cell is asked once.
 from __future__ import annotations
 
 import codecs
+import collections
 import csv
 import itertools
 import unicodedata
+import zipfile
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,14 +27,17 @@ import pandas as pd
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import refuse_no_file
 from plumbline.resources import missing
-from plumbline.words import trim
+from plumbline.words import count_words, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
+Quoting = Literal[0, 3]  # QUOTE_MINIMAL, QUOTE_NONE
 AND_ALSO = "\x1f"  # between several labels in one cell
 _HEAD = 200  # rows by which the separator is told
+_TITLES = 6  # rows among which the header is
 _PIECE = 1 << 20
 _LARGEST_CELL = 2**24  # characters
+_LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
 
 
 @contextmanager
@@ -67,6 +72,7 @@ class CellTable:
     roles: Mapping[str, str] = field(default_factory=dict)  #: of columns whose meaning the form itself says
     notes: tuple[str, ...] = ()
     lower: frozenset[str] = frozenset()  #: questions of which less is better, such as ranks
+    scales: Mapping[str, str] = field(default_factory=dict)  #: of questions, where the form says them: 0..25
 
     def values(self, column: str) -> list[str]:
         """The distinct texts of a column."""
@@ -108,13 +114,14 @@ class TableBuilder:
             for (append, number, length), text in zip(columns, row, strict=True):
                 append(number(text, length()))
 
-    def frame(self) -> tuple[pd.DataFrame, np.ndarray]:
-        """The columns and the rows' lines; texts in NFC and without outer blanks, empty ones missing."""
+    def frame(self, *, composed: bool = True) -> tuple[pd.DataFrame, np.ndarray]:
+        """The columns and the rows' lines; texts in NFC if `composed`, without outer blanks, empty ones missing."""
         lines = np.frombuffer(self._lines, np.int64) if len(self._lines) else np.empty(0, np.int64)
         columns = {}
         for name, codes in self._codes.items():
             codes.extend(itertools.repeat(-1, len(lines) - len(codes)))
-            columns[name] = _categories(np.frombuffer(codes, np.int32), list(self._texts[name]))
+            texts = (trim(text) for text in self._texts[name])
+            columns[name] = _categories(np.frombuffer(codes, np.int32), list(map(_nfc, texts) if composed else texts))
             self._texts[name] = {}
         return pd.DataFrame(columns, index=pd.RangeIndex(len(lines))), lines
 
@@ -122,34 +129,47 @@ class TableBuilder:
 def _categories(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
     """Numbers of texts as categories; texts that are one but for their form are one."""
     numbers: dict[str, int] = {}
-    plain = (trim(text) if text.isascii() else trim(unicodedata.normalize("NFC", text)) for text in texts)
-    same = np.fromiter((numbers.setdefault(text, len(numbers)) if text else -1 for text in plain), np.int32, len(texts))
+    same = np.fromiter((numbers.setdefault(text, len(numbers)) if text else -1 for text in texts), np.int32, len(texts))
     same = np.append(same, np.int32(-1))  # what was missing stays so
     return coded(same[codes], list(numbers))
 
 
+def _nfc(text: str) -> str:
+    return text if text.isascii() else trim(unicodedata.normalize("NFC", text))
+
+
 def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
     """Numbers of texts as a column of categories; -1 is a missing one."""
-    index: pd.Index[Any] = pd.Index(np.array(texts, object))
+    index: pd.Index[Any] = pd.Index(np.array(texts, object), dtype="str")
     column: pd.Categorical[Any] = pd.Categorical.from_codes(codes, index)
     return column
 
 
 @_large_cells()
-def read_csv(path: Path) -> CellTable:
-    """A CSV or TSV file of any usual encoding and separator. Raises DataError for what is no table."""
+def read_csv(path: Path, *, composed: bool = True) -> CellTable:
+    """A CSV or TSV file of any usual encoding and separator, in NFC if `composed`. Raises DataError for no table."""
     encoding, notes = _encoding(path)
-    separator = _separator(path, encoding)
+    try:
+        separator = _separator(path, encoding)
+    except csv.Error as error:
+        raise DataError(f"{path}: cannot be read as CSV ({error}); save it again") from None
+    quoting: Quoting = csv.QUOTE_NONE if _has_bare_quotes(path, encoding, separator) else csv.QUOTE_MINIMAL
+    notes += ("quotation marks are letters of the texts",) * (quoting == csv.QUOTE_NONE)
     builder, listed = TableBuilder(), list[UnplacedRow]()
     with path.open(encoding=encoding, newline="") as file:
-        reader = csv.reader(file, delimiter=separator)
+        reader = csv.reader(file, delimiter=separator, quoting=quoting)
         try:
-            header, start = _header(reader, path), reader.line_num
+            filled = (row for row in reader if any(map(str.strip, row)))
+            header, taken, more = _header(list(itertools.islice(filled, _TITLES)), path)
+            file.seek(0)
+            reader = csv.reader(file, delimiter=separator, quoting=quoting)
+            collections.deque((next(row for row in reader if any(map(str.strip, row))) for _ in range(taken)), 0)
+            start, notes = reader.line_num, (*notes, *more)
             builder.add_all(header, _whole_rows(reader, path, len(header), separator, listed))
         except csv.Error as error:
             raise DataError(f"{path}, line {reader.line_num}: cannot be read as CSV ({error}); save it again") from None
         end = reader.line_num
-    cells, lines = builder.frame()
+    cells, lines = builder.frame(composed=composed)
     if not len(lines) and not listed:
         raise DataError(f"{path}: no rows in it, only a header (line {start})")
     if len(lines) > 1 and lines[-1] == end and end - lines[-2] > 1000:
@@ -172,23 +192,26 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     if not start:
         raise DataError(f"{path} is empty; export it again")
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16", ("read as UTF-16",)
-    if start[1::2].count(0) > len(start) // 8:
-        return "utf-16-le", ("read as UTF-16 without a byte order mark",)
-    if start[::2].count(0) > len(start) // 8:
-        return "utf-16-be", ("read as UTF-16 without a byte order mark",)
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    encoding, notes = "utf-8-sig", tuple[str, ...]()
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        encoding, notes = "utf-32", ("read as UTF-32",)
+    elif start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding, notes = "utf-16", ("read as UTF-16",)
+    elif max(zeros := [start[1::2].count(0), start[::2].count(0)]) > len(start) // 8:
+        encoding = "utf-16-le" if zeros[0] > zeros[1] else "utf-16-be"
+        notes = ("read as UTF-16 without a byte order mark",)
+    decoder = codecs.getincrementaldecoder(encoding)()
     with path.open("rb") as file:
         try:
             while piece := file.read(_PIECE):
-                if b"\0" in piece:
+                if "\0" in decoder.decode(piece):
                     raise DataError(f"{path}: holds a null character; no text: save it again, as UTF-8")
-                decoder.decode(piece)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
+            if encoding != "utf-8-sig":
+                raise DataError(f"{path}: is cut off, or no {encoding.upper()}; export it again, as UTF-8") from None
             return "cp1252", ("not UTF-8: read as Windows-1252; look at letters with accents",)
-    return "utf-8-sig", ()
+    return encoding, notes
 
 
 def _separator(path: Path, encoding: str) -> str:
@@ -196,8 +219,10 @@ def _separator(path: Path, encoding: str) -> str:
     with path.open(encoding=encoding, newline="") as file:
         head = list(itertools.islice(file, _HEAD))
     best, most = ",", (0, 0)
-    for separator in SEPARATORS:
-        sizes = [len(row) for row in csv.reader(head, delimiter=separator) if row]
+    readings: list[tuple[str, Quoting]] = [(mark, csv.QUOTE_MINIMAL) for mark in SEPARATORS]
+    for separator, quoting in [*readings, ("\t", csv.QUOTE_NONE)]:
+        sizes = [len(row) for row in csv.reader(head, delimiter=separator, quoting=quoting) if row]
+        sizes = list(itertools.dropwhile(lambda size: size == 1, sizes))  # a title
         alike = sizes.count(sizes[0]) if sizes else 0
         if sizes and sizes[0] > 1 and (alike, sizes[0]) > most:
             best, most = separator, (alike, sizes[0])
@@ -206,13 +231,53 @@ def _separator(path: Path, encoding: str) -> str:
     return best
 
 
-def _header(reader: Iterator[list[str]], path: Path) -> list[str]:
-    """The names of the columns; one without a name gets its number."""
-    names = [trim(name) for name in next((row for row in reader if any(map(str.strip, row))), [])]
+def _has_bare_quotes(path: Path, encoding: str, separator: str) -> bool:
+    """Whether each line has as many cells as the header only where quotation marks are letters like others."""
+    if separator != "\t":
+        return False
+    with path.open(encoding=encoding, newline="") as file:
+        width = file.readline().count(separator)
+        odd = 0
+        for line in file:
+            if line.strip() and line.count(separator) != width:
+                return False
+            odd += any(cell.count('"') % 2 or cell[:1] == '"' != cell[-1:] for cell in line.rstrip("\r\n").split("\t"))
+    return odd > 0
+
+
+def _header(head: Sequence[Sequence[str]], path: Path) -> tuple[list[str], int, tuple[str, ...]]:
+    """(names of the columns, how many of the first rows give them, what is to be said of it).
+
+    A title above is passed over; where a name stands above several columns, the row below it names each of them. A
+    column without a name gets its number.
+    """
+    rows, notes, taken = [[trim(name) for name in row] for row in head], list[str](), 1
+    while taken < len(rows) and sum(map(bool, rows[taken - 1])) == 1:
+        notes.append(f"the title {next(filter(None, rows[taken - 1]))[:60]!r} above the header is no row")
+        taken += 1
+    names = rows[taken - 1] if rows else []
+    below = rows[taken] if taken < len(rows) else []
+    filled = [number for number, name in enumerate(names) if name]
+    gaps = [number for number, name in enumerate(names) if not name and number > filled[0]] if filled else []
+    labels = [name for name in below if name]
+    is_second = len(labels) < len(names) or len(set(labels)) < len(labels)
+    if (
+        gaps
+        and len(below) == len(names)
+        and all(below[n] for n in gaps)
+        and is_second
+        and not any(map(_is_number, labels))
+    ):
+        above: Iterator[str] = itertools.accumulate(names, lambda before, name: name or before)
+        both = (
+            (name, f"[{label}]" if count_words(label) > 2 else label) for name, label in zip(above, below, strict=True)
+        )
+        names, taken = [" ".join(filter(None, pair)) for pair in both], taken + 1
+        notes.append("the header has two rows")
     header = [name or f"column {number}" for number, name in enumerate(names, 1)]
     if twice := [name for name, times in Counter(header).items() if times > 1]:
         raise DataError(f"{path}: two columns are called {twice[0][:60]!r}; rename one")
-    return header
+    return header, taken, tuple(notes)
 
 
 def _whole_rows(
@@ -237,7 +302,8 @@ def _refuse_no_header(table: CellTable) -> None:
     """Raise DataError where the first line looks like a row and not like names of columns."""
     names = [str(name) for name in table.cells.columns]
     like_rows = [name for name in names if _like_a_cell(name, table.values(name))]
-    if names and 2 * len(like_rows) > len(names):
+    named_again = any("ImportId" in str(cell) for cell in table.cells.iloc[1]) if len(table.cells) > 1 else False
+    if names and 2 * len(like_rows) > len(names) and not named_again:  # Qualtrics names its columns thrice
         raise DataError(
             f"{table.path}: its first line looks like a row, for {like_rows[0][:40]!r} does not look like a column's"
             " name; put a line of names above it, such as item,rater,answer"
@@ -259,6 +325,11 @@ def read_excel(path: Path, sheet: str = "") -> CellTable:
     except ModuleNotFoundError as error:
         raise missing("an Excel file", error, "excel") from None
     try:
+        if (
+            zipfile.is_zipfile(path)
+            and sum(part.file_size for part in zipfile.ZipFile(path).infolist()) > _LARGEST_BOOK
+        ):
+            raise DataError(f"{path}: unpacks to more than {_LARGEST_BOOK >> 20} MB; save the sheet as CSV")
         with path.open("rb") as file:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             return _sheet(path, book, sheet)
@@ -274,6 +345,7 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
         raise DataError(f"{path}: no sheet {sheet!r}; it has {', '.join(book.sheetnames)}")
     filled = {}
     for name in names:
+        book[name].reset_dimensions()  # a lone cell far away would make each row as wide
         rows = book[name].iter_rows(values_only=True)
         numbered = [(line, row) for line, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
         if len(numbered) > 1:
@@ -282,11 +354,13 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
         which = f"{len(filled)} sheets with rows ({', '.join(filled)}); name one with --sheet" if filled else "no rows"
         raise DataError(f"{path}: has {which}")
     (name, numbered), *_ = filled.items()
-    header = _header(iter([[_text(cell) for cell in numbered[0][1]]]), path)
+    header, taken, notes = _header([list(map(_text, row)) for _, row in numbered[:_TITLES]], path)
     builder = TableBuilder()
-    builder.add_all(header, ((line, list(map(_text, row[: len(header)]))) for line, row in numbered[1:]))
+    width = len(header)
+    whole = ((line, [*map(_text, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered[taken:])
+    builder.add_all(header, whole)
     cells, lines = builder.frame()
-    return CellTable(path, f"Excel, sheet {name!r}", cells, lines)
+    return CellTable(path, f"Excel, sheet {name!r}", cells, lines, notes=notes)
 
 
 def _text(cell: Any) -> str:

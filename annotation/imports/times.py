@@ -21,6 +21,9 @@ _GOOGLE = re.compile(
 )
 _SLASHED = re.compile(r"(?P<first>\d{1,2})(?P<mark>[/.])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})(?P<rest>\D.*)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
+_WORDED = re.compile(  # 1m 35s, PT1M35S, 95 sec, 0d 0h 1m 35s
+    r"(?i)(?=.*\d *[a-z])P?(?:(\d+) *d\w*)?[ ,]*T?(?:(\d+) *h\w*)?[ ,]*(?:(\d+) *m(?:in\w*)?)?[ ,]*(?:([\d.]+) *s\w*)?"
+)
 _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 
 
@@ -118,6 +121,10 @@ def as_seconds(values: Sequence[str]) -> np.ndarray:
 
 
 def _seconds(value: str) -> float:
+    if match := _WORDED.fullmatch(value):
+        return float(
+            sum(float(part or 0) * size for part, size in zip(match.groups(), (86400, 3600, 60, 1), strict=True))
+        )
     if re.fullmatch(r"\d{1,3}(:\d{2}){1,2}(\.\d+)?", value):
         parts = [float(part) for part in value.split(":")]
         return float(sum(part * 60.0**power for power, part in enumerate(reversed(parts))))

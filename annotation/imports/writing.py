@@ -277,7 +277,11 @@ def _transformation(layout: Layout, unit: str, folder: str) -> dict[str, Any]:
 def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[str, Any]:
     """HTEB's rule (3 on 1 to 5), and on another scale its middle; of labels one that says yes, of half the answers."""
     ratings = [question for question in questions if question.kind == "rating" and everybody_asked(question, material)]
-    labels = [question for question in questions if question.kind == "label" and everybody_asked(question, material)]
+    labels = [
+        question
+        for question in questions
+        if question.kind in ("label", "multi_label") and everybody_asked(question, material)
+    ]
     shared = _shared_scale(questions)
     if (
         shared

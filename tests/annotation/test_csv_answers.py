@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+import unicodedata
 from pathlib import Path
 
 import pandas as pd
@@ -122,20 +123,44 @@ def test_a_row_that_cannot_be_a_rating_is_one_line(
     assert not (study.folder / "ratings.parquet").exists()
 
 
-def test_a_file_that_is_no_utf8_csv_is_one_line(study: Study, file: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_csv_of_answers_is_one_line(study: Study, file: Path, tmp_path: Path) -> None:
     home = server.Home(tmp_path / "home")
     write(file, study)
-    with pytest.raises(DataError, match=r"answers\.csv: no answers in it, only a header"):
+    with pytest.raises(DataError, match=r"answers\.csv: no rows in it, only a header"):
         collect_csv(study, home, file, MAPPING)
     write(file, study, "2026-03-01,ada,{0},4,5,schön", encoding="latin-1")
-    with pytest.raises(DataError, match=r"answers\.csv: not UTF-8 .byte 0xf6 in line 2.; save it as UTF-8"):
+    assert set(collect_csv(study, home, file, MAPPING)["comment"]) == {"schön"}
+    write(file, study, "2026-03-01,ada,{0},4,5,one,two")
+    with pytest.raises(DataError, match=r"line 2: 7 cells, the header has 6; quote cells that hold a comma"):
         collect_csv(study, home, file, MAPPING)
     file.write_text("a;b;c\n1;2;3\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"has no column 'Timestamp'; its columns are: a;b;c"):
+    with pytest.raises(DataError, match=r"has no column 'Timestamp'; its columns are: a, b, c"):
         collect_csv(study, home, file, MAPPING)
     file.unlink()
-    with pytest.raises(DataError, match="cannot be read as CSV"):
+    with pytest.raises(DataError, match="cannot be read"):
         collect_csv(study, home, file, MAPPING)
+
+
+def test_pairs_are_found_by_their_texts(study: Study, file: Path, tmp_path: Path) -> None:
+    home, pairs = server.Home(tmp_path / "home"), CampaignRecords.open(study).pairs
+    mapping = column_mapping("original=a,output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
+    rows = [(unicodedata.normalize("NFD", pair.original), f" {pair.transformed}\n", "ada", 4, 5) for pair in pairs]
+    pd.DataFrame(rows, columns=list("abcde")).to_csv(file, index=False, sep="\t")
+    ratings = collect_csv(study, home, file, mapping)
+    assert set(ratings["pair_id"]) == {pair.pair_id for pair in pairs} and len(ratings) == 2 * len(pairs)
+    pd.DataFrame([("no such text", "nor this", "ada", 4, 5)], columns=list("abcde")).to_csv(file, index=False)
+    with pytest.raises(DataError, match=r"line 2: no pair has the text 'nor this'"):
+        collect_csv(study, home, file, mapping)
+
+
+def test_texts_of_two_pairs_are_refused_with_both(variant: Make, file: Path, tmp_path: Path) -> None:
+    sample = {"pairs": 4, "controls": {"positive": 0, "negative": 0}, "repeats": 1}
+    study = small(variant, "again", transformations=["paraphrasing"], sample=sample)
+    (repeat,) = CampaignRecords.open(study).controls
+    mapping = column_mapping("output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
+    pd.DataFrame([(repeat.transformed, "ada", 4, 5)], columns=list("bcde")).to_csv(file, index=False)
+    with pytest.raises(DataError, match=rf"line 2: its texts are those of {repeat.repeats} .* and {repeat.pair_id}"):
+        collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
 
 
 @pytest.mark.parametrize(

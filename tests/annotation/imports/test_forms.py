@@ -93,17 +93,6 @@ def test_amazons_results(place: Workplace) -> None:
     assert set(ratings[ratings["question"] == "odd"]["answer"]) == {"grammar", "grammar, spelling"}
 
 
-def test_a_form_with_an_item_a_column(place: Workplace) -> None:
-    header = ["Timestamp", "Email Address", *(f"How fluent is it? [{output(n, 'neural')}]" for n in range(20))]
-    rows = [
-        [f"2026/03/01 {2 + turn}:15:37 PM GMT+1", rater, *(f"{answer(n, 'neural', rater)} - so so" for n in range(20))]
-        for turn, rater in enumerate(RATERS)
-    ]
-    write_csv(place.folder / "form.csv", header, rows)
-    assert "60 ratings of 20 texts by 3 raters" in place.take("form.csv").out
-    assert values(place, 3, "neural", "how-fluent-is-it") == wanted(3, "neural")
-
-
 def test_label_studio(place: Workplace) -> None:
     def annotation(number: int, rater: str, **more: object) -> dict[str, object]:
         results = [
