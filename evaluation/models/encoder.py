@@ -170,7 +170,9 @@ class Encoder:
         """Have the model run by the fastest engine that agrees with torch, and say so; once, where texts are many."""
         if self._engine_chosen or len(texts) < _MANY or not isinstance(self._model, SentenceTransformerModel):
             return
-        self._engine_chosen = True
+        self._engine_chosen = True  # of two encoders with one model the first chooses
+        if self._engine:
+            return
         choice = self._model.choose_engine(texts, prompt=prompt, role=role, batch_size=self._batch_size)
         if choice:
             tqdm.write(f"{self._name}: {choice}", file=sys.stderr)
