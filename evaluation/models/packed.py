@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ENGINE = "oneDNN"
 _LARGEST = 4 << 30  # bytes of weights: the packed ones are a second copy
-_BYTES = 1024  # of texts in a batch, for each thread
+_BYTES = 2048  # of texts in a batch, for each thread
 _COSINE, _SIMILARITY = 1e-6, 1e-4  # how far embeddings, and what is computed from them, may be from torch's own
 
 
@@ -64,11 +64,11 @@ def agreement(plain: Embeddings, others: Embeddings) -> Agreement:
 def runs(sizes: Sequence[int], threads: int, most: int) -> list[tuple[list[int], int]]:
     """Texts in runs, the longest first: (their indices, how many of them to put in a batch), `most` at most.
 
-    `sizes` are bytes in UTF-8, of which a token has about four in any script. A batch has some 256 tokens for each
+    `sizes` are bytes in UTF-8, of which a token has about four in any script. A batch has some 512 tokens for each
     thread; how many texts these are is rounded down to a power of two, so that there are few runs.
 
     >>> runs([10, 2000, 600, 500], threads=1, most=32)
-    [([1, 2], 1), ([3], 2), ([0], 32)]
+    [([1], 1), ([2], 2), ([3], 4), ([0], 32)]
     """
     by_rows: dict[int, list[int]] = {}
     for index in sorted(range(len(sizes)), key=lambda index: -sizes[index]):
