@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.packed import ENGINE, agreement, pack, runs, unpack
+from evaluation.models.packed import ENGINE, agreement, pack, packable, runs, unpack
 from plumbline.errors import ServiceError, StudyError
 from plumbline.file_hashes import LARGE, sha256_of
 from plumbline.identity import identity
@@ -111,8 +111,10 @@ class SentenceTransformerModel:
     def choose_engine(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> str:
         """Have linear layers run by oneDNN if, on some of the texts, it agrees with torch's own way and is faster.
 
-        Returns what was chosen and why, in a line; empty where there was no choice, or torch lacked memory.
+        Returns what was chosen and why, in a line; empty where there was no choice, or the probe failed.
         """
+        if not packable(self._model):
+            return ""
         some = texts[:: max(1, len(texts) // _PROBE)][:_PROBE]
 
         def timed() -> tuple[Embeddings, float]:
@@ -128,7 +130,11 @@ class SentenceTransformerModel:
             self.engine = ENGINE
             rows, *packed_seconds = timed()
             packed_seconds.append(timed()[1])
-        except RuntimeError:
+        except (
+            RuntimeError,
+            ValueError,
+            IndexError,
+        ):  # torch's errors: encoding without the engine tells what is wrong
             self._unpacked()
             return ""
         apart, faster = agreement(plain, rows), min(packed_seconds) < min(seconds)

@@ -77,21 +77,27 @@ def runs(sizes: Sequence[int], threads: int, most: int) -> list[tuple[list[int],
     return [(indices, rows) for rows, indices in by_rows.items()]
 
 
-def pack(model: torch.nn.Module) -> bool:
-    """Have a model's linear layers run by oneDNN; False, and nothing is changed, where there are none that can."""
+def packable(model: torch.nn.Module) -> bool:
+    """Whether a model has linear layers that oneDNN can run here: on an x86 CPU, and small enough for a second copy."""
     import torch  # noqa: PLC0415 (takes seconds)
 
-    layers = [module for module in model.modules() if type(module) is torch.nn.Linear]
-    weights = [layer.weight for layer in layers]
+    layers = _linear_layers(model)
+    weights = [] if any("forward" in vars(layer) for layer in layers) else [layer.weight for layer in layers]
     types = (torch.float32, torch.bfloat16)
     on_cpu = all(weight.device.type == "cpu" and weight.dtype in types for weight in weights)
-    if not layers or not on_cpu or sum(weight.nbytes for weight in weights) > _LARGEST:
+    has_engine = platform.machine() in ("x86_64", "AMD64") and bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
+    return bool(weights) and on_cpu and has_engine and sum(weight.nbytes for weight in weights) <= _LARGEST
+
+
+def pack(model: torch.nn.Module) -> bool:
+    """Have a model's linear layers run by oneDNN; False, and nothing is changed, where they cannot."""
+    if not packable(model):
         return False
-    if platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return False
+    import torch  # noqa: PLC0415 (there already)
+
     try:
         run = torch.ops.mkldnn._linear_pointwise
-        for layer in layers:
+        for layer in _linear_layers(model):
             weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), None)
             bias = None if layer.bias is None else layer.bias.detach()
             layer.forward = functools.partial(_forward, run, weight, bias)  # type: ignore[method-assign]
@@ -103,8 +109,14 @@ def pack(model: torch.nn.Module) -> bool:
 
 def unpack(model: torch.nn.Module) -> None:
     """Have the layers run as torch does."""
-    for module in model.modules():
-        vars(module).pop("forward", None)
+    for layer in _linear_layers(model):
+        vars(layer).pop("forward", None)
+
+
+def _linear_layers(model: torch.nn.Module) -> list[torch.nn.Linear]:
+    import torch  # noqa: PLC0415 (takes seconds)
+
+    return [module for module in model.modules() if type(module) is torch.nn.Linear]
 
 
 def _forward(run: object, weight: torch.Tensor, bias: torch.Tensor | None, rows: torch.Tensor) -> torch.Tensor:
