@@ -12,7 +12,7 @@ import torch
 from evaluation.models import encoder as encoding
 from evaluation.models import in_process
 from evaluation.models.embeddings import EmbeddingStore
-from evaluation.models.encoder import Encoder, load
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.in_process import SentenceTransformerModel
 from evaluation.models.packed import ENGINE, Agreement, agreement, pack, runs, unpack
 from evaluation.work import versions
@@ -90,7 +90,7 @@ def test_many_texts_are_encoded_by_an_engine_that_agrees_and_the_records_say_so(
     plain = SentenceTransformerModel(ModelSpec.model_validate(SPEC), tmp_path, "cpu")
     rows = plain.embed(TEXTS, prompt="", role="", batch_size=16)
     study = write_study(tmp_path, evaluation={"models": [SPEC], "device": "cpu"})
-    model = load(study, study.evaluation.models[0])
+    model = ModelHost.of(study).load(study.evaluation.models[0])
     assert agreement(rows, model.embed(TEXTS)).holds
     line = capsys.readouterr().err
     taken = f"mini: linear layers are run by {ENGINE}" in line
