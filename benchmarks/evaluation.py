@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import random
 import subprocess
 import sys
@@ -23,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.encoding import Timed, has_model
-from benchmarks.evaluation_data import SEEDS, made_scores, made_study, made_words, write_lines, write_shuffled
+from benchmarks.evaluation_data import DATA, SEEDS, made_scores, made_study, made_words, write_lines, write_shuffled
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
 from evaluation.models import checksums as checksums_of
@@ -38,7 +37,6 @@ from plumbline.study import ROOT, Study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
-DATA = Path(os.environ.get("PLUMBLINE_DATA", ROOT.parent / "shared" / "data"))  # STS-B and Banking77
 QUERIES, PASSAGES = 1_000, 5_000
 WORDS = {"query": 11, "passage": 160}  # as TREC-COVID's are (BEIR, Table 1)
 STORED, WIDTH, PIECE = 1_000_000, 384, 2_048

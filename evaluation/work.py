@@ -190,12 +190,14 @@ def _scored(
             originals[key] = scoring.evaluate(unit.original(), model, evaluation.protocol, evaluation.batch_size)
         original = originals[key]
     score = scoring.main_score(unit.dataset, result)
-    return UnitScore(unit.place, Numbers(score, original, versions(), model.revision), result)
+    return UnitScore(unit.place, Numbers(score, original, versions(model.engines), model.revision), result)
 
 
 @functools.cache
-def versions() -> str:
+def versions(engines: str = "") -> str:
     """The packages that make scores, and their versions here: `plumbline 0.1.0, mteb 2.26.24` and so on.
+
+    `engines` are those that ran a model in place of torch's own operators (`Encoder.engines`), which stand last.
 
     Asked for with each score: reading what is installed takes 2 ms.
     """
@@ -203,7 +205,7 @@ def versions() -> str:
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             package_versions.append(f"{package} {importlib.metadata.version(package)}")
-    return ", ".join(package_versions)
+    return ", ".join([*package_versions, *([engines] if engines else [])])
 
 
 @contextlib.contextmanager

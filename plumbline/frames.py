@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
 import numpy as np
@@ -41,6 +41,17 @@ def with_names(frame: pd.DataFrame, what: str, **columns: str) -> pd.DataFrame:
     names = {source: name for name, source in columns.items() if source != name}
     replaced = [name for name in names.values() if name in frame and name not in names]
     return frame.drop(columns=replaced).rename(columns=names) if names else frame
+
+
+def is_among(column: pd.Series, values: Iterable[str]) -> NDArray[np.bool_]:
+    """Whether each of a column's names is among others; `Series.isin` takes a hundred times as long for many strings.
+
+    >>> is_among(pd.Series(["a", "b", "a"]), ["a", "c"]).tolist()
+    [True, False, True]
+    """
+    codes, names = pd.factorize(column)
+    wanted = set(pd.Index(values).to_numpy(object))
+    return np.array([name in wanted for name in names.to_numpy(object)], np.bool_)[codes]
 
 
 def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:

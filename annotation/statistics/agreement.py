@@ -6,6 +6,7 @@ or a single pair, would give a 1 that nobody earned.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ class Answers:
         """The points of the scale; of a continuous one those that were given."""
         return self.distinct or self.scale
 
-    @property
+    @functools.cached_property
     def value(self) -> Floats:
         """The ratings as numbers."""
         values: Floats = np.array(self.levels, np.float64)[self.point]
@@ -82,6 +83,10 @@ class Answers:
 
     def counts(self) -> Integers:
         """Pairs by points: how many gave each pair each point."""
+        return self._counts
+
+    @functools.cached_property
+    def _counts(self) -> Integers:
         points = len(self.levels)
         return np.bincount(self.pair * points + self.point, minlength=self.pairs * points).reshape(-1, points)
 

@@ -19,6 +19,7 @@ from annotation.ratings.ratings import Dealt
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import count, scoped
+from plumbline.frames import is_among
 from plumbline.identity import identity_from, prefix
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -158,7 +159,7 @@ def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
 
 
 def _of_pairs(ratings: pd.DataFrame, pair_ids: Collection[str], questions: Sequence[str]) -> pd.DataFrame:
-    chosen = ratings["pair_id"].isin(pair_ids) & ratings["question"].isin(questions)
+    chosen = ratings["question"].isin(questions) & is_among(ratings["pair_id"], pair_ids)
     return ratings if chosen.all() else ratings[chosen]
 
 

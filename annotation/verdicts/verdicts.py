@@ -32,6 +32,7 @@ from annotation.statistics.summaries import Design, compact, mean_of, summarise,
 from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
 from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
+from plumbline.frames import is_among
 from plumbline.record_files import RecordFile
 from plumbline.records import Pair
 from plumbline.statistics.intervals import score_at_least
@@ -266,7 +267,8 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     ratings = rests.ratings
     rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
     groups = {tuple(map(str, group_key)): group for group_key, group in rated.groupby(key, observed=True)}
-    anytime, counted = rule.stop == "anytime", sample["pair_id"].isin(ratings["pair_id"].unique())
+    anytime = rule.stop == "anytime"
+    counted = pd.Series(is_among(sample["pair_id"], ratings["pair_id"].unique()), index=sample.index)
     judged = {}
     for names, pairs in sample.groupby(key, sort=False):
         group_key = tuple(map(str, names))

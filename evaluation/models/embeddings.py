@@ -4,6 +4,9 @@ A model's rows stand one after the other in `vectors.f32`, and `keys.sqlite` say
 disk itself before their keys are, so a killed process leaves rows that nobody points to, and never a key without its
 row. Nothing of it is held in memory.
 
+Rows that another engine than torch's own made (`packed`) stand under keys of that engine. They are read where a text
+has no row of torch's.
+
 `keys.sqlite` has a checksum of each row too, of its numbers, its key, its model and its length, which is verified
 whenever the row is read: a row that is damaged, another text's or another model's is encoded again, and so is a store
 from before there were checksums, of which nothing can be verified.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -22,7 +26,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +41,21 @@ Embeddings = NDArray[np.float32]
 
 _ASK = 500  # keys in one query; SQLite's limit on variables was 999 for long
 _RUN = 4096  # rows that are read at once
+_ENGINE = "engine "  # begins the names of facts that say which engines made rows
 _WIDEST = 1 << 20  # numbers that a row may have; more is damage
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (key BLOB PRIMARY KEY, place INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
+
+
+class _Row(NamedTuple):
+    """Which row of the file it is, its checksum, the key it is stored under, and the engine that made it."""
+
+    row: int
+    digest: int
+    key: bytes
+    engine: str
 
 
 class RowsLost(DataError):  # noqa: N818 (who asks encodes them again)
@@ -59,24 +73,29 @@ class EmbeddingStore:
     def __init__(self, folder: Path | None = None, limit: float = float("inf")) -> None:
         self.folder, self._limit = folder, limit
         self._lost = self._first_lost = 0
+        self.engines: set[str] = set()
+        """Engines other than torch's own that made some of the rows that were read."""
         self._open()
 
     def missing(self, keys: Sequence[bytes]) -> set[bytes]:
         """Those keys that have no row yet."""
         return set(keys) - self._places(keys).keys()
 
-    def add(self, keys: Sequence[bytes], rows: Embeddings) -> None:
-        """Keep rows (keys by dimensions) under keys that have none."""
+    def add(self, keys: Sequence[bytes], rows: Embeddings, engine: str = "") -> None:
+        """Keep rows (keys by dimensions) under keys that have none; `engine` made them, if not torch's own."""
+        keys = _of_engine(engine, keys)
         with writing(self.folder or tempfile.gettempdir()):
             try:
-                self._add(keys, rows)
+                self._add(keys, rows, engine)
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError as error:
                 self._doubted(f"its index is damaged ({error})")
-                self._add(keys, rows)
+                self._add(keys, rows, engine)
 
-    def _add(self, keys: Sequence[bytes], rows: Embeddings) -> None:
+    def _add(self, keys: Sequence[bytes], rows: Embeddings, engine: str) -> None:
+        if engine:
+            self._keys.execute("INSERT OR REPLACE INTO facts VALUES (?, 1)", (_ENGINE + engine,))
         width = self._fact("dimensions")
         if width is None:
             width = rows.shape[1]
@@ -105,12 +124,14 @@ class EmbeddingStore:
         if not stored.keys() >= set(keys):
             raise RowsLost(f"{self.folder}: embeddings are missing; run again")
         distinct = list(stored)
-        rows = self._read(np.array([stored[key][0] for key in distinct], dtype=np.int64))
-        written = np.array([stored[key][1] for key in distinct], dtype=np.int64)
-        wrong = np.flatnonzero(digests(self._model, distinct, rows) != written)
+        rows = self._read(np.array([stored[key].row for key in distinct], dtype=np.int64))
+        written = np.array([stored[key].digest for key in distinct], dtype=np.int64)
+        stored_keys = [stored[key].key for key in distinct]
+        wrong = np.flatnonzero(digests(self._model, stored_keys, rows) != written)
         if len(wrong):
-            self._forget([distinct[index] for index in wrong])
+            self._forget([stored_keys[index] for index in wrong])
             raise RowsLost(f"{self.folder}: embeddings change on the disk between writing and reading; check the disk")
+        self.engines.update(row.engine for row in stored.values() if row.engine)
         if distinct == list(keys):
             return rows
         order = {key: index for index, key in enumerate(distinct)}
@@ -257,23 +278,40 @@ class EmbeddingStore:
         row = self._keys.execute(query, (name,)).fetchone()
         return None if row is None else int(row[0])
 
-    def _places(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
-        """The place and the checksum of each key that has a row."""
-        rows_by_key: dict[bytes, tuple[int, int]] = {}
+    def _places(self, keys: Sequence[bytes]) -> dict[bytes, _Row]:
+        """Where the row of each key is that has one: torch's own before another engine's."""
         wanted = list(dict.fromkeys(keys))
-        for start in range(0, len(wanted), _ASK):
-            some = wanted[start : start + _ASK]
+        try:
+            names = self._keys.execute("SELECT name FROM facts WHERE name LIKE ? ORDER BY name", (_ENGINE + "%",))
+            rows_by_key: dict[bytes, _Row] = {}
+            for engine in ["", *(str(name).removeprefix(_ENGINE) for (name,) in names.fetchall())]:
+                missing = [key for key in wanted if key not in rows_by_key]
+                keys_by_stored = dict(zip(_of_engine(engine, missing), missing, strict=True))
+                for stored, row, digest in self._stored(list(keys_by_stored)):
+                    rows_by_key[keys_by_stored[stored]] = _Row(row, digest, stored, engine)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            self._doubted(f"its index is damaged ({error})")
+            return {}
+        return {key: rows_by_key[key] for key in wanted if key in rows_by_key}
+
+    def _stored(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, int, int]]:
+        """Those of the keys that stand in the index, with place and checksum."""
+        for start in range(0, len(keys), _ASK):
+            some = keys[start : start + _ASK]
             marks = ",".join("?" * len(some))
             query = f"SELECT key, place, digest FROM keys WHERE key IN ({marks})"  # noqa: S608 (question marks)
-            try:
-                stored = self._keys.execute(query, some)
-                rows_by_key |= {key: (row, digest) for key, row, digest in stored if isinstance(key, bytes)}
-            except sqlite3.OperationalError:
-                raise
-            except sqlite3.DatabaseError as error:
-                self._doubted(f"its index is damaged ({error})")
-                return {}
-        return rows_by_key
+            yield from (row for row in self._keys.execute(query, some) if isinstance(row[0], bytes))
+
+
+def _of_engine(engine: str, keys: Sequence[bytes]) -> list[bytes]:
+    """The keys under which an engine's rows stand: for torch's own as they are, for others with a mask."""
+    if not engine or not keys:
+        return list(keys)
+    mask = np.frombuffer(hashlib.sha256(engine.encode()).digest()[:16], np.uint8)
+    masked = (np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16) ^ mask).tobytes()
+    return [masked[start : start + 16] for start in range(0, len(masked), 16)]
 
 
 def _opened(vectors: Path) -> IO[bytes]:

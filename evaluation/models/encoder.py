@@ -11,6 +11,7 @@ import functools
 import gc
 import importlib.metadata
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from evaluation.models.checksums import keys_of
 from evaluation.models.distances import drift
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|ALLOC_FAILED", re.IGNORECASE)
 _PIECE = 1 << 16  # texts that are looked up at a time
 _TRIES = 3  # to read rows that do not match their checksums and were encoded again
+_MANY = 1000  # texts for which it pays to look for the fastest engine
 _CHUNK = 2048  # texts that are encoded and kept at a time: what a killed run has to encode again
 
 
@@ -57,6 +60,7 @@ class Encoder:
         """Texts that were asked for."""
         self.encoded = 0
         """Texts that the model was given."""
+        self._engine_chosen = False
         self.watch = Stopwatch()
         """Time that the model spent on texts."""
         self.only_stored = False
@@ -153,13 +157,35 @@ class Encoder:
             had = had or not missing.issuperset(keys)
             lacking |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
         wanted = longest_first(lacking)
+        self._choose_engine(wanted, prompt, role)
         for first in range(0, len(wanted), _CHUNK):
             some = wanted[first : first + _CHUNK]
             vectors = self.encode_new(some, prompt, role)
             if not first and self._store.make_room(len(wanted), vectors.shape[1]) and had:
                 return False
-            self._store.add(keys_of(some, prompt, role), vectors)
+            self._store.add(keys_of(some, prompt, role), vectors, self._engine)
         return True
+
+    def _choose_engine(self, texts: Sequence[str], prompt: str, role: str) -> None:
+        """Have the model run by the fastest engine that agrees with torch, and say so; once, where texts are many."""
+        if self._engine_chosen or len(texts) < _MANY or not isinstance(self._model, SentenceTransformerModel):
+            return
+        self._engine_chosen = True  # of two encoders with one model the first chooses
+        if self._engine:
+            return
+        choice = self._model.choose_engine(texts, prompt=prompt, role=role, batch_size=self._batch_size)
+        if choice:
+            tqdm.write(f"{self._name}: {choice}", file=sys.stderr)
+
+    @property
+    def _engine(self) -> str:
+        """What runs the model, if not torch's own operators."""
+        return self._model.engine if isinstance(self._model, SentenceTransformerModel) else ""
+
+    @property
+    def engines(self) -> str:
+        """Engines other than torch's own that made embeddings which were asked for, for `versions`."""
+        return ", ".join(sorted(self._store.engines))
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """The model's own similarity, for rankings."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
+from evaluation.models.packed import ENGINE, agreement, pack, packable, runs, unpack
 from plumbline.errors import ServiceError, StudyError
 from plumbline.file_hashes import LARGE, sha256_of
 from plumbline.identity import identity
 from plumbline.study.evaluation import INSTRUCTION, ModelSpec
 from plumbline.study.places import files_in
 
+_PROBE = 32  # texts on which engines are compared
 _PATIENCE = 5.0  # seconds for the hub to answer at all
 
 
@@ -74,11 +77,27 @@ class SentenceTransformerModel:
             raise ServiceError(line) from error
         prompts = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
         self.prompts = prompts | spec.prompts
+        self._precision, self.engine = precision, ""
+        """What runs its linear layers (`packed.ENGINE`); empty for torch's own operators."""
         default = self._model.default_prompt_name
         self.default_prompt = self.prompts.get(default, "") if default else ""
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows in the texts' order; the prompt is put before each text."""
+        if not self.engine or self._precision != "float32":  # with fewer bits a batch changes its rows
+            return self._encoded(texts, prompt, role, batch_size)
+        import torch  # noqa: PLC0415 (there already)
+
+        sizes = [len(text.encode()) + len(prompt.encode()) for text in texts]
+        parts = runs(sizes, torch.get_num_threads(), batch_size)
+        rows = np.concatenate(
+            [self._encoded([texts[i] for i in indices], prompt, role, most) for indices, most in parts]
+        )
+        vectors = np.empty_like(rows)
+        vectors[[index for indices, _ in parts for index in indices]] = rows
+        return vectors
+
+    def _encoded(self, texts: Sequence[str], prompt: str, role: str, batch_size: int) -> Embeddings:
         vectors = self._model.encode(
             list(texts),
             prompt=prompt,  # also when empty: nothing else would keep the model's default prompt away
@@ -88,6 +107,48 @@ class SentenceTransformerModel:
             convert_to_numpy=True,
         )
         return np.asarray(vectors, dtype=np.float32)
+
+    def choose_engine(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> str:
+        """Have linear layers run by oneDNN if, on some of the texts, it agrees with torch's own way and is faster.
+
+        Returns what was chosen and why, in a line; empty where there was no choice, or the probe failed.
+        """
+        if not packable(self._model):
+            return ""
+        some = texts[:: max(1, len(texts) // _PROBE)][:_PROBE]
+
+        def timed() -> tuple[Embeddings, float]:
+            begun = time.process_time()  # of this process: what else the machine does counts for neither
+            rows = self.embed(some, prompt=prompt, role=role, batch_size=batch_size)
+            return rows, time.process_time() - begun
+
+        try:
+            plain, *seconds = timed()
+            seconds.append(timed()[1])
+            if not pack(self._model):
+                return ""
+            self.engine = ENGINE
+            rows, *packed_seconds = timed()
+            packed_seconds.append(timed()[1])
+        except (
+            RuntimeError,
+            ValueError,
+            IndexError,
+        ):  # torch's errors: encoding without the engine tells what is wrong
+            self._unpacked()
+            return ""
+        apart, faster = agreement(plain, rows), min(packed_seconds) < min(seconds)
+        if not (apart.holds and faster):
+            self._unpacked()
+        return (
+            f"linear layers are {'' if self.engine else 'not '}run by {ENGINE}: on {len(some)} texts it is"
+            f" {'' if faster else 'not '}faster than torch alone, cosines of embeddings are 1 - {apart.cosine:.0e} or"
+            f" more, similarities differ by {apart.similarity:.0e} at most"
+        )
+
+    def _unpacked(self) -> None:
+        unpack(self._model)
+        self.engine = ""
 
     def routed(self) -> bool:
         """Models with a Router send queries and documents through different modules."""

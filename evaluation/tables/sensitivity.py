@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.records import Summary, Verdict
-from annotation.statistics.summaries import Design
+from annotation.statistics.summaries import Design, compact
 from annotation.verdicts.judged import together
 from annotation.verdicts.rules import decide, marks_of, outcomes, short
 from evaluation.tables.scores import axis_means, counting_scores, failures, paired_scores
@@ -116,16 +116,16 @@ def resampled_acceptance(
     asks for it, stay as they were: verdicts that lack these, or wait for a look at their raters, are accepted in
     none. Each group has its own random numbers, by `seed` and its name.
     """
-    facts = pairs.set_index("pair_id")[["pool", "language", "task_type"]]
-    rated = ratings.drop(columns="language").merge(facts, left_on="pair_id", right_index=True)
-    raters = pd.Index(sorted(ratings["rater_id"].unique()))
-    drawn = stream(seed, "raters").integers(0, max(len(raters), 1), size=(n_resamples, len(raters)))
+    facts, names = pairs.set_index("pair_id"), ("pool", "language", "task_type")
+    rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in names}))
+    n_raters = int(rated["rater_id"].max()) + 1 if len(rated) else 0
+    raters = stream(seed, "raters").integers(0, max(n_raters, 1), size=(n_resamples, n_raters))
     accepted = {}
     for group in dict.fromkeys(map(_group, verdicts)):
         first = next(verdict for verdict in verdicts if _group(verdict) == group)
         of_group = rated[np.logical_and.reduce([rated[name] == value for name, value in group])]
         rng = stream(seed, "pairs", *(value for _, value in group))
-        accepted[group] = _accepted(of_group, first, design, _Raters(raters, drawn), rng)
+        accepted[group] = _accepted(of_group, first, design, raters, rng)
     columns: dict[object, Bools] = {}
     for verdict in verdicts:  # of several on one scope the strictest holds
         scope = scope_of(verdict)
@@ -133,14 +133,6 @@ def resampled_acceptance(
     table = pd.DataFrame(dict(enumerate(columns.values())))
     table.columns = pd.Index(list(columns), tupleize_cols=False)
     return table
-
-
-@dataclass(frozen=True)
-class _Raters:
-    """All raters of the study, and who was drawn in each resample (resamples by raters: their numbers)."""
-
-    names: pd.Index[str]
-    drawn: NDArray[np.int64]
 
 
 def _group(verdict: Verdict) -> tuple[tuple[str, str], ...]:
@@ -154,10 +146,10 @@ def _group(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 
 def _accepted(
-    ratings: pd.DataFrame, verdict: Verdict, design: Design, raters: _Raters, rng: np.random.Generator
+    ratings: pd.DataFrame, verdict: Verdict, design: Design, raters: NDArray[np.int64], rng: np.random.Generator
 ) -> Bools:
-    """Whether each resample of one group's ratings is accepted."""
-    n_resamples = len(raters.drawn)
+    """Whether each resample of one group's ratings is accepted; `raters` are who is drawn (resamples by raters)."""
+    n_resamples = len(raters)
     if ratings.empty or verdict.decision_unchecked or not verdict.questions or _lacks(verdict, design):
         return np.zeros(n_resamples, np.bool_)
     by_question = [
@@ -167,9 +159,9 @@ def _accepted(
     rows = max(1, _AT_ONCE // size)
     parts = []
     for start in range(0, n_resamples, rows):
-        drawn = _Raters(raters.names, raters.drawn[start : start + rows])
+        drawn = raters[start : start + rows]
         # The same numbers for each question: where these have the same pairs, the same pairs are drawn.
-        where = rng.random((len(drawn.drawn), ratings["pair_id"].nunique()))
+        where = rng.random((len(drawn), ratings["pair_id"].nunique()))
         ends = (_ends(part, design, drawn, where) for part in by_question)
         parts.append(np.logical_and.reduce([outcomes(*end, short("", design.rule)) == "accepted" for end in ends]))
     return np.concatenate(parts)
@@ -187,7 +179,7 @@ def _with_mean(summary: Summary, mean: float) -> Summary:
     return summary.model_copy(update={"mean": mean, "low": mean, "high": mean})
 
 
-def _ends(ratings: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> _Ends:
+def _ends(ratings: pd.DataFrame, design: Design, raters: NDArray[np.int64], where: Floats) -> _Ends:
     """Means of one question and the rule's intervals, in each resample."""
     from scipy import sparse  # noqa: PLC0415 (who only looks at pages goes without)
 
@@ -203,12 +195,12 @@ def _ends(ratings: pd.DataFrame, design: Design, raters: _Raters, where: Floats)
         mean = over_pairs(sums, counts)
         mean = bounded(mean, sums, counts, scale) if design.bounded else mean
         return mean.value, mean.low, mean.high
-    rater = raters.names.get_indexer(pd.Index(ratings["rater_id"]))
-    shape = (len(raters.names), len(names))
+    rater = ratings["rater_id"].to_numpy()
+    shape = (raters.shape[1], len(names))
     tables = [sparse.csr_array((weights, (rater, pair)), shape) for weights in (value, np.ones(len(ratings)))]
-    chosen, taken = _times(raters.drawn, shape[0]), _times(order, shape[1])
+    chosen, taken = _times(raters, shape[0]), _times(order, shape[1])
     by_pair = [np.take_along_axis(np.asarray(chosen @ table), order, axis=1) for table in tables]
-    by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters.drawn, axis=1) for table in tables]
+    by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters, axis=1) for table in tables]
     with np.errstate(invalid="ignore", divide="ignore"):  # where none of the raters drawn rated any of these pairs
         mean = over_pairs_and_raters(*by_pair, *by_rater)
         if design.bounded:

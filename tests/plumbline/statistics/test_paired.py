@@ -17,7 +17,7 @@ from plumbline.statistics.paired import (
     holm,
     median_absolute_difference,
     paired_bootstrap,
-    ranks_of_drawn,
+    row_correlations,
     sample_sd,
     spearman_interval,
     wilcoxon,
@@ -263,5 +263,19 @@ def test_ranks_are_scipys(shape: tuple[int, int], values: int) -> None:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, values, shape).astype(float) if values else rng.normal(size=shape)
     assert np.array_equal(average_ranks(rows), stats.rankdata(rows, axis=1))
-    drawn = rng.integers(0, shape[1], shape)
-    assert np.array_equal(ranks_of_drawn(rows[0])(drawn), stats.rankdata(rows[0][drawn], axis=1))
+
+
+@pytest.mark.parametrize(("n", "values"), [(3, 2), (7, 3), (40, 5), (2000, 12), (2000, 0)])
+def test_the_interval_of_rho_is_that_of_ranks_taken_anew_in_each_resample(n: int, values: int) -> None:
+    """To the last bit; of few values some resamples are constant."""
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=n), rng.integers(0, values, n).astype(float) if values else rng.normal(size=n)
+    y[0] = y[1:].max() + 1
+    estimate = spearman_interval(x, y, n_resamples=60, rng=np.random.default_rng(1))
+    drawn = np.random.default_rng(1).integers(0, n, (60, n))
+    resampled = row_correlations(*(average_ranks(side[drawn]) for side in (x, y)))
+    defined = resampled[~np.isnan(resampled)]
+    if len(defined) >= 54:
+        assert (estimate.low, estimate.high) == tuple(np.percentile(defined, [2.5, 97.5]))
+    else:
+        assert math.isnan(estimate.low) and f"in {60 - len(defined)} of 60" in estimate.reason
