@@ -104,7 +104,9 @@ def sample(options: argparse.Namespace) -> int:
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     transformed = transformed if judging.transforms else study.data_files()
     outputs = [*shown_files(study.folder), study.folder / "sample.json"]
-    with stage(study, "sample", transformed, outputs, sample_settings(study.sample, study.judging)):
+    with stage(
+        study, "sample", transformed, outputs, sample_settings(study.sample, study.judging, study.raters.blocks)
+    ):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
     item = study.called.item

@@ -155,9 +155,9 @@ def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict
     return reasons | {pair.pair_id: reasons[pair.repeats] for pair in controls if pair.repeats in reasons}
 
 
-def rule_id(acceptance: AcceptanceSpec, per_pair: int) -> str:
-    """Identity of the rule that ratings are judged by: the acceptance, and how many ratings a pair count."""
-    return identity("rule-v1", acceptance.model_dump(), per_pair)
+def rule_id(acceptance: AcceptanceSpec, per_pair: int, blocks: Sequence[int] = ()) -> str:
+    """Identity of the rule that ratings are judged by: the acceptance, how many ratings a pair count, and blocks."""
+    return identity("rule-v1", acceptance.model_dump(), per_pair, *([list(blocks)] if blocks else []))
 
 
 class CampaignRecords(StudyRecords):
@@ -339,4 +339,4 @@ class CampaignRecords(StudyRecords):
     @property
     def rule_id(self) -> str:
         """Identity of the rule that the study's ratings are judged by."""
-        return rule_id(self.study.acceptance, self.study.raters.per_pair)
+        return rule_id(self.study.acceptance, self.study.raters.per_pair, self.study.raters.blocks)

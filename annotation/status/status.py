@@ -21,12 +21,13 @@ from annotation.campaign_records import VERDICTS, CampaignData, CampaignRecords
 from annotation.human.tasks import reworded_lines
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
+from annotation.sampling.blocks import SCOPES
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import frames_by_queue
 from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.training import by_trained, read_trained
-from annotation.verdicts.counted import SCOPES, Ahead, ahead, never_lines
+from annotation.verdicts.counted import Ahead, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks

@@ -10,10 +10,13 @@ from typing import Any, Self
 
 from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.offering import offered_to_raters
-from annotation.ratings.ratings import stays
+from annotation.ratings.ratings import counting_ratings, dealt_with, stays
 from annotation.ratings.signs import find_signs, not_looked_at
 from annotation.records import Fixed, RuleSet, Sign
+from annotation.sampling.blocks import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import Place, basis
+from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import (
     binding,
     checks_known,
@@ -93,6 +96,38 @@ class Evidence(CampaignRecords):
         if staying.empty:
             return ()
         return not_looked_at(staying, self.collected.pairs, self.study.quality, self.rubric.expected)
+
+    @functools.cached_property
+    def blocks(self) -> Mapping[Place, BlockProgress]:
+        """How far the blocks of each group that is judged apart have come; nothing of a rule without blocks."""
+        data, design = self.collected, self.design
+        if not design.blocks or data.sample.empty:
+            return {}
+        counting = counting_ratings(data.sample_ratings, design.per_pair)
+        return basis(data.sample, counting, design, dealt_with(data.sample_ratings, data.withdrawn)).blocks
+
+    @property
+    def unopened(self) -> frozenset[str]:
+        """Pairs, controls and repeats of blocks that raters do not get, or not yet; none of a rule without blocks."""
+        return self._beyond(self.blocks)
+
+    @property
+    def spared(self) -> frozenset[str]:
+        """Those of them that raters need not get any more, since a look at earlier blocks has decided."""
+        return self._beyond({key: group for key, group in self.blocks.items() if group.decision != "undecided"})
+
+    def _beyond(self, groups: Mapping[Place, BlockProgress]) -> frozenset[str]:
+        """What lies beyond the opened blocks of these groups."""
+        if not groups:
+            return frozenset()
+        numbers, names = block_numbers(self.study, self.pairs, self.controls), SCOPES[self.study.acceptance.scope]
+        opened = {key: group.opened for key, group in groups.items()}
+        beyond = set[str]()
+        for pair in self.shown:
+            key = tuple(str(getattr(pair, name)) for name in names)
+            if key in opened and numbers.get(pair.pair_id, len(groups[key].ends)) >= opened[key]:
+                beyond.add(pair.pair_id)
+        return frozenset(beyond)
 
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""
