@@ -168,7 +168,7 @@ def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     submitted = (collected.of_sample["status"] == "submitted") & stays(collected.of_sample)
     answered = collected.of_sample.loc[submitted, ["pair_id", "rater_id"]]
     got = answered.drop_duplicates()["pair_id"].value_counts()
-    out = {*collected.withdrawn, *evidence.unopened}
+    out = {*collected.withdrawn, *evidence.unopened()}
     staying = collected.sample[~collected.sample["pair_id"].isin(list(out))]
     wanted = staying["pool"].astype(str).map(evidence.study.raters_of)
     open_answers = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())

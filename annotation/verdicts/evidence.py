@@ -106,28 +106,36 @@ class Evidence(CampaignRecords):
         counting = counting_ratings(data.sample_ratings, design.per_pair)
         return basis(data.sample, counting, design, dealt_with(data.sample_ratings, data.withdrawn)).blocks
 
-    @property
-    def unopened(self) -> frozenset[str]:
-        """Pairs, controls and repeats of blocks that raters do not get, or not yet; none of a rule without blocks."""
-        return self._beyond(self.blocks)
+    def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
+        """Pairs, controls and repeats of blocks that raters do not get, or not yet; none of a rule without blocks.
+
+        `ahead` says how many blocks of undecided groups are open at least.
+        """
+        least, groups = ahead or {}, self.blocks.items()
+        opened = {
+            key: max(group.opened, least.get(key, 0)) if group.decision == "undecided" else group.opened
+            for key, group in groups
+        }
+        early = set(self.all_ratings["pair_id"]) - self.spared if opened else set()  # of a block that was opened early
+        return self._beyond(opened) - early
 
     @property
     def spared(self) -> frozenset[str]:
         """Those of them that raters need not get any more, since a look at earlier blocks has decided."""
-        return self._beyond({key: group for key, group in self.blocks.items() if group.decision != "undecided"})
+        decided = {key: group.opened for key, group in self.blocks.items() if group.decision != "undecided"}
+        return self._beyond(decided)
 
-    def _beyond(self, groups: Mapping[Place, BlockProgress]) -> frozenset[str]:
-        """What lies beyond the opened blocks of these groups."""
-        if not groups:
+    def _beyond(self, opened: Mapping[Place, int]) -> frozenset[str]:
+        """What lies beyond so many blocks of each of these groups, and beyond their last one."""
+        if not opened:
             return frozenset()
         numbers, names = block_numbers(self.study, self.pairs, self.controls), SCOPES[self.study.acceptance.scope]
-        opened = {key: group.opened for key, group in groups.items()}
-        beyond = set[str]()
-        for pair in self.shown:
-            key = tuple(str(getattr(pair, name)) for name in names)
-            if key in opened and numbers.get(pair.pair_id, len(groups[key].ends)) >= opened[key]:
-                beyond.add(pair.pair_id)
-        return frozenset(beyond)
+        keys = {pair.pair_id: tuple(str(getattr(pair, name)) for name in names) for pair in self.shown}
+        return frozenset(
+            pair_id
+            for pair_id, key in keys.items()
+            if key in opened and (pair_id not in numbers or numbers[pair_id] >= opened[key])
+        )
 
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""
