@@ -48,8 +48,18 @@ from annotation.verdicts.alternatives import by_usual_rules, usual_rules_text
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
-from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
+from annotation.verdicts.tables import (
+    SIMULATED,
+    agreement_text,
+    count,
+    looks_frame,
+    looks_text,
+    unbiased_frame,
+    unbiased_text,
+    verdict_text,
+)
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines
 from plumbline import cli
@@ -327,6 +337,10 @@ def reach_verdicts(options: argparse.Namespace) -> int:
         + "\n".join(rules)
         + f"\n\n{doubts_text([*done.doubts, *different(judges)], study.judging, judged=True)}"
     )
+    if len(looks := looks_frame(done.verdicts)):
+        print(f"\nLooks after blocks, study {study.name}\n\n{looks_text(looks)}")
+        if len(unbiased := unbiased_frame(done.verdicts)):
+            print(f"\n{unbiased_text(unbiased)}\n{WHY_UNBIASED}.")
     data = done.evidence.collected
     usual = by_usual_rules(data.sample_pairs, data.sample_ratings, done.evidence.design, done.verdicts, data.withdrawn)
     if len(usual):

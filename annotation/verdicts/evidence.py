@@ -125,11 +125,16 @@ class Evidence(CampaignRecords):
         decided = {key: group.opened for key, group in self.blocks.items() if group.decision != "undecided"}
         return self._beyond(decided)
 
+    @functools.cached_property
+    def block_numbers(self) -> Mapping[str, int]:
+        """The block, from 0, of each pair, control and repeat that stands in one."""
+        return block_numbers(self.study, self.pairs, self.controls)
+
     def _beyond(self, opened: Mapping[Place, int]) -> frozenset[str]:
         """What lies beyond so many blocks of each of these groups, and beyond their last one."""
         if not opened:
             return frozenset()
-        numbers, names = block_numbers(self.study, self.pairs, self.controls), SCOPES[self.study.acceptance.scope]
+        numbers, names = self.block_numbers, SCOPES[self.study.acceptance.scope]
         keys = {pair.pair_id: tuple(str(getattr(pair, name)) for name in names) for pair in self.shown}
         return frozenset(
             pair_id

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import pandas as pd
 import pytest
 
 from annotation import rounds, server
@@ -10,11 +13,15 @@ from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.simulate import simulate
 from annotation.campaign_records import CampaignRecords
+from annotation.report.page import write_report
 from annotation.rounds import BlockOpener, noted_studies, put_out, take_in
 from annotation.sampling.blocks import block_numbers
 from annotation.sampling.queues import Queue
+from annotation.status.status import read_status
+from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.looks import WHY_UNBIASED
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater
 from tests.annotation.sampling.test_blocks import by_blocks
@@ -69,6 +76,27 @@ def test_a_campaign_goes_block_by_block_to_its_verdicts(argilla: Argilla, home: 
     assert set(shown) == {pair_id for pair_id, number in numbers.items() if number < 2}
     assert sum("accepted; decided after block 2 of 3: 8 pairs need no ratings" in line for line in lines) == 2
     assert simulate(study, argilla) == 0  # nothing is left to rate
+    _shows_its_looks(study)
+
+
+def _shows_its_looks(study: Study) -> None:
+    """In `status`, in the report and in what `accept` prints: two verdicts, decided at the second look."""
+    status = read_status(Evidence.open(study), datetime.now(UTC))
+    assert status.blocks[-1] == "Saved so far: 16 pairs that need no ratings, 48 answers (96 ratings)."
+    assert list(status.progress["wanted"]) == list(status.progress["counting"]) == [48, 48]
+    assert not status.progress["open"].any()
+    text = status_text(status, study.arguments)
+    assert "paraphrasing en: accepted; decided after block 2 of 3" in text
+    assert len(status.looks) == 2 * 2 * 2 and "Mean after so many pairs" in text
+    page = write_report(study).read_text(encoding="utf-8")
+    assert "Looks after blocks" in page and WHY_UNBIASED.split(",")[0] in page
+    path = pd.read_csv(study.folder / "report" / "looks_after_blocks.csv")
+    assert list(path["pairs"].unique()) == [8, 16] and set(path["most"]) == {24}
+    assert (path.loc[path["look"] == 2, "low"] >= 3).all() and (path["low"] <= path["mean"]).all()
+    means = pd.read_csv(study.folder / "report" / "unbiased_means.csv")
+    varies = means[means["reason"].isna()]
+    assert len(means) == 4 and len(varies) == 2 and (varies["unbiased"] <= varies["mean"] + 1e-9).all()
+    assert varies["unbiased"].between(varies["low"], varies["high"]).all()
 
 
 @pytest.mark.usefixtures("alone")
