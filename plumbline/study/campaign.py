@@ -199,7 +199,7 @@ class AcceptanceSpec(StudyPart):
         " after each of `raters.blocks`, and no further pair is offered once it is decided",
     )
     spending: Literal["pocock", "quadratic", "obrien_fleming"] = Field(
-        default="quadratic",
+        default="pocock",
         description="with `stop: blocks`: how early the error is spent; pocock stops earliest, obrien_fleming has the"
         " most power",
     )
@@ -265,7 +265,7 @@ class AcceptanceSpec(StudyPart):
     @model_validator(mode="after")
     def _has_an_interval(self) -> AcceptanceSpec:
         several = self.stop != "fixed"  # looks
-        if self.stop != "blocks" and self.spending != "quadratic":
+        if self.stop != "blocks" and "spending" in self.model_fields_set:
             raise ValueError("spending goes with stop 'blocks', which spends the error over its looks; leave it out")
         if self.stop == "blocks" and self.judges == "decide":
             raise ValueError("stop 'blocks' is proven of people's ratings alone; take judges: report, or stop anytime")

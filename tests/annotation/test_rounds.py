@@ -24,7 +24,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import WHY_UNBIASED
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater
-from tests.annotation.sampling.test_blocks import by_blocks
+from tests.annotation.sampling.test_blocks import RULE, by_blocks
 
 KIND = [{"name": name, "bias": 1.0, "noise": 0.4} for name in ("first", "second", "third")]
 CLOSE = [{"name": name, "bias": -1.4, "noise": 1.0} for name in ("low", "lower", "lowest")]
@@ -163,7 +163,7 @@ def test_raters_who_have_nothing_left_get_a_block_early(argilla: Argilla, home: 
 def test_what_was_opened_early_is_taken_out_once_the_look_has_decided(
     argilla: Argilla, home: server.Home, variant: Make
 ) -> None:
-    study = rated(variant, "spared", acceptance={"stop": "blocks", "rule": "lower_bound", "min_pairs": 16})
+    study = rated(variant, "spared", acceptance=RULE | {"min_pairs": 16})
     put_out(study, home, argilla)
     simulate(study, argilla)
     take_in(study, home, argilla)
