@@ -27,6 +27,7 @@ from annotation.records import (
     Review,
     RuleSet,
     Supply,
+    TakenLook,
     Verdict,
     Wave,
 )
@@ -56,6 +57,7 @@ SUPPLY = RecordFile("sample.json", Supply, "annotation sample", noted=True)
 WAVES = RecordFile("waves.json", Wave, "annotation sample", "--extend REASON", noted=True)
 OFFERED = RecordFile("offered.json", Offering, "annotation publish", noted=True)
 AGAIN = RecordFile("offered_again.json", OfferedAgain, "annotation publish", noted=True)
+BLOCK_LOOKS = RecordFile("block_looks.json", TakenLook, "annotation publish", noted=True)
 LOOKS = RecordFile("looks.json", Look, "annotation accept", noted=True)
 REVIEWS = RecordFile("reviews.json", Review, "annotation review", "--adjudicate N --by NAMES", noted=True)
 VERDICTS = RecordFile("verdicts.json", Verdict, "annotation accept")
@@ -304,6 +306,11 @@ class CampaignRecords(StudyRecords):
     def offerings(self) -> list[Offering]:
         """When the sample began to be offered, the first time first."""
         return self.models(OFFERED)
+
+    @functools.cached_property
+    def block_looks(self) -> list[TakenLook]:
+        """The looks after blocks that were taken by the rule that holds now, the first one first."""
+        return [look for look in self.models(BLOCK_LOOKS) if look.rule_id == self.rule_id]
 
     @functools.cached_property
     def looks(self) -> list[Look]:

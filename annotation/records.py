@@ -131,7 +131,7 @@ P_IS = (
 class BlockLook(Record):
     """What a look after a block of pairs saw of one rule of a verdict."""
 
-    look: int = Field(description="its number, from 1")
+    look: int = Field(description="its number: that of the block, from 1")
     pairs: int = Field(description="pairs that counted")
     question: str = Field(description="name of the question")
     label: str = Field(default="", description="the label whose share it is; empty for a mean")
@@ -139,6 +139,19 @@ class BlockLook(Record):
     low: Number = Field(description="lower end of the interval that holds at all looks together")
     high: Number = Field(description="upper end")
     limit: Number = Field(description="what an end must keep to")
+
+
+class TakenLook(Record):
+    """A look after a block as it was taken (`block_looks.json`): later changes of ratings do not take it again."""
+
+    group: tuple[str, ...] = Field(description="what was looked at: pool, language and task, as far as the scope goes")
+    look: int = Field(description="its number: that of the block, from 1")
+    at: AwareDatetime = Field(description="when, UTC")
+    rule_id: str = Field(description="hash of the rule that it followed")
+    pairs: int = Field(description="pairs that counted")
+    level: float = Field(description="its one-sided level")
+    means: tuple[Number, ...] = Field(description="what each rule is about, in the rules' order")
+    decision: Outcome = Field(description="what it said")
 
 
 class Verdict(SparseModel, Record):

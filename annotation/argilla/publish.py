@@ -149,6 +149,7 @@ def _publish(
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study.name, study.raters.people, argilla, reads)
     withdrawn, noted, excluded = records.withdrawn, records.answers_again, excluded_raters(records.decided)
+    records.note_looks()
     unopened = records.unopened(ahead)
     new, corrected = _fill(argilla, targets, {*withdrawn, *unopened}, shown)
     gone, staying = _take_out(argilla, targets, withdrawn)

@@ -256,6 +256,7 @@ class CrowdCampaign:
         refuse_lost_batches(self.records, self.ledger)
         self.platform.prepare()
         self.settle()
+        self.records.note_looks()
         unwanted = {*self.records.withdrawn, *self.records.spared}
         self.ledger.drop_waiting(lambda batch: not unwanted.isdisjoint(batch.pair_ids))
         offered = self.ledger.offered()

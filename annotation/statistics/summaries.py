@@ -7,14 +7,14 @@ once, by `annotation.ratings.ratings.counting_ratings`; everything else takes wh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from annotation.questions import QuestionScale
-from annotation.records import Group, Summary
+from annotation.records import Group, Summary, TakenLook
 from annotation.rubric import Rubric
 from annotation.statistics import labels
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
@@ -54,6 +54,7 @@ class Design:
     )  #: questions that are no required ratings on `scale`
     pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
     blocks: tuple[int, ...] = ()  #: pairs of a verdict after which a rule by blocks looks
+    taken: Sequence[TakenLook] = ()  #: looks after blocks that were taken before
     bounded: bool = True  #: means that hardly vary have a bounded interval; rules of earlier versions know none
 
     def __post_init__(self) -> None:

@@ -314,7 +314,7 @@ def _asked(evidence: Evidence, stages: dict[str, Stage], now: datetime) -> Workl
         wanted[queue.dataset(study.name)] = study.raters_of(queue.pool)
         datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study.name))
     names = set(datasets.values())
-    members = [member for member in read_members(records) if member.dataset in names]
+    members = [member for member in read_members(evidence) if member.dataset in names]
     collected = stages["collected"].at
     since, at = stages["published"].at, collected or now
     return Workload(

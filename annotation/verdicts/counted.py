@@ -86,7 +86,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
         ids, group_key = of_group.iloc[turns.loc[of_group].to_numpy().argsort()], tuple(map(str, key))
         if design.rule.stop == "blocks":
             here = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
-            progress = block_progress(ids.tolist(), here, numbers, settled, design, group_key[0])
+            progress = block_progress(ids.tolist(), here, numbers, settled, design, group_key)
             blocks[group_key] = progress
             pair_ids += progress.counting
             continue

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any, Self
 
-from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignRecords
+from annotation.campaign_records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.offering import offered_to_raters
 from annotation.ratings.ratings import counting_ratings, dealt_with, stays
 from annotation.ratings.signs import find_signs, not_looked_at
-from annotation.records import Fixed, RuleSet, Sign
+from annotation.records import Fixed, RuleSet, Sign, TakenLook
 from annotation.sampling.blocks import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Place, basis
@@ -26,6 +26,7 @@ from annotation.verdicts.preregistration import (
     rules_fixed,
     rules_now,
 )
+from plumbline.manifest import write_kept
 from plumbline.study import Study
 
 
@@ -68,7 +69,8 @@ class Evidence(CampaignRecords):
     @property
     def design(self) -> Design:
         """What the study asks, and by what rule it judges, as the version had it that fixed the rules."""
-        return design_under(self.rules, self.first, Design.of(self.study, self.rubric))
+        design = design_under(self.rules, self.first, Design.of(self.study, self.rubric))
+        return replace(design, taken=tuple(self.block_looks)) if design.blocks else design
 
     @property
     def first(self) -> datetime | None:
@@ -105,6 +107,20 @@ class Evidence(CampaignRecords):
             return {}
         counting = counting_ratings(data.sample_ratings, design.per_pair)
         return basis(data.sample, counting, design, dealt_with(data.sample_ratings, data.withdrawn)).blocks
+
+    def note_looks(self) -> None:
+        """Keep the looks after blocks that were not taken before, before anybody acts on them."""
+        known_looks = {(look.group, look.look) for look in self.block_looks}
+        now = datetime.now(UTC)
+        new = [
+            TakenLook(group=key, at=now, rule_id=self.rule_id, **asdict(step))
+            for key, group in self.blocks.items()
+            for step in group.steps
+            if (key, step.look) not in known_looks
+        ]
+        if new:
+            write_kept(self.study, BLOCK_LOOKS.name, [*self.models(BLOCK_LOOKS), *new])
+            self.block_looks = [*self.block_looks, *new]
 
     def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
         """Pairs, controls and repeats of blocks that raters do not get, or not yet; none of a rule without blocks.

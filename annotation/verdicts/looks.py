@@ -8,25 +8,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from annotation.ratings.ratings import Dealt
-from annotation.records import BlockLook, Outcome, Summary
+from annotation.records import BlockLook, Outcome, TakenLook
 from annotation.sampling.blocks import ends_of
 from annotation.statistics.summaries import Design, compact, summarise
 from annotation.verdicts.rules import RuleValue, decide, rule_values, rules_for
 from annotation.verdicts.tables import count
 from plumbline.statistics.estimates import Estimate
-from plumbline.statistics.group_sequential import FEWEST, Blocks, levels, unbiased_mean
+from plumbline.statistics.group_sequential import FEWEST, Blocks, levels, spent, unbiased_mean
+
+_ROUNDING = 1e-9  # of a mean
 
 #: Why a mean that stopped early is reported twice.
 WHY_UNBIASED = (
     "A campaign stops early where its mean happens to lie far from the limit, so the plain mean lies too far from it on"
     " average; the median-unbiased mean, in the stage-wise order of results, is as often too high as too low"
 )
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a look was in numbers, as it is kept (`annotation.records.TakenLook`)."""
+
+    look: int
+    pairs: int
+    level: float
+    means: tuple[float, ...]
+    decision: Outcome
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,7 @@ class BlockProgress:
     decision: Outcome  #: what the last look says
     missing: int  #: answers that the open block waits for
     unbiased: Mapping[str, Estimate]  #: means without the bias of stopping, by question
+    steps: tuple[Step, ...] = ()  #: each look in numbers, to be kept
 
     @property
     def n_looks(self) -> int:
@@ -62,11 +76,22 @@ class BlockProgress:
 class _Look:
     """One look: the pairs that count, its level, and what each rule's number is."""
 
+    number: int
     pair_ids: list[str]
     level: float
-    summaries: tuple[Summary, ...]
     values: list[RuleValue]
     decision: Outcome
+
+    @property
+    def step(self) -> Step:
+        """It in numbers."""
+        means = tuple(value.value for value in self.values)
+        return Step(self.number, len(self.pair_ids), self.level, means, self.decision)
+
+    def differs(self, before: TakenLook) -> bool:
+        """Whether its pairs or means are not those that it was taken on."""
+        same = np.allclose(self.step.means, before.means, rtol=0, atol=_ROUNDING, equal_nan=True)
+        return len(self.pair_ids) != before.pairs or not same
 
 
 def block_progress(
@@ -75,9 +100,13 @@ def block_progress(
     answered: Mapping[str, int],
     settled: Dealt,
     design: Design,
-    pool: str,
+    group: tuple[str, ...],
 ) -> BlockProgress:
     """Look after each complete block of one group, until a look decides.
+
+    Looks that were taken before (`design.taken`) stand: one that did not decide is not taken again on ratings that
+    changed, and one that decided still must. Where pairs or means of one are not what they were, later looks have as
+    their level what they may spend by themselves.
 
     Args:
         order: all pairs of the group, in the order of the blocks.
@@ -85,7 +114,7 @@ def block_progress(
         answered: ratings of each pair that count, on its question with the fewest.
         settled: how many raters are done with each pair, and the pairs that people withdrew: blocks pass them over.
         design: what is asked, and by which rule it is judged.
-        pool: whose rules judge it.
+        group: pool, language and task, as far as the rule's scope goes.
     """
     ends, gone, rule = ends_of(design.blocks, len(order)), set(settled.withdrawn), design.rule
 
@@ -98,14 +127,26 @@ def block_progress(
     places = {pair_id: position for position, pair_id in enumerate(order)}
     rated = ratings.assign(turn=ratings["pair_id"].map(places)) if len(ratings) else ratings
     enough = [i for i in order if i not in gone and answered.get(i, 0) >= rule.min_raters]
-    looks, fractions, stop = list[_Look](), list[float](), complete
+    looks, fractions, stop, changed = list[_Look](), list[float](), complete, False
+    taken = {look.look: look for look in design.taken if look.group == group}
     for number, end in enumerate(ends[:complete], 1):
         pair_ids = [pair_id for pair_id in enough if places[pair_id] < end]
         if len(pair_ids) <= (len(looks[-1].pair_ids) if looks else 0):
             continue  # nothing new to look at
         fractions.append(len(pair_ids) / ends[-1])
-        level = float(levels(fractions, rule.spending)[-1])
-        looks.append(_look(rated[rated["pair_id"].isin(pair_ids)], pair_ids, level, design, pool))
+        before = taken.get(number)
+        if before is not None:
+            level = before.level
+        elif changed:
+            level = float(np.diff(spent(fractions, rule.spending), prepend=0.0)[-1])
+        else:
+            level = float(levels(fractions, rule.spending)[-1])
+        look = _look(
+            rated[rated["pair_id"].isin(pair_ids)], _Look(number, pair_ids, level, [], "undecided"), design, group[0]
+        )
+        changed = changed or (before is not None and look.differs(before))
+        stands = before is not None and before.decision == "undecided"
+        looks.append(replace(look, decision="undecided") if stands else look)
         if looks[-1].decision != "undecided":
             stop = number
             break
@@ -121,26 +162,28 @@ def block_progress(
         decision=decision,
         missing=waiting[complete] if decision == "undecided" and complete < len(ends) else 0,
         unbiased=_unbiased(rated, looks, ends[-1], design) if looks else {},
+        steps=tuple(look.step for look in looks),
     )
 
 
-def _look(ratings: pd.DataFrame, pair_ids: list[str], level: float, design: Design, pool: str) -> _Look:
+def _look(ratings: pd.DataFrame, look: _Look, design: Design, pool: str) -> _Look:
+    """What a look sees and says."""
     of_look = compact(ratings)
     summaries = tuple(
-        summarise(of_look, name, design, None, level=level)
+        summarise(of_look, name, design, None, level=look.level)
         for name in design.questions
         if design.asked(name).asked_in(pool)
     )
     rules = rules_for(pool, design.rule)
-    decision, _ = decide(summaries, len(pair_ids), design.rule, rules)
+    decision, _ = decide(summaries, len(look.pair_ids), design.rule, rules)
     outcome: Outcome = "accepted" if decision == "accepted" else "rejected" if decision == "rejected" else "undecided"
-    return _Look(pair_ids, level, summaries, rule_values(summaries, design.rule, rules), outcome)
+    return replace(look, values=rule_values(summaries, design.rule, rules), decision=outcome)
 
 
 def _path(looks: Sequence[_Look]) -> list[BlockLook]:
     return [
         BlockLook(
-            look=number,
+            look=look.number,
             pairs=len(look.pair_ids),
             question=value.rule.question,
             label=value.rule.label,
@@ -149,7 +192,7 @@ def _path(looks: Sequence[_Look]) -> list[BlockLook]:
             high=value.high,
             limit=value.rule.limit,
         )
-        for number, look in enumerate(looks, 1)
+        for look in looks
         for value in look.values
     ]
 

@@ -133,6 +133,7 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
 
 
 COMMAND = "annotation accept"
+STANDS = "the look did not decide when it was taken, and stands, though ratings have changed since"
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are only compared
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 
@@ -289,6 +290,11 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             )
         rules = rules_for(group_key[0], rule)
         decision, reasons = decide(summaries, n_pairs, rule, rules)
+        if progress is not None and progress.decision != decision:
+            reasons = (
+                f"the look did not decide when it was taken, and stands; ratings changed since: {'; '.join(reasons)}",
+            )
+            decision = progress.decision
         sure = chances(of_group, rules, design)
         probability = overall(summaries, sure, rule)
         judged[group_key] = {

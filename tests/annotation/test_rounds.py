@@ -116,7 +116,8 @@ def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
         with pytest.raises(KeyboardInterrupt):
             opener(home, argilla, []).look()
     block, sent = len(on_server(study, argilla)), publishing.send_pairs
-    assert Evidence.open(study).blocks["paraphrasing", "en"].n_looks == 1  # looked, and nothing opened
+    assert Evidence.open(study).blocks["paraphrasing", "en"].n_looks == 1  # due, and nothing opened
+    assert not CampaignRecords.open(study).block_looks
 
     def halfway(argilla: Argilla, dataset_id: str, name: str, pairs: list[object], *rest: object) -> None:
         sent(argilla, dataset_id, name, pairs[:3], *rest)  # type: ignore[arg-type]
@@ -128,9 +129,14 @@ def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
         with pytest.raises(KeyboardInterrupt):
             opener(home, argilla, []).look()
     assert len(on_server(study, argilla)) == block + 3
+    taken = CampaignRecords.open(study).block_looks
+    assert {(look.group, look.look, look.decision) for look in taken} == {
+        ((name, "en"), 1, "undecided") for name in TWO
+    }  # kept before anything was opened
     opener(home, argilla, []).look()
     shown = on_server(study, argilla)
     assert len(shown) == len(set(shown)) == 2 * block
+    assert CampaignRecords.open(study).block_looks == taken
 
 
 @pytest.mark.usefixtures("alone")

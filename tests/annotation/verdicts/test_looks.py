@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import Dealt, dealt_with
-from annotation.records import Verdict
+from annotation.records import TakenLook, Verdict
 from annotation.sampling.blocks import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
@@ -18,10 +19,10 @@ from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.verdicts import sample_frame, verdicts
 from plumbline.errors import StudyError
-from plumbline.statistics.group_sequential import Blocks, looks
+from plumbline.statistics.group_sequential import Blocks, looks, spent
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, pair, ratings
+from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, pair, ratings
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.sampling.test_blocks import RULE
 
@@ -155,6 +156,34 @@ def test_without_blocks_there_is_no_such_design() -> None:
 def test_no_number_is_biased_or_hidden_before_the_first_look() -> None:
     group = progress(frame(20, [5]).iloc[:0])
     assert math.isnan(group.level) and group.unbiased == {}
+
+
+def test_a_look_that_was_taken_is_not_taken_again_on_other_ratings() -> None:
+    """The first look left it undecided; then ratings changed so that it would accept."""
+    undecided, better = frame(20, [1, 5, 3, 3]), frame(40, [5, 4])
+    (step,) = progress(undecided).steps
+    group = ("paraphrasing", "en")
+    taken = (TakenLook(group=group, at=START, rule_id="u", **asdict(step)),)
+    assert progress(frame(20, [5, 4])).decision == "accepted"
+    stands = progress(frame(20, [5, 4]), replace(design(), taken=taken))
+    assert (stands.decision, stands.opened) == ("undecided", 2)
+    reasons = verdict(frame(20, [5, 4]), replace(design(), taken=taken)).reasons
+    assert reasons[0].startswith("the look did not decide when it was taken, and stands")
+    later = progress(better, replace(design(), taken=taken))
+    assert (later.decision, [step.look for step in later.steps]) == ("accepted", [1, 2])
+    alone = np.diff(spent([20 / 60, 40 / 60], "pocock"))[0]
+    assert later.level == pytest.approx(alone)
+    assert later.level < progress(frame(40, [1, 5, 3, 3])).level
+    elsewhere = (taken[0].model_copy(update={"group": ("expansion", "en")}),)
+    assert progress(frame(20, [5, 4]), replace(design(), taken=elsewhere)).decision == "accepted"
+
+
+def test_a_look_that_decided_still_must_on_what_counts_now() -> None:
+    (step,) = progress(frame(20, [5, 4])).steps
+    taken = (TakenLook(group=("paraphrasing", "en"), at=START, rule_id="u", **asdict(step)),)
+    same = progress(frame(20, [5, 4]), replace(design(), taken=taken))
+    assert (same.decision, same.level) == ("accepted", step.level)
+    assert progress(frame(20, [1, 5, 3, 3]), replace(design(), taken=taken)).decision == "undecided"
 
 
 def test_blocks_may_not_change_once_ratings_came(generated: Study) -> None:
