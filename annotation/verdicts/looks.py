@@ -32,7 +32,7 @@ WHY_UNBIASED = (
 
 
 @dataclass(frozen=True)
-class Step:
+class LookNumbers:
     """What a look was in numbers, as it is kept (`annotation.records.TakenLook`)."""
 
     look: int
@@ -55,7 +55,7 @@ class BlockProgress:
     decision: Outcome  #: what the last look says
     missing: int  #: answers that the open block waits for
     unbiased: Mapping[str, Estimate]  #: means without the bias of stopping, by question
-    steps: tuple[Step, ...] = ()  #: each look in numbers, to be kept
+    steps: tuple[LookNumbers, ...] = ()  #: each look in numbers, to be kept
 
     @property
     def n_looks(self) -> int:
@@ -83,10 +83,10 @@ class _Look:
     decision: Outcome
 
     @property
-    def step(self) -> Step:
+    def step(self) -> LookNumbers:
         """It in numbers."""
         means = tuple(value.value for value in self.values)
-        return Step(self.number, len(self.pair_ids), self.level, means, self.decision)
+        return LookNumbers(self.number, len(self.pair_ids), self.level, means, self.decision)
 
     def differs(self, before: TakenLook) -> bool:
         """Whether its pairs or means are not those that it was taken on."""
