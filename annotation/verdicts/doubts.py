@@ -54,7 +54,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_supply(evidence, verdicts),
         *_extended(evidence),
         *_adjudicators(evidence),
-        *dict.fromkeys(line for verdict in verdicts for line in verdict.sequence),
+        *dict.fromkeys(line for verdict in verdicts if not verdict.blocks for line in verdict.sequence),
     )
 
 

@@ -54,7 +54,7 @@ class BlockProgress:
     level: float  #: one-sided level of the last look; NaN before the first
     decision: Outcome  #: what the last look says
     missing: int  #: answers that the open block waits for
-    unbiased: Mapping[str, Estimate]  #: means without the bias of stopping, by question
+    unbiased: Mapping[str, Estimate]  #: means without the bias of stopping, by question, once it has stopped
     steps: tuple[LookNumbers, ...] = ()  #: each look in numbers, to be kept
 
     @property
@@ -152,6 +152,7 @@ def block_progress(
             break
     last = looks[-1] if looks else None
     decision: Outcome = last.decision if last else "undecided"
+    stopped = decision != "undecided" or complete == len(ends)
     return BlockProgress(
         ends=ends,
         counting=tuple(last.pair_ids) if last else (),
@@ -161,7 +162,7 @@ def block_progress(
         level=last.level if last else math.nan,
         decision=decision,
         missing=waiting[complete] if decision == "undecided" and complete < len(ends) else 0,
-        unbiased=_unbiased(rated, looks, ends[-1], design) if looks else {},
+        unbiased=_unbiased(rated, looks, ends[-1], design) if looks and stopped else {},
         steps=tuple(look.step for look in looks),
     )
 
