@@ -26,7 +26,6 @@ from annotation.verdicts.preregistration import (
     rules_fixed,
     rules_now,
 )
-from plumbline.manifest import write_kept
 from plumbline.study import Study
 
 
@@ -119,7 +118,7 @@ class Evidence(CampaignRecords):
             if (key, step.look) not in known_looks
         ]
         if new:
-            write_kept(self.study, BLOCK_LOOKS.name, [*self.models(BLOCK_LOOKS), *new])
+            self.noted.write_models(BLOCK_LOOKS.name, [*self.models(BLOCK_LOOKS), *new])
             self.block_looks = [*self.block_looks, *new]
 
     def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
