@@ -194,9 +194,9 @@ class _ServedStudy:
         names = SCOPES[study.acceptance.scope]
         for queue, pairs in queues_of(CampaignRecords.open(study).shown).items():
             keys = {tuple(str(getattr(pair, name)) for name in names) for pair in pairs if not pair.control}
-            self.datasets[queue.dataset(study)] = keys
+            self.datasets[queue.dataset(study.name)] = keys
             checks = [pair for pair in pairs if pair.control and pair.pair_id not in unopened]
-            self.checks[queue.dataset(study)] = len(checks)
+            self.checks[queue.dataset(study.name)] = len(checks)
 
     def _due(self, argilla: Argilla, listed: Mapping[str, DatasetListing]) -> bool:
         """Whether a block may be complete: in a dataset that changed no more records wait than are checks."""
