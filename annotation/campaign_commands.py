@@ -6,26 +6,22 @@ import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from annotation.adjudication import (
     ADJUDICATIONS,
     DisputedPairs,
-    collect_adjudications,
     judged_text,
     publish_review,
 )
 from annotation.anchoring import ABOUT, anchoring_lines, read_anchoring, suggestions_to_show
 from annotation.annotators import unread_lines
 from annotation.argilla import accounts
-from annotation.argilla.accounts import names_at
 from annotation.argilla.client import connect
-from annotation.argilla.collect import collect
-from annotation.argilla.publish import Publication, publish
+from annotation.argilla.publish import Publication
 from annotation.argilla.simulate import simulate
-from annotation.argilla.training import publish_training, training_lines
+from annotation.argilla.training import training_lines
 from annotation.argilla_files import collect_files, export_argilla
-from annotation.campaign_records import CONTROLS, OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
+from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
 from annotation.comparison import comparison_text
 from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
@@ -33,13 +29,14 @@ from annotation.human.tasks import read_tasks, reworded_lines, task_lines
 from annotation.judges.check import beside_text
 from annotation.judges.decisions import FILE as WITH_JUDGES
 from annotation.judges.decisions import different, judged_means, read_beside, write_beside
-from annotation.names import known_names, named, pseudonym_of, remember_names
+from annotation.names import known_names, named, pseudonym_of
 from annotation.offering import alone
 from annotation.options import home_of
 from annotation.preview import write_preview
 from annotation.ratings.ratings import decide, withdraw
 from annotation.ratings.review import review_text, waiting_text
 from annotation.records import Adjudication
+from annotation.rounds import collected_files, put_out, shown_files, take_in
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
@@ -51,8 +48,18 @@ from annotation.verdicts.alternatives import by_usual_rules, usual_rules_text
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
-from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
+from annotation.verdicts.tables import (
+    SIMULATED,
+    agreement_text,
+    count,
+    looks_frame,
+    looks_text,
+    unbiased_frame,
+    unbiased_text,
+    verdict_text,
+)
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines
 from plumbline import cli
@@ -92,11 +99,6 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
         print(f"  {line}")
 
 
-def shown_files(folder: Path) -> list[Path]:
-    """The files of all that raters see."""
-    return [folder / PAIRS.name, folder / CONTROLS.name]
-
-
 def sample(options: argparse.Namespace) -> int:
     """Draw the sample; say what it is of, and what verdicts can come of it."""
     study = cli.study_of(options)
@@ -104,7 +106,9 @@ def sample(options: argparse.Namespace) -> int:
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     transformed = transformed if judging.transforms else study.data_files()
     outputs = [*shown_files(study.folder), study.folder / "sample.json"]
-    with stage(study, "sample", transformed, outputs, sample_settings(study.sample, study.judging)):
+    with stage(
+        study, "sample", transformed, outputs, sample_settings(study.sample, study.judging, study.raters.blocks)
+    ):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
     item = study.called.item
@@ -156,12 +160,9 @@ def publish_pairs(options: argparse.Namespace) -> int:
     pairs = records.pairs  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(records)[0])
     suggestions = suggestions_to_show(study)
-    settings: dict[str, int] = {}
-    with stage(study, "publish", shown_files(study.folder), settings=settings), connect(home) as argilla:
+    with connect(home) as argilla:
         reads = accounts.languages_at(argilla, home)
-        done = publish(study, argilla, reads, suggestions)
-        training = publish_training(study, argilla, rubric)
-        settings["annotators"] = done.admission.people
+        done, training = put_out(study, home, argilla)
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     sent = count(new, f"new {study.called.item}")
     print(f"{study.name}: {sent} published in {count(datasets, 'dataset')}; workspaces: {workspaces}")
@@ -169,7 +170,8 @@ def publish_pairs(options: argparse.Namespace) -> int:
         item = study.called.item
         print(f"  an experiment: {len(suggestions)} {item}s show judges' scores as suggestions and count in no verdict,"
               " since raters are drawn towards what they see (raters.suggestions)")  # fmt: skip
-    for line in [*done.corrections(), *done.withdrawals(), *done.replacements(), *training_lines(training)]:
+    changed = [*done.corrections(), *done.withdrawals(), *done.replacements(), *done.opened()]
+    for line in [*changed, *training_lines(training)]:
         print(f"  {line}")
     if done.admission.out:
         print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
@@ -219,19 +221,18 @@ def collect_answers(options: argparse.Namespace) -> int:
         raise StudyError("--csv and --columns go together: the file, and which column holds what")
     if options.csv and options.argilla:
         raise StudyError("--csv and --argilla are two kinds of files; collect them one after the other")
-    outputs, adjudicated = ("ratings.parquet", "control_ratings.parquet", "members.json"), list[Adjudication]()
-    with stage(study, "collect", shown_files(study.folder), [study.folder / name for name in outputs]):
-        if options.csv:
-            columns = columns_of(asked_rubric(CampaignRecords.open(study)).asked(), options.columns)
-            ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
-        elif options.argilla:
-            ratings = collect_files(study, home, options.argilla, replace=options.replace)
-        else:
-            CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
-            with connect(home, existing=True) as argilla:
-                ratings = collect(study, argilla, replace=options.replace)
-                remember_names(home, study.name, names_at(study.name, argilla))
-                adjudicated = collect_adjudications(study, argilla, replace=options.replace)
+    adjudicated = list[Adjudication]()
+    if options.csv or options.argilla:
+        with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
+            if options.csv:
+                columns = columns_of(asked_rubric(CampaignRecords.open(study)).asked(), options.columns)
+                ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
+            else:
+                ratings = collect_files(study, home, options.argilla, replace=options.replace)
+    else:
+        CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
+        with connect(home, existing=True) as argilla:
+            ratings, adjudicated = take_in(study, home, argilla, replace=options.replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
     counts = answers["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
@@ -336,6 +337,10 @@ def reach_verdicts(options: argparse.Namespace) -> int:
         + "\n".join(rules)
         + f"\n\n{doubts_text([*done.doubts, *different(judges)], study.judging, judged=True)}"
     )
+    if len(looks := looks_frame(done.verdicts)):
+        print(f"\nLooks after blocks, study {study.name}\n\n{looks_text(looks)}")
+        if len(unbiased := unbiased_frame(done.verdicts)):
+            print(f"\n{unbiased_text(unbiased)}\n{WHY_UNBIASED}.")
     data = done.evidence.collected
     usual = by_usual_rules(data.sample_pairs, data.sample_ratings, done.evidence.design, done.verdicts, data.withdrawn)
     if len(usual):

@@ -27,6 +27,7 @@ from annotation.records import (
     Review,
     RuleSet,
     Supply,
+    TakenLook,
     Verdict,
     Wave,
 )
@@ -56,6 +57,7 @@ SUPPLY = RecordFile("sample.json", Supply, "annotation sample", noted=True)
 WAVES = RecordFile("waves.json", Wave, "annotation sample", "--extend REASON", noted=True)
 OFFERED = RecordFile("offered.json", Offering, "annotation publish", noted=True)
 AGAIN = RecordFile("offered_again.json", OfferedAgain, "annotation publish", noted=True)
+BLOCK_LOOKS = RecordFile("block_looks.json", TakenLook, "annotation publish", noted=True)
 LOOKS = RecordFile("looks.json", Look, "annotation accept", noted=True)
 REVIEWS = RecordFile("reviews.json", Review, "annotation review", "--adjudicate N --by NAMES", noted=True)
 VERDICTS = RecordFile("verdicts.json", Verdict, "annotation accept")
@@ -155,9 +157,9 @@ def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict
     return reasons | {pair.pair_id: reasons[pair.repeats] for pair in controls if pair.repeats in reasons}
 
 
-def rule_id(acceptance: AcceptanceSpec, per_pair: int) -> str:
-    """Identity of the rule that ratings are judged by: the acceptance, and how many ratings a pair count."""
-    return identity("rule-v1", acceptance.model_dump(), per_pair)
+def rule_id(acceptance: AcceptanceSpec, per_pair: int, blocks: Sequence[int] = ()) -> str:
+    """Identity of the rule that ratings are judged by: the acceptance, how many ratings a pair count, and blocks."""
+    return identity("rule-v1", acceptance.model_dump(), per_pair, *([list(blocks)] if blocks else []))
 
 
 class CampaignRecords(StudyRecords):
@@ -306,6 +308,11 @@ class CampaignRecords(StudyRecords):
         return self.models(OFFERED)
 
     @functools.cached_property
+    def block_looks(self) -> list[TakenLook]:
+        """The looks after blocks that were taken by the rule that holds now, the first one first."""
+        return [look for look in self.models(BLOCK_LOOKS) if look.rule_id == self.rule_id]
+
+    @functools.cached_property
     def looks(self) -> list[Look]:
         """When verdicts were reached, the first time first; the same ones reached again are no new look."""
         return self.models(LOOKS)
@@ -339,4 +346,4 @@ class CampaignRecords(StudyRecords):
     @property
     def rule_id(self) -> str:
         """Identity of the rule that the study's ratings are judged by."""
-        return rule_id(self.study.acceptance, self.study.raters.per_pair)
+        return rule_id(self.study.acceptance, self.study.raters.per_pair, self.study.raters.blocks)

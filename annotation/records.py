@@ -63,7 +63,9 @@ class Coefficient(Record):
 class Summary(SparseModel, Record):
     """The ratings of one question within one group, as HTEB's Table 2 reports them. NaN is null in the file."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "median", "shares", "ranks", "coefficients", "bounded"})
+    LATER: ClassVar[frozenset[str]] = frozenset(
+        {"kind", "median", "shares", "ranks", "coefficients", "bounded", "unbiased"}
+    )
 
     question: str = Field(description="name of the question, such as quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
@@ -73,8 +75,9 @@ class Summary(SparseModel, Record):
     sd: Number = Field(description="sample standard deviation over single ratings")
     low: Number = Field(description="lower end of the mean's 95% interval")
     high: Number = Field(description="upper end")
-    interval: Literal["pairs", "pairs_and_raters", "anytime"] = Field(
-        description="what is a sample: pairs, or pairs and raters; anytime: pairs, and valid however often one looks"
+    interval: Literal["pairs", "pairs_and_raters", "anytime", "blocks"] = Field(
+        description="what is a sample: pairs, or pairs and raters; anytime: pairs, and valid however often one looks;"
+        " blocks: pairs, and valid at the looks after all blocks together"
     )
     interval_reason: str = Field(description="why there is no interval; empty where there is one")
     bounded: bool = Field(
@@ -90,6 +93,10 @@ class Summary(SparseModel, Record):
     kind: Kind = Field(default="rating", description="of the question; only ratings have means, AC2, alpha and kappa")
     median: Estimate | None = Field(
         default=None, description="median of the pairs' means, where a rule asks for it; interval by order statistics"
+    )
+    unbiased: Estimate | None = Field(
+        default=None,
+        description="mean without the bias of stopping early, of a rule by blocks: median-unbiased, with its interval",
     )
     shares: tuple[Share, ...] = Field(default=(), description="of labels: how often each was given, or ranked first")
     ranks: tuple[MeanRank, ...] = Field(default=(), description="of rankings: each label's mean rank")
@@ -121,6 +128,32 @@ P_IS = (
 )
 
 
+class BlockLook(Record):
+    """What a look after a block of pairs saw of one rule of a verdict."""
+
+    look: int = Field(description="its number: that of the block, from 1")
+    pairs: int = Field(description="pairs that counted")
+    question: str = Field(description="name of the question")
+    label: str = Field(default="", description="the label whose share it is; empty for a mean")
+    mean: Number = Field(description="the mean, or share")
+    low: Number = Field(description="lower end of the interval that holds at all looks together")
+    high: Number = Field(description="upper end")
+    limit: Number = Field(description="what an end must keep to")
+
+
+class TakenLook(Record):
+    """A look after a block as it was taken (`block_looks.json`): later changes of ratings do not take it again."""
+
+    group: tuple[str, ...] = Field(description="what was looked at: pool, language and task, as far as the scope goes")
+    look: int = Field(description="its number: that of the block, from 1")
+    at: AwareDatetime = Field(description="when, UTC")
+    rule_id: str = Field(description="hash of the rule that it followed")
+    pairs: int = Field(description="pairs that counted")
+    level: float = Field(description="its one-sided level")
+    means: tuple[Number, ...] = Field(description="what each rule is about, in the rules' order")
+    decision: Outcome = Field(description="what it said")
+
+
 class Verdict(SparseModel, Record):
     """Whether a transformation may be used in a language, and what that rests on (`verdicts.json`)."""
 
@@ -128,6 +161,7 @@ class Verdict(SparseModel, Record):
         {
             *("rules", "combine", "probabilities", "n_withdrawn", "decision_with_withdrawn", "withdrawn_hash"),
             *("decision_people", "judged", "rules_fixed", "decision_unchecked", "to_look_at", "kept_hash", "checked"),
+            *("blocks", "looks"),
         }
     )
 
@@ -210,6 +244,13 @@ class Verdict(SparseModel, Record):
     to_look_at: tuple[str, ...] = Field(default=(), description="pseudonyms of the raters whom it waits for")
     kept_hash: str = Field(
         default="", description="hash of the raters whom people looked at and keep; empty where there are none"
+    )
+
+    blocks: tuple[int, ...] = Field(
+        default=(), description="of a rule by blocks: pairs after each block, withdrawn ones among them"
+    )
+    looks: tuple[BlockLook, ...] = Field(
+        default=(), description="of a rule by blocks: its looks so far, up to the one that decided"
     )
 
     @property

@@ -7,13 +7,17 @@ import os
 import shlex
 import shutil
 import subprocess
+import time
+from collections.abc import Sequence
 
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach
 from annotation.options import PORT, home_of
+from annotation.rounds import BlockOpener
 from annotation.server.backup import Keeper
+from annotation.server.connection import POLL_SECONDS
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.study import Study
@@ -46,19 +50,39 @@ def serve(options: argparse.Namespace) -> int:
         with server.running(home, options.port, database_url=url, workers=options.workers, hosts=hosts) as connection:
             if study is not None:
                 _make_annotators(study, connection)
-            return subprocess.run(words, check=False).returncode
+            return _while_it_runs(words, BlockOpener(home, connection))
+
+    openers: list[BlockOpener] = []
 
     def welcome(connection: server.Connection) -> None:
         if study is not None:
             _make_annotators(study, connection)
+        openers.append(BlockOpener(home_of(options), connection))
         print("Ready", flush=True)
+
+    def open_blocks() -> None:
+        for opener in openers:
+            opener.look()
 
     server.serve(
         home_of(options), options.host, PORT if options.port is None else options.port, on_ready=welcome,
         database_url=options.database_url, keeper=keeper_of(options), addresses=addresses,
-        workers=options.workers,
+        workers=options.workers, meanwhile=open_blocks,
     )  # fmt: skip
     return 0
+
+
+def _while_it_runs(words: Sequence[str], opener: BlockOpener) -> int:
+    """Run a command, and open the blocks that are due meanwhile; its exit status."""
+    with subprocess.Popen(words) as process:
+        try:
+            while process.poll() is None:
+                opener.look()
+                time.sleep(POLL_SECONDS)
+        except BaseException:
+            process.kill()
+            raise
+        return process.returncode
 
 
 def _make_annotators(study: Study, connection: server.Connection) -> None:

@@ -28,7 +28,6 @@ from annotation.argilla.dataset import (
     send_pairs,
     suggestions_for,
 )
-from annotation.campaign_records import CampaignRecords
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
 from annotation.offering import alone, begin_offering, refuse_other_prompts, refuse_other_sample
@@ -37,7 +36,11 @@ from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import refuse_other_half
+from annotation.verdicts.counted import Place
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import fix_rules, rubric_to_ask
+from annotation.verdicts.tables import count
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.records import ARGILLA, Pair
@@ -58,6 +61,15 @@ class Publication:
     answered: int = 0  #: withdrawn pairs that stay, since they have answers or drafts
     aside: int = 0  #: answers of excluded raters whose pairs are offered to others again
     back: int = 0  #: such answers that count again, since the exclusion was taken back
+    blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: of a rule by blocks: how far they are
+    unopened: frozenset[str] = frozenset()  #: pairs, controls and repeats that raters do not get, or not yet
+    spared: int = 0  #: pairs of later blocks that were taken out again, since an earlier block has decided
+
+    def opened(self) -> list[str]:
+        """How far the blocks of each verdict are, in lines."""
+        lines = [f"{' '.join(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
+        out = f"taken out, for a look at earlier blocks has decided: {count(self.spared, 'record')} without an answer"
+        return [*lines, *([out] if self.spared else [])]
 
     def withdrawals(self) -> list[str]:
         """What became of withdrawn pairs, in lines."""
@@ -88,6 +100,7 @@ def publish(
     argilla: Argilla,
     reads: Mapping[str, Sequence[str]] | None = None,
     suggestions: Suggested | None = None,
+    ahead: Mapping[Place, int] | None = None,
 ) -> Publication:
     """Put the study's pairs, controls and repeats before its annotators.
 
@@ -98,14 +111,20 @@ def publish(
     as nobody has answered them. Fixes the rules by which they will be judged; a corrected wording reaches the datasets
     while nobody has answered. Raises StudyError or DataError for a sample that is no longer the study's, for rules that
     changed after the first rating, and for datasets with answers to other questions or words. `suggestions` are what
-    the half of an experiment shows, by pair (`annotation.anchoring`); a study that makes none shows none.
+    the half of an experiment shows, by pair (`annotation.anchoring`); a study that makes none shows none. Of a study
+    with `raters.blocks` the blocks are sent that the answers on record open, and `ahead` says how many blocks are open
+    at least, by what is judged apart. What lies beyond a block that decided is taken out while nobody has answered it.
     """
     with alone(study):
-        return _publish(CampaignRecords.open(study), argilla, reads or {}, suggestions or {})
+        return _publish(Evidence.open(study), argilla, reads or {}, suggestions or {}, ahead or {})
 
 
 def _publish(
-    records: CampaignRecords, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested
+    records: Evidence,
+    argilla: Argilla,
+    reads: Mapping[str, Sequence[str]],
+    suggestions: Suggested,
+    ahead: Mapping[Place, int],
 ) -> Publication:
     study = records.study
     rubric, pairs = rubric_to_ask(records)[0], records.shown
@@ -130,8 +149,11 @@ def _publish(
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study.name, study.raters.people, argilla, reads)
     withdrawn, noted, excluded = records.withdrawn, records.answers_again, excluded_raters(records.decided)
-    new, corrected = _fill(argilla, targets, withdrawn, shown)
+    records.note_looks()
+    unopened = records.unopened(ahead)
+    new, corrected = _fill(argilla, targets, {*withdrawn, *unopened}, shown)
     gone, staying = _take_out(argilla, targets, withdrawn)
+    spared, _ = _take_out(argilla, targets, records.spared - withdrawn.keys())
     aside, back = list[_Response](), list[_Response]()
     if noted or (excluded and study.raters.replace_excluded):
         answers = [answer for part in last_snapshot(study.folder, ARGILLA).values() for answer in part.answers]
@@ -143,7 +165,9 @@ def _publish(
             back += [response for response in unchanged if response.comes_back(excluded, noted)]
         note_again(records, [(response.pair_id, response.rater_id) for response in aside])
         _offer_again(argilla, aside, back)
-    return Publication(new, admission, corrected, gone, staying, len(aside), len(back))
+    return Publication(
+        new, admission, corrected, gone, staying, len(aside), len(back), records.blocks, frozenset(unopened), spared
+    )
 
 
 @dataclass(frozen=True)
@@ -172,7 +196,7 @@ class _Target:
 
 
 def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str]) -> tuple[int, int]:
-    """Take withdrawn pairs out that nobody has answered, one by one, each looked at just before; (gone, staying)."""
+    """Take pairs out that nobody has answered, one by one, each looked at just before; (gone, staying)."""
     gone, staying, datasets = 0, 0, argilla.datasets() if withdrawn else {}
     for target in targets:
         dataset, out = target.listed(datasets), target.pairs.keys() & set(withdrawn)
@@ -231,9 +255,9 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
 
 
 def _fill(
-    argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str], shown: Suggested
+    argilla: Argilla, targets: Sequence[_Target], out: Collection[str], shown: Suggested
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Make the datasets that are missing, and send the pairs that are, but `withdrawn` ones.
+    """Make the datasets that are missing, and send the pairs that are, but those that are `out`.
 
     `shown` is what some pairs show. Returns by dataset how many pairs are new, and what it says otherwise than before.
     """
@@ -259,7 +283,7 @@ def _fill(
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         if not present:  # new, or a crash came before it was marked
             mark_dataset(argilla, dataset_id, target.drawing)
-        missing = [target.pairs[pair_id] for pair_id in sorted(target.pairs.keys() - present - set(withdrawn))]
+        missing = [target.pairs[pair_id] for pair_id in sorted(target.pairs.keys() - present - set(out))]
         send_pairs(argilla, dataset_id, target.name, missing, target.words.beside, shown, target.drawing)
         new[target.name] = len(missing)
     return new, corrected

@@ -21,7 +21,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.batches import make_batches
 from annotation.crowd.ledger import BatchOffer, Kind, Ledger, Operation, Work, refuse_lost_batches
@@ -66,11 +65,12 @@ class Launch:
     troubles: tuple[str, ...] = ()  #: why batches could not be offered, or opened again
 
 
-def next_batches(
-    records: CampaignRecords, mode: Mode, offered: Sequence[BatchOffer], pilot: int = 0
-) -> list[BatchOffer]:
-    """The batches that would be offered next, with what each worker gets. Raises as `make_batches`."""
-    study, withdrawn = records.study, records.withdrawn
+def next_batches(records: Evidence, mode: Mode, offered: Sequence[BatchOffer], pilot: int = 0) -> list[BatchOffer]:
+    """The batches that would be offered next, with what each worker gets. Raises as `make_batches`.
+
+    Of a study with `raters.blocks` they are of the blocks that the answers on record open.
+    """
+    study, out = records.study, {*records.withdrawn, *records.unopened()}
     names = {pair.pair_id: pair.transformation for pair in records.shown}
     batches = [offer.batch for offer in offered]
     for batch in batches:
@@ -78,7 +78,7 @@ def next_batches(
             raise other_sample(study.folder, mode)
     spec = crowd_of(study)
     pairs, controls = (
-        [pair for pair in group if pair.pair_id not in withdrawn] for group in (records.pairs, records.controls)
+        [pair for pair in group if pair.pair_id not in out] for group in (records.pairs, records.controls)
     )
     return [
         BatchOffer(
@@ -256,8 +256,9 @@ class CrowdCampaign:
         refuse_lost_batches(self.records, self.ledger)
         self.platform.prepare()
         self.settle()
-        withdrawn = self.records.withdrawn
-        self.ledger.drop_waiting(lambda batch: not withdrawn.keys().isdisjoint(batch.pair_ids))
+        self.records.note_looks()
+        unwanted = {*self.records.withdrawn, *self.records.spared}
+        self.ledger.drop_waiting(lambda batch: not unwanted.isdisjoint(batch.pair_ids))
         offered = self.ledger.offered()
         new = next_batches(self.records, self.platform.mode, self.ledger.taken(), pilot)
         posted = self.posted_ids()

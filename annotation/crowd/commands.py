@@ -34,6 +34,7 @@ from annotation.offering import (
 from annotation.options import home_of
 from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import count
 from plumbline import cli
@@ -173,7 +174,7 @@ def mode_of(options: argparse.Namespace) -> Mode:
 def show_plan(options: argparse.Namespace) -> int:
     """Show what would be offered, and what it costs."""
     study = cli.study_of(options)
-    records = CampaignRecords.open(study)
+    records = Evidence.open(study)
     platform, mode = platform_name(records, options), mode_of(options)
     refuse_incomplete(records, platform, mode, launching=False)
     print(summary.plan_text(records, platform, mode, options.pilot))

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from annotation.campaign_records import CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
@@ -20,6 +19,7 @@ from annotation.crowd.mturk.adapter import SITES, countries_of, submit_address
 from annotation.crowd.page import question_xml
 from annotation.crowd.platform import Offer, crowd_of
 from annotation.offering import LEDGER, Mode, ledgers
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
@@ -172,7 +172,7 @@ def cases_text(campaign: CrowdCampaign) -> str:
     return "\n".join(lines)
 
 
-def plan_text(records: CampaignRecords, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
+def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
     """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
     study, taken = records.study, list[BatchOffer]()
     spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
@@ -213,8 +213,18 @@ def plan_text(records: CampaignRecords, platform: PlatformName, mode: Mode, pilo
             f"{count(len(new), 'batch', 'batches')}, {count(places, item)} to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
             *(_notes(spec, study.called, study.kinds if study.subject else spec.pay.extra, platform) if new else []),
+            *([_later(study)] if study.raters.blocks else []),
         ]),
     )  # fmt: skip
+
+
+def _later(study: Study) -> str:
+    """That these are the batches of the open blocks alone."""
+    collect, launch = study.command("annotation crowd collect"), study.command("annotation crowd launch")
+    return (
+        f"By blocks: these are the {study.called.item}s of the open blocks. When they are rated, `{collect}`, then"
+        f" `{launch}`, which offers the next block of what is undecided, within --max-cost, and of nothing else."
+    )
 
 
 def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform: PlatformName) -> list[str]:

@@ -19,9 +19,10 @@ import pandas as pd
 
 from annotation.judges.records import UNDRAWN, checked, on_scale, over_orders, together
 from annotation.planning import Pricing
+from annotation.sampling.blocks import SCOPES, in_order
 from annotation.statistics.agreement import Answers
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import SCOPES, Basis, in_order
+from annotation.verdicts.counted import Basis
 from plumbline import cli
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
@@ -144,7 +145,7 @@ def _row(part: _Part) -> tuple[object, ...]:
     estimate = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
     if part.design.bounded:
         estimate = _bounded(estimate, rated, part.design.asked(part.question).scale, whole, over_raters)
-    people, mean = _ends(estimate) if rule.stop == "fixed" else _anytime(part, estimate)
+    people, mean = _anytime(part, estimate) if rule.stop == "anytime" else _ends(estimate)
     reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
     with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
     numbers = len(rated_ids), len(beyond), failed
@@ -187,6 +188,8 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
         yield "a judge was asked in more than one way (prompts differ)"
     if part.scores.reindex(outputs["pair_id"]).isna().all():
         yield "no output has a score of all judges"
+    if part.design.rule.stop == "blocks":
+        yield "the rule looks after blocks of pairs, and spends its error on people's ratings alone"
     if part.design.rule.stop == "anytime" and "wave" in outputs and (outputs["wave"] > 1).any():
         yield "the sample was extended, which changes the outputs that stand beside pairs that were looked at"
 

@@ -30,9 +30,12 @@ from annotation.verdicts.tables import (
     display,
     kept_out,
     label_table,
+    looks_frame,
     number,
     rated,
     rule_chances,
+    scoped,
+    unbiased_frame,
     verdict_table,
     with_interval,
 )
@@ -207,6 +210,44 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         for summary in rated(verdict.questions)
     ]
     return pd.DataFrame(rows, columns=[*of_verdict, *of_question])
+
+
+def looks_exhibit(material: CampaignMaterial) -> Exhibit:
+    """What looks after blocks saw: a row a verdict, rule and look."""
+    full = looks_frame(material.verdicts)
+    printed = pd.DataFrame(
+        [
+            {
+                "": scoped(row["transformation"], row["language"], row["task_type"]),
+                "Question": f"{row['question']} {row['label']}".strip(),
+                "Look": str(row["look"]),
+                f"{material.study.called.item}s".capitalize(): str(row["pairs"]),
+                "Mean [interval]": with_interval(Estimate(value=row["mean"], low=row["low"], high=row["high"])),
+                "Limit": f"{row['limit']:g}",
+            }
+            for row in full.to_dict("records")
+        ]
+    )
+    return Exhibit("looks_after_blocks", "Looks after blocks", full, printed)
+
+
+def unbiased_exhibit(material: CampaignMaterial) -> Exhibit:
+    """Means of what stopped at a look, plain and without the bias of stopping."""
+    full = unbiased_frame(material.verdicts)
+    printed = pd.DataFrame(
+        [
+            {
+                "": scoped(row["transformation"], row["language"], row["task_type"]),
+                "Question": row["question"],
+                f"{material.study.called.item}s".capitalize(): str(row["n_pairs"]),
+                "Plain mean": number(row["mean"]),
+                "Median-unbiased mean [95%]": row["reason"]
+                or with_interval(Estimate(value=row["unbiased"], low=row["low"], high=row["high"])),
+            }
+            for row in full.to_dict("records")
+        ]
+    )
+    return Exhibit("unbiased_means", "Means without the bias of stopping early", full, printed)
 
 
 def _limit(verdict: Verdict, question: str) -> float:

@@ -24,6 +24,7 @@ from annotation.report.wording import (
 )
 from annotation.rubric import CHECKS
 from annotation.sampling.candidates import NEAR
+from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, wrong
@@ -133,6 +134,9 @@ INTERVALS = {
     "anytime": "confidence sequences over the pairs in a random order that the sample fixed, up to the first that"
     " still waited for ratings (hedged capital: Waudby-Smith and Ramdas 2024, J. R. Stat. Soc. B 86, 1-27), which hold"
     " however often one looks",
+    "blocks": "repeated intervals over the pairs of complete blocks, which hold at all looks together: Student's t"
+    " after Hall's transformation (Hall 1992, J. R. Stat. Soc. B 54, 221-228), at levels by alpha spending"
+    " (Lan and DeMets 1983, Biometrika 70, 659-663)",
 }
 _SCOPES = {
     "transformation": "on the ratings of all languages together",
@@ -323,6 +327,7 @@ def _acceptance(material: CampaignMaterial) -> list[str]:
     looks = {
         "fixed": "The rule is for one look, when the ratings are in.",
         "anytime": "The rule allows to look after every rating and to stop when it has decided.",
+        "blocks": _blocks(material),
     }
     judged, item = material.study.called
     scope = _SCOPES[rule.scope].replace("originals", "originals" if material.study.judging.transforms else f"{item}s")
@@ -339,12 +344,36 @@ def _acceptance(material: CampaignMaterial) -> list[str]:
     ]
 
 
+_SPENDING = {
+    "pocock": "alpha log(1 + (e - 1) t), like Pocock's",
+    "quadratic": "alpha t^2 (Kim and DeMets 1987, Biometrika 74, 149-154)",
+    "obrien_fleming": "2 - 2 Phi(z / sqrt(t)), like O'Brien and Fleming's",
+}
+
+
+def _blocks(material: CampaignMaterial) -> str:
+    """How looks after blocks were planned, and what they make of means; empty without blocks."""
+    study = material.study
+    if not study.raters.blocks:
+        return ""
+    item, ends = study.called.item, ", ".join(map(str, study.raters.blocks))
+    text = (
+        f"Raters got the {item}s of each verdict in blocks, in a random order that the sample fixed; the rule looked"
+        f" after {ends} {item}s, each time that all of them were dealt with, and no further {item} was offered once it"
+        f" had decided. The error of 2.5% on each side is spent over the looks by"
+        f" {_SPENDING[study.acceptance.spending]}, with t the share of the {item}s."
+    )
+    if any(summary.unbiased for verdict in material.verdicts for summary in verdict.questions):
+        text += f" {WHY_UNBIASED} (Tsiatis, Rosner and Mehta 1984, Biometrics 40, 797-803)."
+    return text
+
+
 def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
     """What the intervals are of what is judged; `LABELS` tells the source of those of shares."""
     statistics = {criterion.statistic for criterion in rule.rules} or {"mean"}
-    if rule.stop == "anytime":
+    if rule.stop != "fixed":
         judged = " and ".join(f"{name}s" for name in ("mean", "share") if name in statistics)
-        return f"Intervals of the {judged} that are judged are {INTERVALS['anytime']}.{shown}"
+        return f"Intervals of the {judged} that are judged are {INTERVALS[rule.stop]}.{shown}"
     parts = []
     if statistics != {"share"}:
         parts.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}; {ALIKE}.")
@@ -363,8 +392,8 @@ def _looks(material: CampaignMaterial) -> str:
         f"Verdicts were reached {len(material.looks)} times, on ratings or by rules that had changed: first on"
         f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
     )
-    anytime = material.study.acceptance.stop == "anytime"
-    return text if anytime else f"{text} The error rates of a rule for one look do not hold for several."
+    several = material.study.acceptance.stop != "fixed"
+    return text if several else f"{text} The error rates of a rule for one look do not hold for several."
 
 
 def _minimums(material: CampaignMaterial) -> str:

@@ -16,7 +16,14 @@ from annotation.anchoring import ABOUT, ANCHORING_INTERVALS, read_anchoring
 from annotation.campaign_records import CampaignRecords
 from annotation.records import P_IS
 from annotation.report import exhibits, raters
-from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
+from annotation.report.charts import (
+    looks_in_words,
+    looks_panels,
+    mean_intervals,
+    means_in_words,
+    rating_shares,
+    shares_in_words,
+)
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, methods
@@ -28,13 +35,14 @@ from annotation.verdicts.alternatives import ABOUT as USUAL_RULES
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import deciders
+from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import late_lines
-from annotation.verdicts.tables import SIMULATED, display, number, rule_chances, with_interval
+from annotation.verdicts.tables import SIMULATED, display, looks_frame, number, rule_chances, with_interval
 from plumbline.commands import as_called
 from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.exhibits.page import Figure, Section, write_page
-from plumbline.exhibits.table import Exhibit
+from plumbline.exhibits.table import Exhibit, Table
 from plumbline.fields import fields_of
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
@@ -165,6 +173,8 @@ _MAKERS = (
     exhibits.table_two_exhibit,
     exhibits.agreement_exhibit,
     exhibits.labels_exhibit,
+    exhibits.looks_exhibit,
+    exhibits.unbiased_exhibit,
     raters.reliability_exhibit,
     raters.adjusted_exhibit,
     raters.severity_exhibit,
@@ -210,7 +220,17 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
     tables = {table.name: table for table in (make(material) for make in makers)}
     # Where every question has a scale there are no labels; where none has one, nothing of those that have.
-    some = ("labels", "examples", "usual_rules", "reliability", "adjusted_means", "severity", "truth")
+    some = (
+        "looks_after_blocks",
+        "unbiased_means",
+        "labels",
+        "examples",
+        "usual_rules",
+        "reliability",
+        "adjusted_means",
+        "severity",
+        "truth",
+    )
     out = {name for name in some if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
     tables |= {table.name: table for table in (*judge_exhibits(material), *anchoring_exhibits(material))}
@@ -237,6 +257,7 @@ def sections(
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", [*methods(material), *raters.paragraphs(material)]),
         _table_two(material, tables),
+        *_looks(material, tables),
         *_figures(material, drawn),
         *raters.reliability_sections(material, tables),
         _raters(material, tables),
@@ -319,6 +340,27 @@ def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Sec
     if material.study.judging.does_tasks:
         return Section("What people answered", [_ANSWERS, *labels])
     return Section("Ratings and agreement", [*rated, *parts, *labels])
+
+
+def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
+    """The looks of a rule by blocks; nothing without any."""
+    if "looks_after_blocks" not in tables:
+        return []
+    looks = looks_frame(material.verdicts)
+    figures: list[str | Table | Figure] = [
+        Figure(
+            looks_panels(group, material.rubric.scale_of(question)),
+            f"{question.capitalize()}: mean after each block, with the interval that holds at all looks together; a"
+            " look decides where its interval leaves the dashed limit out (looks_after_blocks.csv).",
+            f"{question.capitalize()}. {looks_in_words(group)}",
+        )
+        for question in material.questions
+        if len(group := looks[(looks["question"] == question) & (looks["label"] == "")])
+    ]
+    parts = [*figures, tables["looks_after_blocks"].table()]
+    if "unbiased_means" in tables:
+        parts += [f"{WHY_UNBIASED}.", tables["unbiased_means"].table()]
+    return [Section("Looks after blocks", parts)]
 
 
 def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> list[Section]:

@@ -12,7 +12,7 @@ the same datasets, with ids and metadata like all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -79,15 +79,23 @@ class ControlDesign:
     def _kinds(self) -> list[tuple[Literal["positive", "negative"], int]]:
         return [("positive", self.sample.controls.positive), ("negative", self.sample.controls.negative)]
 
-    def make(self, sample: Sequence[Pair], spares: Sequence[Pair], known_items: Sequence[Pair] = ()) -> list[Pair]:
+    def make(
+        self,
+        sample: Sequence[Pair],
+        spares: Sequence[Pair],
+        known_items: Sequence[Pair] = (),
+        blocks: Mapping[str, int] | None = None,
+    ) -> list[Pair]:
         """Controls and repeats for every batch of every queue; fewer where there are no texts to make them of.
 
         Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own.
-        Items of a subject whose right answers are known (`known_items`) are controls as they are.
+        Items of a subject whose right answers are known (`known_items`) are controls as they are. With `blocks`, the
+        block of each pair that may be offered, these alone count, and repeats are spread evenly over their blocks.
         """
         controls: list[Pair] = []
         unused, right = queues_of(spares), queues_of(known_items)
-        for queue, pairs in queues_of(sample).items():
+        offered = sample if blocks is None else [pair for pair in sample if pair.pair_id in blocks]
+        for queue, pairs in queues_of(offered).items():
             batches = self.batches(len(pairs))
             shuffled = sorted(pairs, key=lambda pair: identity("control-v1", self.sample.seed, pair.pair_id))
             sources = iter([*unused.get(queue, []), *shuffled])
@@ -96,8 +104,19 @@ class ControlDesign:
                 if self.rubric.expected(queue.pool, kind):
                     controls += _take(number * batches, kind, sources, donors)
             controls += right.get(queue, [])[: self.sample.controls.known * batches]
-            controls += [_repeat(pair) for pair in shuffled[-self.sample.repeats * batches :] if self.sample.repeats]
+            repeated = self.sample.repeats * batches
+            if blocks is None:
+                again = shuffled[-repeated:] if repeated else []
+            else:
+                again = _spread(sorted(shuffled, key=lambda pair: blocks[pair.pair_id]), repeated)
+            controls += [_repeat(pair) for pair in again]
         return controls
+
+
+def _spread(pairs: Sequence[Pair], number: int) -> list[Pair]:
+    """So many of these, at even distances; all where there are not more."""
+    number = min(number, len(pairs))
+    return [pairs[int((index + 0.5) * len(pairs) / number)] for index in range(number)]
 
 
 def _take(

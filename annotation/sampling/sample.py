@@ -21,6 +21,7 @@ from annotation.human.tasks import prepared, refuse_other_tasks
 from annotation.offering import alone, is_complete, offered, refuse_other_prompts, refuse_other_sample
 from annotation.records import Supply, Wave
 from annotation.rubric import Rubric, load_rubric
+from annotation.sampling.blocks import block_numbers
 from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource, Turns, words_of
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import Queue, queues_of
@@ -146,7 +147,8 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
     known_items = groups.known(before) if groups else []
-    controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items)
+    blocks = block_numbers(study, pairs) if study.raters.blocks else None
+    controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items, blocks)
     halved = suggested_half(pairs, study.sample.seed) if study.raters.suggestions != "none" else []
     half_ids = {pair.pair_id for pair in halved}
     return SampleDrawing(
@@ -171,18 +173,19 @@ def _of_tasks(study: Study) -> SampleDrawing:
     )
 
 
-def sample_settings(sample: SampleSpec, judging: Subject) -> dict[str, Any]:
+def sample_settings(sample: SampleSpec, judging: Subject, blocks: Sequence[int] = ()) -> dict[str, Any]:
     """What a study says of its sample: with other settings it would be another one."""
     settings = judging.settings()
     subject = {"subject": settings} if settings else {}
-    return {"sample": sample.model_dump(mode="json"), **subject}
+    by_blocks = {"blocks": list(blocks)} if blocks else {}
+    return {"sample": sample.model_dump(mode="json"), **by_blocks, **subject}
 
 
 def all_settings(study: Study) -> dict[str, Any]:
     """The same, with what the study says that the sample is drawn from."""
     drawn_from = {"transformations": list(study.kinds), "seeds": list(study.seeds)}
     return {
-        **sample_settings(study.sample, study.judging),
+        **sample_settings(study.sample, study.judging, study.raters.blocks),
         **drawn_from,
         "datasets": [spec.name for spec in study.datasets],
     }
@@ -309,6 +312,11 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
         raise StudyError("--extend: say why the sample grows; the reason is kept with it")
     if study.judging.does_tasks:
         raise StudyError(f"{study.file}: tasks that people do are drawn once; make a study of its own of more items")
+    if study.raters.blocks:
+        raise StudyError(
+            f"{study.file}: raters.blocks say beforehand how many pairs a verdict can rest on, so that no pairs can be"
+            " added; make a study of its own of the pairs to come"
+        )
     if study.raters.suggestions == "half":
         raise StudyError(
             f"{study.file}: the sample of an experiment with suggestions is drawn once; make a study of its own of the"

@@ -68,6 +68,11 @@ class Home:
         return self.path / "languages.json"
 
     @property
+    def blocks_file(self) -> Path:
+        """JSON: the studies whose blocks of pairs are opened while the server runs, [{study, exports}]."""
+        return self.path / "blocks.json"
+
+    @property
     def database_url_file(self) -> Path:
         """The address of the PostgreSQL database in place of SQLite's file, if there is one; mode 0600."""
         return self.path / "database-url"

@@ -74,11 +74,13 @@ def serve(  # noqa: PLR0913  # a command's options
     keeper: Keeper | None = None,
     addresses: Sequence[str] = (),
     workers: int = 1,
+    meanwhile: Callable[[], None] | None = None,
 ) -> None:
     """Run the server until Ctrl-C or SIGTERM, which end it cleanly and then raise KeyboardInterrupt.
 
     Prints the address, and on a home's first start the owner's generated password, once; then calls `on_ready`.
-    `database_url` is a PostgreSQL database's (database.choose); `keeper` takes backups and watches the disk meanwhile.
+    `database_url` is a PostgreSQL database's (database.choose); `keeper` takes backups and watches the disk meanwhile,
+    and `meanwhile` is called as often, several times a second.
     With `addresses`, those under which others reach it, requests under any other name but this machine's are refused.
     `workers` is the number of processes that serve; more than one needs PostgreSQL, else StudyError is raised.
     Raises ServiceError when a server already runs on this home, when it does not come up, and when it ends by itself.
@@ -102,7 +104,7 @@ def serve(  # noqa: PLR0913  # a command's options
                 progress(f"Database: {database.named(address)}")
             if on_ready is not None:
                 on_ready(child.connection)
-            status = watch(child, keeper)
+            status = watch(child, keeper, meanwhile)
         finally:
             child.stop()
     how = f"was killed (signal {-status})" if status < 0 else f"ended by itself (exit {status}): {child.last_words()}"
@@ -148,12 +150,14 @@ def start(  # what a server is told
         return Child(home, python, hosts, port, workers=workers, may_migrate=True)
 
 
-def watch(child: Child, keeper: Keeper | None) -> int:
-    """Let `keeper` do its work until the child ends by itself; its exit status."""
+def watch(child: Child, keeper: Keeper | None, meanwhile: Callable[[], None] | None = None) -> int:
+    """Let `keeper` do its work, and call `meanwhile`, until the child ends by itself; its exit status."""
     # Not process.wait(): a signal that comes just before it blocks would be heeded only once the child has ended.
     while (status := child.process.poll()) is None:
         if keeper is not None:
             keeper.look()
+        if meanwhile is not None:
+            meanwhile()
         time.sleep(POLL_SECONDS)
     return status
 

@@ -27,6 +27,7 @@ from annotation.statistics.agreement import (
     nothing_to_tell,
 )
 from plumbline.statistics.estimates import Estimate, Floats, bca
+from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
     CHANGED,
     Mean,
@@ -169,28 +170,40 @@ def _of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coe
 
 
 def shares(
-    question: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool, within_bounds: bool = True
+    question: QuestionScale,
+    ratings: pd.DataFrame,
+    interval: str,
+    *,
+    anytime: bool,
+    level: float | None = None,
+    within_bounds: bool = True,
 ) -> tuple[Share, ...]:
     """How often each label was given, or ranked first, with the interval of the rule; none of texts.
 
-    `within_bounds`: shares over raters that do not vary have the interval of a bounded mean (`intervals.bounded`).
+    `level` is the one-sided level of a look after a block. `within_bounds`: shares over raters that do not vary have
+    the interval of a bounded mean (`intervals.bounded`).
     """
-    rule = (interval, anytime, within_bounds)
+    rule = (interval, anytime, level, within_bounds)
     return tuple(Share(label=label, share=_share(question, ratings, label, rule)) for label in question.labels)
 
 
-def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, bool]) -> Estimate:
-    interval, anytime, within_bounds = rule
+def _share(
+    question: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, float | None, bool]
+) -> Estimate:
+    interval, anytime, level, within_bounds = rule
     if ratings.empty:
         return Estimate.undefined("no ratings")
     has = with_label(question, ratings, label)
     value = float(has.point.mean())
-    if anytime:
+    if anytime or level is not None:
         in_turn = ratings.assign(has=has.point).groupby("turn")["has"].mean().to_numpy(np.float64)
-        ends = holding(confidence_sequence(in_turn, (0, 1)), np.array(value))
-        return Estimate(
-            value=value, low=float(ends[0]), high=float(ends[1]), reason=CHANGED if np.isnan(ends[0]) else ""
+        ends: Sequence[float | Floats] = (
+            holding(confidence_sequence(in_turn, (0, 1)), np.array(value))
+            if level is None
+            else repeated_interval(in_turn, (0, 1), level, value)
         )
+        why = (CHANGED if level is None else FEW) if np.isnan(ends[0]) else ""
+        return Estimate(value=value, low=float(ends[0]), high=float(ends[1]), reason=why)
     pairs = has.totals(has.pair)
     if has.pairs < 2:
         return Estimate.alone(value, "one pair has no spread")

@@ -7,19 +7,20 @@ once, by `annotation.ratings.ratings.counting_ratings`; everything else takes wh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from annotation.questions import QuestionScale
-from annotation.records import Group, Summary
+from annotation.records import Group, Summary, TakenLook
 from annotation.rubric import Rubric
 from annotation.statistics import labels
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
 from plumbline.scales import points_of
 from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
     CHANGED,
     Mean,
@@ -52,6 +53,8 @@ class Design:
         default_factory=dict
     )  #: questions that are no required ratings on `scale`
     pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
+    blocks: tuple[int, ...] = ()  #: pairs of a verdict after which a rule by blocks looks
+    taken: Sequence[TakenLook] = ()  #: looks after blocks that were taken before
     bounded: bool = True  #: means that hardly vary have a bounded interval; rules of earlier versions know none
 
     def __post_init__(self) -> None:
@@ -67,6 +70,8 @@ class Design:
             raise ValueError(f"per_pair is a whole number of raters, at least 1, not {self.per_pair!r}")
         if not isinstance(self.rule, AcceptanceSpec):
             raise ValueError(f"a design's rule is an AcceptanceSpec, not a {type(self.rule).__name__}")
+        if self.rule.stop == "blocks" and not self.blocks:
+            raise ValueError("a rule that stops by blocks needs a design's blocks, such as (20, 40, 60, 80, 100)")
 
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> Design:
@@ -79,7 +84,8 @@ class Design:
             if question != QuestionScale(question.name, scale=rubric.scale)
         }
         pools = {name: kind.pool for name, kind in study.kinds.items()}
-        return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools)
+        blocks = study.raters.blocks
+        return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools, blocks=blocks)
 
     def asked(self, question: str) -> QuestionScale:
         """What there is to know of a question."""
@@ -109,24 +115,34 @@ def compact(ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise(
-    ratings: pd.DataFrame, question: str, design: Design, seed: int | None, *, anytime: bool = False
+    ratings: pd.DataFrame,
+    question: str,
+    design: Design,
+    seed: int | None,
+    *,
+    anytime: bool = False,
+    level: float | None = None,
 ) -> Summary:
     """One question's ratings (those that count, of any number of pairs) in the numbers of HTEB's Table 2, and more.
 
     The mean's interval is the rule's, or with `anytime` a confidence sequence over the pairs in the order of the column
-    `turn` (`verdicts.counted`), widened to hold the mean. All numbers are of the same ratings: those given. `seed` is
-    that of resampling pairs: equal ratings, equal intervals; None leaves out what no decision rests on.
+    `turn` (`verdicts.counted`), widened to hold the mean; with `level`, the one-sided level of a look after a block, a
+    repeated interval over these pairs (`plumbline.statistics.group_sequential`). All numbers are of the same ratings:
+    those given. `seed` is that of resampling pairs: equal ratings, equal intervals; None leaves out what no decision
+    rests on.
     """
     scale, of_question = design.asked(question), ratings[ratings["question"] == question]
     if scale.kind != "rating":
-        return _of_labels(scale, of_question, design, seed, anytime=anytime)
+        return _of_labels(scale, of_question, design, seed, anytime=anytime, level=level)
     answers = Answers.of(of_question, scale.scale)
     limit = _limit(question, design)
     if of_question.empty:
         mean = low = high = probability = math.nan
         reason, beyond = "no ratings", False
     else:
-        (mean, low, high, probability), reason, beyond = _mean(of_question, answers, design, limit, anytime=anytime)
+        (mean, low, high, probability), reason, beyond = _mean(
+            of_question, answers, design, limit, anytime=anytime, level=level
+        )
     return Summary.model_validate(
         {
             "question": question,
@@ -137,7 +153,7 @@ def summarise(
             "sd": float(answers.value.std(ddof=1)) if len(of_question) > 1 else math.nan,
             "low": low,
             "high": high,
-            "interval": "anytime" if anytime else design.rule.interval,
+            "interval": _interval(design, anytime=anytime, level=level),
             "interval_reason": reason,
             "bounded": beyond,
             "probability": probability,
@@ -145,6 +161,10 @@ def summarise(
             **_coefficients(answers, seed),
         }
     )
+
+
+def _interval(design: Design, *, anytime: bool, level: float | None) -> str:
+    return "anytime" if anytime else "blocks" if level is not None else design.rule.interval
 
 
 def _limit(question: str, design: Design) -> float:
@@ -165,7 +185,13 @@ def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
 
 
 def _of_labels(
-    question: QuestionScale, ratings: pd.DataFrame, design: Design, seed: int | None, *, anytime: bool
+    question: QuestionScale,
+    ratings: pd.DataFrame,
+    design: Design,
+    seed: int | None,
+    *,
+    anytime: bool,
+    level: float | None,
 ) -> Summary:
     """The same of answers that are no points of a scale: labels, and where they are ranked; texts are but counted."""
     what = "texts are read, not counted" if question.kind == "text" else f"a {question.kind.replace('_', '-')} has none"
@@ -178,10 +204,12 @@ def _of_labels(
             "n_raters": ratings["rater_id"].nunique(),
             "n_ratings": len(ratings),
             **dict.fromkeys(("mean", "sd", "low", "high", "probability"), math.nan),
-            "interval": "anytime" if anytime else interval,
+            "interval": _interval(design, anytime=anytime, level=level),
             "interval_reason": what,
             **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
-            "shares": labels.shares(question, ratings, interval, anytime=anytime, within_bounds=design.bounded),
+            "shares": labels.shares(
+                question, ratings, interval, anytime=anytime, level=level, within_bounds=design.bounded
+            ),
             "ranks": labels.mean_ranks(question, ratings, interval, anytime=anytime) if ranking else (),
             "coefficients": (
                 labels.ranking_coefficients(question, ratings)
@@ -205,14 +233,24 @@ def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
 
 
 def _mean(
-    ratings: pd.DataFrame, answers: Answers, design: Design, limit: float, *, anytime: bool
+    ratings: pd.DataFrame,
+    answers: Answers,
+    design: Design,
+    limit: float,
+    *,
+    anytime: bool,
+    level: float | None,
 ) -> tuple[tuple[float, float, float, float], str, bool]:
     """((mean, low, high, P(mean >= threshold)), why there is no interval, whether it is bounded) of some ratings."""
     found_mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
     mean, probability = float(found_mean.value), float(found_mean.at_least(limit))
-    if anytime:
+    if anytime or level is not None:
         in_turn = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
-        ends = holding(confidence_sequence(in_turn, (answers.scale[0], answers.scale[-1])), found_mean.value)
+        scale = float(answers.scale[0]), float(answers.scale[-1])
+        if level is not None:
+            low, high = repeated_interval(in_turn, scale, level, mean)
+            return (mean, low, high, probability), FEW if math.isnan(low) else "", False
+        ends = holding(confidence_sequence(in_turn, scale), found_mean.value)
         return (mean, float(ends[0]), float(ends[1]), probability), CHANGED if np.isnan(ends[0]) else "", False
     return (mean, float(found_mean.low), float(found_mean.high), probability), reason, bool(found_mean.is_bounded)
 

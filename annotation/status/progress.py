@@ -45,6 +45,7 @@ def by_pair(
     per_pair: int | Callable[[str], int],
     min_raters: int,
     withdrawn: Collection[str] = (),
+    unopened: Collection[str] = (),
 ) -> pd.DataFrame:
     """A row for each pair of the sample, in its order; `ratings` are of the sample's `pairs`.
 
@@ -52,7 +53,8 @@ def by_pair(
     `complete` (with `per_pair` answers that count, which a transformation may say itself), has `enough` (`min_raters`)
     or `could` have; numbers of answers: `counting`, `most` (that count, or could), `wanted` (`per_pair`), `open` (those
     that raters are still asked for; what was excluded is where it was offered again), `drafts`, `discarded`, `surplus`
-    and `excluded`. What was excluded could be offered again. Of a withdrawn pair no answer counts.
+    and `excluded`. What was excluded could be offered again. Of a withdrawn pair no answer counts; none is wanted of
+    an `unopened` one, whose block raters do not get yet, or not at all.
     """
     frame, answer = pairs[[*_UNIT, "pool", "task_type"]].reset_index(drop=True), ["pair", "rater_id"]
     out = pairs["pair_id"].isin(list(withdrawn)).to_numpy()
@@ -77,13 +79,15 @@ def by_pair(
     for name, some in counts.items():
         frame[name] = np.bincount(some["pair"], minlength=len(frame))
     frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
+    later = pairs["pair_id"].isin(list(unopened)).to_numpy()
     frame["open"] = (wanted - frame["submitted"] + frame["again"]).clip(lower=0) * ~out
     anew = frame["excluded"] - frame["again"]  # could be offered again
     frame["most"] = (frame["counting"] + frame["open"] + anew).clip(upper=wanted) * ~out
     frame["complete"] = frame["counting"] >= wanted
     for name, number in (("enough", "counting"), ("could", "most")):
         frame[name] = frame[number] >= min_raters
-    return frame.assign(withdrawn=out, pairs=~out, wanted=wanted * ~out)
+    frame["open"] *= ~later
+    return frame.assign(withdrawn=out, pairs=~out, wanted=wanted * ~(out | later))
 
 
 def by_transformation(pairs: pd.DataFrame) -> pd.DataFrame:

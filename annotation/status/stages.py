@@ -152,7 +152,7 @@ def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) ->
         return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")
     others = changes(
         _drawn_by(noted.entries.get("sample", {}).get("settings", {})),
-        sample_settings(noted.study.sample, noted.study.judging),
+        sample_settings(noted.study.sample, noted.study.judging, noted.study.raters.blocks),
     )
     if stage.state == "done" and others:
         return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(others)}")

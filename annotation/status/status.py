@@ -7,8 +7,8 @@ breaks the rule. With `stop: anytime` looking is allowed, so what is decided alr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
@@ -18,20 +18,23 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
 from annotation.campaign_records import VERDICTS, CampaignData, CampaignRecords
+from annotation.crowd import platform as pay
 from annotation.human.tasks import reworded_lines
+from annotation.offering import LEDGER, ledgers
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
+from annotation.sampling.blocks import SCOPES
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import frames_by_queue
 from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.training import by_trained, read_trained
-from annotation.verdicts.counted import SCOPES, Ahead, ahead, never_lines
+from annotation.verdicts.counted import Ahead, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
-from annotation.verdicts.tables import count
+from annotation.verdicts.tables import count, looks_frame
 from annotation.verdicts.verdicts import refuse_stale, verdicts
 from annotation.verdicts.verification import refuse_other_file
 from annotation.wordings import addressed_lines
@@ -75,6 +78,8 @@ class Status:
     )
     on_record: int = 0  #: answers that were collected of what it has
     aside: int = 0  #: answers on record that it has no more: of excluded raters, whose pairs were offered again
+    looks: pd.DataFrame = field(default_factory=lambda: looks_frame([]))  #: after blocks, so far (`looks_frame`)
+    blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, and what was saved so far, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
 
     @property
@@ -109,7 +114,7 @@ def read_status(
         warnings.append(f"{strange} rated pairs are not in the sample; run `{again}` again")
     fresh = stages["verdicts"].state == "done"
     reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
-    pairs = by_pair(read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn)
+    pairs = _pairs(evidence)
     undecided = _undecided(study.acceptance, pairs, reached_now)
     progress = _progress(study.acceptance, pairs, reached_now, undecided, fresh=fresh)
     begun = any(stages[name].state != "not yet" for name in ("published", "collected"))
@@ -121,8 +126,7 @@ def read_status(
         rules=rules,
         warnings=tuple(filter(None, warnings)),
         notes=(
-            *_waves(evidence),
-            *withdrawn_lines(evidence),
+            *(*_waves(evidence), *withdrawn_lines(evidence)),
             *flagged_lines(flags for flags in flagged if not flags.doubtful),
             *_wording_notes(evidence, read.pairs),
         ),
@@ -141,8 +145,42 @@ def read_status(
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
         languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
+        **_of_blocks(evidence, reached_now),
         again=_again(evidence, stages["published"], undecided),
     )
+
+
+def _pairs(evidence: Evidence) -> pd.DataFrame:
+    """`by_pair` of the sample."""
+    study, read, out = evidence.study, evidence.collected, evidence.unopened()
+    return by_pair(read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn, out)
+
+
+def _of_blocks(evidence: Evidence, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """What a status says of a rule by blocks."""
+    return {"looks": looks_frame(verdicts), "blocks": tuple(_blocks(evidence))}
+
+
+def _blocks(evidence: Evidence) -> Iterator[str]:
+    """How far the blocks of each verdict are, then what was saved so far in answers and money; nothing without any."""
+    study, saved = evidence.study, 0
+    for key, group in evidence.blocks.items():
+        yield f"{' '.join(key)}: {'; '.join([group.decision, *group.lines()])}"
+        if group.decision != "undecided":
+            saved += group.ends[-1] - group.ends[group.opened - 1]
+    if not evidence.blocks:
+        return
+    answers = saved * study.raters.per_pair
+    ratings = answers * len(evidence.rubric.asked())
+    line = f"Saved so far: {count(saved, study.called.item)} that need no ratings, {count(answers, 'answer')}"
+    line += f" ({ratings:,} ratings)" if ratings != answers else ""
+    offered = ledgers(study.scratch / LEDGER)
+    if offered and study.crowd is not None and saved:
+        unneeded = evidence.spared & evidence.block_numbers.keys()  # pairs beyond every block never were to be rated
+        spared = [pair.transformation for pair in evidence.pairs if pair.pair_id in unneeded]
+        cents = pay.cost(offered[0][0], pay.reward(spared, study.crowd.pay), study.raters.per_pair, study.crowd)
+        line += f", {pay.dollars(cents)} with fees"
+    yield f"{line}."
 
 
 def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
@@ -269,17 +307,19 @@ def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool,
     return f"{word}; {count(missing, 'answer')} open" if missing else word
 
 
-def _asked(records: CampaignRecords, stages: dict[str, Stage], now: datetime) -> Workload:
-    study, read = records.study, records.collected
+def _asked(evidence: Evidence, stages: dict[str, Stage], now: datetime) -> Workload:
+    study, read = evidence.study, evidence.collected
     datasets, wanted = dict[str, str](), dict[str, int]()
     for queue, group in frames_by_queue(read.pairs):
         wanted[queue.dataset(study.name)] = study.raters_of(queue.pool)
         datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study.name))
     names = set(datasets.values())
-    members = [member for member in read_members(records) if member.dataset in names]
+    members = [member for member in read_members(evidence) if member.dataset in names]
     collected = stages["collected"].at
     since, at = stages["published"].at, collected or now
-    return Workload(datasets, members, study.raters.per_pair, since, at, read.withdrawn, wanted)
+    return Workload(
+        datasets, members, study.raters.per_pair, since, at, {*read.withdrawn, *evidence.unopened()}, wanted
+    )
 
 
 def status_now(study: Study, home: server.Home) -> Status:

@@ -61,9 +61,10 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     changed after the first rating and `amend` does not say why, DataError where nobody has answered yet.
     """
     evidence = _evidence(study)
-    looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     _check(evidence)
     rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
+    evidence.note_looks()
+    looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     rests_on = {"pairs_sha256": evidence.sha256(PAIRS), "ratings_sha256": evidence.sha256(RATINGS)}
     rests_on |= {"rule_id": evidence.rule_id, "rubric_hash": evidence.rubric.identity()}
     pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn

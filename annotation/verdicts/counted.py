@@ -2,13 +2,14 @@
 
 With `stop: fixed` a pair counts with `min_raters` ratings on every question. With `stop: anytime` the pairs also stand
 in a random order that the sample fixes, and only those count before which nothing is missing: which pairs raters
-happened to finish first then plays no part (decisions/0005-verdicts.md).
+happened to finish first then plays no part (decisions/0005-verdicts.md). With `stop: blocks` those of the first blocks
+of that order count, up to the look that decided (`verdicts.looks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -16,17 +17,16 @@ from numpy.typing import NDArray
 
 from annotation.questions import QuestionScale
 from annotation.ratings.ratings import Dealt
+from annotation.sampling.blocks import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
+from annotation.verdicts.looks import BlockProgress, block_progress
 from annotation.verdicts.tables import count, scoped
 from plumbline.frames import is_among
-from plumbline.identity import identity_from, prefix
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
-# What is judged apart, by the rule's scope; each has the key of the one before it.
-SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": ["pool", "language", "task_type"]}
 Place = tuple[str, ...]  # the key of one group that is judged apart
 
 
@@ -63,8 +63,9 @@ class SequenceProgress:
 class Basis:
     """What verdicts rest on."""
 
-    ratings: pd.DataFrame  #: of the pairs that count; with `stop: anytime` also `turn`, the pairs' place in the order
-    standings: Mapping[Place, SequenceProgress]  #: by group; empty with `stop: fixed`
+    ratings: pd.DataFrame  #: of the pairs that count; unless `stop: fixed` also `turn`, the pairs' place in the order
+    standings: Mapping[Place, SequenceProgress]  #: by group; empty unless `stop: anytime`
+    blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: by group; empty unless `stop: blocks`
 
 
 def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Dealt | None = None) -> Basis:
@@ -78,17 +79,23 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
         return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions), {})
     order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
     turns = pd.Series(range(len(order)), index=order)
-    standings, pair_ids = dict[Place, SequenceProgress](), list[str]()
+    standings, blocks, pair_ids = dict[Place, SequenceProgress](), dict[Place, BlockProgress](), list[str]()
     settled = dealt or Dealt()
     numbers = dict(zip(answered.index, answered.tolist(), strict=True))
     for key, of_group in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
-        ids = of_group.iloc[turns.loc[of_group].to_numpy().argsort()]
+        ids, group_key = of_group.iloc[turns.loc[of_group].to_numpy().argsort()], tuple(map(str, key))
+        if design.rule.stop == "blocks":
+            here = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
+            progress = block_progress(ids.tolist(), here, numbers, settled, design, group_key)
+            blocks[group_key] = progress
+            pair_ids += progress.counting
+            continue
         staying = [pair_id for pair_id in ids.tolist() if pair_id not in settled.withdrawn]
         standing, counting = sequence(staying, numbers, design, settled.raters)
-        standings[tuple(map(str, key))] = replace(standing, withdrawn=len(ids) - len(staying))
+        standings[group_key] = replace(standing, withdrawn=len(ids) - len(staying))
         pair_ids += counting
     own_ratings = _of_pairs(ratings, pair_ids, design.questions)
-    return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), standings)
+    return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), standings, blocks)
 
 
 def sequence(
@@ -116,16 +123,6 @@ def sequence(
     missing = design.per_pair - heard(waits) if waits else 0
     complete = sum(done(pair_id) and enough(pair_id) for pair_id in order)
     return SequenceProgress(complete, len(counting), end - len(counting), waits, missing), counting
-
-
-def in_order(pair_ids: Iterable[str], seed: int, waves: Mapping[str, int] | None = None) -> list[str]:
-    """The pairs in the sample's own random order: by a hash of its seed and of the pair, in which no answer is.
-
-    A later wave (`waves`, by pair; all are of the first without) stands behind the earlier ones: what has been looked
-    at stays the beginning of the sequence.
-    """
-    start, wave_of = prefix("sequence-v1", seed), waves or {}
-    return sorted(pair_ids, key=lambda pair_id: (wave_of.get(pair_id, 1), identity_from(start, pair_id)))
 
 
 def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from annotation.ratings.ratings import saw_scores, stays
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Verdict
-from annotation.verdicts.counted import SCOPES
+from annotation.sampling.blocks import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
 from annotation.verdicts.judged import late_judgements
@@ -54,7 +54,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_supply(evidence, verdicts),
         *_extended(evidence),
         *_adjudicators(evidence),
-        *dict.fromkeys(line for verdict in verdicts for line in verdict.sequence),
+        *dict.fromkeys(line for verdict in verdicts if not verdict.blocks for line in verdict.sequence),
     )
 
 
@@ -168,7 +168,8 @@ def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     submitted = (collected.of_sample["status"] == "submitted") & stays(collected.of_sample)
     answered = collected.of_sample.loc[submitted, ["pair_id", "rater_id"]]
     got = answered.drop_duplicates()["pair_id"].value_counts()
-    staying = collected.sample[~collected.sample["pair_id"].isin(list(collected.withdrawn))]
+    out = {*collected.withdrawn, *evidence.unopened()}
+    staying = collected.sample[~collected.sample["pair_id"].isin(list(out))]
     wanted = staying["pool"].astype(str).map(evidence.study.raters_of)
     open_answers = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())
     if open_answers:
@@ -186,7 +187,8 @@ def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     for verdict in verdicts:
         scope = (verdict.pool, verdict.language, verdict.task_type)
         of = drawn[scope[: {"transformation": 1, "language": 2, "task": 3}[verdict.scope]]]
-        if verdict.decision != "undecided" and (verdict.n_pairs < FEW_PAIRS or verdict.n_pairs < of / 2):
+        half = 0 if verdict.blocks else of / 2  # blocks are made to decide on few of those drawn
+        if verdict.decision != "undecided" and (verdict.n_pairs < FEW_PAIRS or verdict.n_pairs < half):
             few.append(f"{_name(verdict)} ({verdict.n_pairs} of {of})")
     if few:
         items = f"{evidence.study.called.item}s"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any, Self
 
-from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignRecords
+from annotation.campaign_records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.offering import offered_to_raters
-from annotation.ratings.ratings import stays
+from annotation.ratings.ratings import counting_ratings, dealt_with, stays
 from annotation.ratings.signs import find_signs, not_looked_at
-from annotation.records import Fixed, RuleSet, Sign
+from annotation.records import Fixed, RuleSet, Sign, TakenLook
+from annotation.sampling.blocks import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import Place, basis
+from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import (
     binding,
     checks_known,
@@ -65,7 +68,8 @@ class Evidence(CampaignRecords):
     @property
     def design(self) -> Design:
         """What the study asks, and by what rule it judges, as the version had it that fixed the rules."""
-        return design_under(self.rules, self.first, Design.of(self.study, self.rubric))
+        design = design_under(self.rules, self.first, Design.of(self.study, self.rubric))
+        return replace(design, taken=tuple(self.block_looks)) if design.blocks else design
 
     @property
     def first(self) -> datetime | None:
@@ -93,6 +97,65 @@ class Evidence(CampaignRecords):
         if staying.empty:
             return ()
         return not_looked_at(staying, self.collected.pairs, self.study.quality, self.rubric.expected)
+
+    @functools.cached_property
+    def blocks(self) -> Mapping[Place, BlockProgress]:
+        """How far the blocks of each group that is judged apart have come; nothing of a rule without blocks."""
+        data, design = self.collected, self.design
+        if not design.blocks or data.sample.empty:
+            return {}
+        counting = counting_ratings(data.sample_ratings, design.per_pair)
+        return basis(data.sample, counting, design, dealt_with(data.sample_ratings, data.withdrawn)).blocks
+
+    def note_looks(self) -> None:
+        """Keep the looks after blocks that were not taken before, before anybody acts on them."""
+        known_looks = {(look.group, look.look) for look in self.block_looks}
+        now = datetime.now(UTC)
+        new = [
+            TakenLook(group=key, at=now, rule_id=self.rule_id, **asdict(step))
+            for key, group in self.blocks.items()
+            for step in group.steps
+            if (key, step.look) not in known_looks
+        ]
+        if new:
+            self.noted.write_models(BLOCK_LOOKS.name, [*self.models(BLOCK_LOOKS), *new])
+            self.block_looks = [*self.block_looks, *new]
+
+    def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
+        """Pairs, controls and repeats of blocks that raters do not get, or not yet; none of a rule without blocks.
+
+        `ahead` says how many blocks of undecided groups are open at least.
+        """
+        least, groups = ahead or {}, self.blocks.items()
+        opened = {
+            key: max(group.opened, least.get(key, 0)) if group.decision == "undecided" else group.opened
+            for key, group in groups
+        }
+        early = set(self.all_ratings["pair_id"]) - self.spared if opened else set()  # of a block that was opened early
+        return self._beyond(opened) - early
+
+    @property
+    def spared(self) -> frozenset[str]:
+        """Those of them that raters need not get any more, since a look at earlier blocks has decided."""
+        decided = {key: group.opened for key, group in self.blocks.items() if group.decision != "undecided"}
+        return self._beyond(decided)
+
+    @functools.cached_property
+    def block_numbers(self) -> Mapping[str, int]:
+        """The block, from 0, of each pair, control and repeat that stands in one."""
+        return block_numbers(self.study, self.pairs, self.controls)
+
+    def _beyond(self, opened: Mapping[Place, int]) -> frozenset[str]:
+        """What lies beyond so many blocks of each of these groups, and beyond their last one."""
+        if not opened:
+            return frozenset()
+        numbers, names = self.block_numbers, SCOPES[self.study.acceptance.scope]
+        keys = {pair.pair_id: tuple(str(getattr(pair, name)) for name in names) for pair in self.shown}
+        return frozenset(
+            pair_id
+            for pair_id, key in keys.items()
+            if key in opened and (pair_id not in numbers or numbers[pair_id] >= opened[key])
+        )
 
     def refuse_other_rules(self) -> None:
         """Raise StudyError where the study's rules are not those that hold since the first rating."""

@@ -16,10 +16,11 @@ import pandas as pd
 from annotation.ratings.ratings import answered, answers_hash, counting_ratings, dealt_with
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
+from annotation.sampling.blocks import SCOPES
 from annotation.statistics.agreement import Answers
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import SCOPES, basis
+from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, checks_known
 from annotation.verdicts.tables import count, scoped

@@ -185,7 +185,11 @@ def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = No
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
         "quality": study.quality.model_dump(mode="json"),
-        "raters": {"per_pair": study.raters.per_pair, **({"suggestions": shown} if shown != "none" else {})},
+        "raters": {
+            "per_pair": study.raters.per_pair,
+            **({"suggestions": shown} if shown != "none" else {}),
+            **({"blocks": list(study.raters.blocks)} if study.raters.blocks else {}),
+        },
         "sample": {"seed": study.sample.seed},
         "rubric": rubric.model_dump(mode="json"),
         **({"judges": judges} if study.acceptance.judges == "decide" else {}),
@@ -271,10 +275,23 @@ def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings
     if not what or first is None:
         return
     line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
-    if any(change.startswith("raters.per_pair ") for change in what):
-        raise StudyError(f"{line} give the new study another name: so many ratings were asked for")
+    if why := _lasting(what, now):
+        raise StudyError(f"{line} give the new study another name: {why}")
     how = f'{study.command("annotation accept")} --amend "reason"'
     raise StudyError(f"{line} run `{how}`, which every report shows")
+
+
+_OF_BLOCKS = ("raters.blocks ", "acceptance.spending ", "acceptance.scope ")
+
+
+def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
+    """Why none of these changes of the rules can be amended; empty where they can."""
+    if any(change.startswith("raters.per_pair ") for change in what):
+        return "so many ratings were asked for"
+    by_blocks = "blocks" in now["raters"] or any(change.startswith("raters.blocks ") for change in what)
+    if by_blocks and any(change.startswith(_OF_BLOCKS) for change in what):
+        return "which pairs raters got, and what each look may decide, hangs on the blocks"
+    return ""
 
 
 def fix_rules(records: CampaignRecords) -> None:
@@ -304,7 +321,7 @@ def rules_due(
     if amend is not None and not (what and reason):
         why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
         raise StudyError(f"{records.study.file}: --amend: {why}")
-    if not reason or any(change.startswith("raters.per_pair ") for change in what):
+    if not reason or _lasting(what, now):
         refuse_other_rules(records, now, ratings)
     unworded = first is None and not any("rubric" in rule_set.rules for rule_set in fixed[-1:])
     if not (what or unworded or not fixed):

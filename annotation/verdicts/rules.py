@@ -94,7 +94,7 @@ def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArra
     return np.where(held[0] & held[1], "accepted", np.where(missed[0] & missed[1], "rejected", "undecided"))
 
 
-def _rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[RuleValue]:
+def rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[RuleValue]:
     """What the rules are about: `rules`, or without any the one threshold on each rated question."""
     by_name = {summary.question: summary for summary in summaries}
     specs = list(rules)
@@ -122,7 +122,7 @@ def decide(
     rejected what all reject. What is not a number never passes. Raises RuntimeError for an interval that does not hold
     its own number: no decision rests on numbers that contradict.
     """
-    judged = _rule_values(summaries, rule, rules)
+    judged = rule_values(summaries, rule, rules)
     if not judged:
         return "undecided", ("no rule is about it",)
     for value in judged:
@@ -148,7 +148,9 @@ def _lacking(
 ) -> list[str]:
     """What is missing for any decision."""
     if n_pairs < rule.min_pairs:
-        which = "that count in the sequence" if rule.stop == "anytime" else f"with at least {rule.min_raters} raters"
+        which = f"with at least {rule.min_raters} raters"
+        if rule.stop != "fixed":
+            which = "that count in the sequence" if rule.stop == "anytime" else "that count in complete blocks"
         return [f"pairs {which}: {n_pairs}, of at least {rule.min_pairs} that are needed"]
     questions = dict.fromkeys(value.rule.question for value in judged)
     of_rules = [summary for summary in summaries if summary.question in questions]
@@ -174,7 +176,7 @@ def _lacking(
 def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpec) -> tuple[str, ...]:
     """That an anytime rule decided at an earlier look, where all its pairs together are less sure."""
     sure = {"accepted": probability, "rejected": 1 - probability}.get(decision, 1.0)
-    if rule.stop == "fixed" or not sure < _SURE:
+    if rule.stop != "anytime" or not sure < _SURE:
         return ()
     return (
         f"decided at an earlier look, which stays; the {n_pairs} pairs of now are less sure (P {probability:.2f}):"

@@ -11,8 +11,9 @@ import pandas as pd
 
 from annotation.ratings.ratings import Dealt
 from annotation.records import Summary, Verdict
+from annotation.sampling.blocks import SCOPES
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import SCOPES, basis
+from annotation.verdicts.counted import basis
 from annotation.verdicts.rules import decide, rules_for
 from annotation.verdicts.tables import number, scoped
 from annotation.verdicts.verdicts import sample_frame

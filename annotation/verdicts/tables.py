@@ -232,6 +232,83 @@ def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
     return columns(header, rows, f"no {items}") + (f"\n{P_IS}" if verdicts else "") + note + simulated
 
 
+def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """What looks after blocks saw: a row a verdict, rule and look.
+
+    Columns: verdict (in words, with its decision), transformation, language, task_type, decision, question, label,
+    look, pairs, mean, low, high (ends of the interval that holds at all looks together), limit, most (pairs at the
+    last block).
+    """
+    names = ["transformation", "language", "task_type", "decision"]
+    rows = [
+        {
+            "verdict": f"{scoped(*(getattr(verdict, name) for name in names[:3]))}: {verdict.decision}",
+            **{name: getattr(verdict, name) for name in names},
+            **{name: getattr(look, name) for name in _OF_LOOKS},
+            "most": verdict.blocks[-1],
+        }
+        for verdict in verdicts
+        for look in verdict.looks
+    ]
+    return pd.DataFrame(rows, columns=["verdict", *names, *_OF_LOOKS, "most"])
+
+
+_OF_LOOKS = ("question", "label", "look", "pairs", "mean", "low", "high", "limit")
+
+
+def looks_text(frame: pd.DataFrame) -> str:
+    """The same for a terminal, a line a verdict and rule: the path of its mean, with the interval of each look."""
+    paths = frame.groupby(["verdict", "question", "label"], sort=False)
+    rows = [
+        [
+            str(verdict),
+            f"{question} {label}".strip(),
+            f"{path['limit'].iloc[0]:g}",
+            "  ".join(
+                f"{row['pairs']}: {with_interval(Estimate(value=row['mean'], low=row['low'], high=row['high']))}"
+                for row in path.to_dict("records")
+            ),
+        ]
+        for (verdict, question, label), path in paths
+    ]
+    return columns(["", "Question", "Limit", "Mean after so many pairs [interval of all looks together]"], rows)
+
+
+def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """Means of what stopped at a look: plain, and without the bias of stopping; a row a verdict and question.
+
+    Columns: transformation, language, task_type, question, n_pairs, mean, unbiased, low, high, reason (why there is
+    none).
+    """
+    rows = [
+        {
+            **{name: getattr(verdict, name) for name in ("transformation", "language", "task_type")},
+            **{name: getattr(summary, name) for name in ("question", "n_pairs", "mean")},
+            "unbiased": summary.unbiased.value,
+            **{name: getattr(summary.unbiased, name) for name in ("low", "high", "reason")},
+        }
+        for verdict in verdicts
+        for summary in verdict.questions
+        if summary.unbiased is not None
+    ]
+    return pd.DataFrame(rows)
+
+
+def unbiased_text(frame: pd.DataFrame) -> str:
+    """The same for a terminal."""
+    rows = [
+        [
+            scoped(row["transformation"], row["language"], row["task_type"]),
+            row["question"],
+            str(row["n_pairs"]),
+            number(row["mean"]),
+            row["reason"] or with_interval(Estimate(value=row["unbiased"], low=row["low"], high=row["high"])),
+        ]
+        for row in frame.to_dict("records")
+    ]
+    return columns(["", "Question", "Pairs", "Plain mean", "Median-unbiased mean [95%]"], rows)
+
+
 def _waves(verdict: Verdict) -> list[str]:
     """The waves that it rests on, where the sample has been extended."""
     return [] if verdict.waves == (1,) else [f"rests on waves {' and '.join(map(str, verdict.waves))} of the sample"]

@@ -26,10 +26,11 @@ from annotation.ratings.ratings import (
     withdrawn_hash,
 )
 from annotation.records import Chance, Group, Summary, Supply, Verdict
+from annotation.sampling.blocks import SCOPES
 from annotation.statistics.agreement import Answers
 from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, compact, mean_of, summarise, table_two
-from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
+from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
 from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
 from plumbline.frames import is_among
@@ -132,6 +133,7 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
 
 
 COMMAND = "annotation accept"
+STANDS = "the look did not decide when it was taken, and stands, though ratings have changed since"
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are only compared
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 
@@ -274,20 +276,33 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
         group_key = tuple(map(str, names))
         of_group = groups.get(group_key, rated.iloc[:0])
         n_pairs = int(of_group["pair_id"].nunique())
+        progress = rests.blocks.get(group_key)
+        level = None if progress is None else progress.level
         summaries = tuple(
-            summarise(of_group, name, design, seed, anytime=anytime)
+            summarise(of_group, name, design, seed, anytime=anytime, level=level)
             for name in design.questions
             if design.asked(name).asked_in(group_key[0])
         )
+        if progress is not None:
+            summaries = tuple(
+                summary.model_copy(update={"unbiased": progress.unbiased.get(summary.question)})
+                for summary in summaries
+            )
         rules = rules_for(group_key[0], rule)
         decision, reasons = decide(summaries, n_pairs, rule, rules)
+        if progress is not None and progress.decision != decision:
+            reasons = (
+                f"the look did not decide when it was taken, and stands; ratings changed since: {'; '.join(reasons)}",
+            )
+            decision = progress.decision
         sure = chances(of_group, rules, design)
         probability = overall(summaries, sure, rule)
         judged[group_key] = {
             "output_languages": tuple(sorted(pairs["output_language"].unique())),
             "decision": decision,
             "reasons": (*reasons, *earlier(decision, probability, n_pairs, rule)),
-            "sequence": _sequence(rests, group_key, facts, rule.min_raters),
+            "sequence": progress.lines() if progress else _sequence(rests, group_key, facts, rule.min_raters),
+            **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
             "probability": probability,
             "probabilities": sure,
             "n_pairs": n_pairs,

@@ -22,6 +22,7 @@ from annotation.verdicts.judged import together
 from annotation.verdicts.rules import decide, marks_of, outcomes, short
 from evaluation.tables.scores import axis_means, counting_scores, failures, paired_scores
 from plumbline.statistics.estimates import Floats, percentiles, stream
+from plumbline.statistics.group_sequential import levels, p_above
 from plumbline.statistics.intervals import (
     bounded,
     confidence_sequence,
@@ -162,7 +163,10 @@ def _accepted(
         drawn = raters[start : start + rows]
         # The same numbers for each question: where these have the same pairs, the same pairs are drawn.
         where = rng.random((len(drawn), ratings["pair_id"].nunique()))
-        ends = (_ends(part, design, drawn, where) for part in by_question)
+        if verdict.blocks:
+            ends = (_after_blocks(part, design, verdict, where) for part in by_question)
+        else:
+            ends = (_ends(part, design, drawn, where) for part in by_question)
         parts.append(np.logical_and.reduce([outcomes(*end, short("", design.rule)) == "accepted" for end in ends]))
     return np.concatenate(parts)
 
@@ -214,6 +218,18 @@ def _anytime(ratings: pd.DataFrame, design: Design, where: Floats) -> _Ends:
     drawn = done[np.sort(_places(where, len(done)), axis=1)]  # a resample comes in the order of its pairs
     mean = drawn.mean(axis=1)
     return mean, *holding(confidence_sequence(drawn, _scale_of(ratings, design)), mean)
+
+
+def _after_blocks(ratings: pd.DataFrame, design: Design, verdict: Verdict, where: Floats) -> _Ends:
+    """The same by the look that was the last: an end is at the threshold where it decides, else at the scale's end."""
+    done = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
+    drawn, (bottom, top) = done[_places(where, len(done))], _scale_of(ratings, design)
+    pairs = sorted({look.pairs for look in verdict.looks})
+    level = levels([number / verdict.blocks[-1] for number in pairs], design.rule.spending)[-1]
+    threshold, beyond = design.rule.threshold, np.nextafter(design.rule.threshold, -math.inf)
+    low = np.where(p_above(drawn, threshold, bottom) <= level, threshold, bottom)
+    high = np.where(p_above(-drawn, -threshold, -top) <= level, beyond, top)
+    return drawn.mean(axis=1), low, high
 
 
 def _scale_of(ratings: pd.DataFrame, design: Design) -> tuple[float, float]:

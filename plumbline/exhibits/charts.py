@@ -14,7 +14,7 @@ import altair as alt
 import pandas as pd
 
 from plumbline.exhibits.page import Figure
-from plumbline.exhibits.palette import NEUTRAL
+from plumbline.exhibits.palette import GAIN, NEUTRAL
 
 ROW = 34  # pixels for a row of a chart with names beside it
 WIDTH = 620  # of such a chart
@@ -214,6 +214,32 @@ def banded_lines(
     points = base.mark_point(size=70, filled=True, opacity=1).encode(shape=kinds.shape, tooltip=list(tooltip))
     ends = area.encode(x=x, y=alt.Y(f"{up[0]}_low:Q"), y2=alt.Y2(f"{up[0]}_high:Q"))
     return alt.LayerChart(layer=[ends, base.mark_line(), points], width=560, height=320)
+
+
+def path_of_looks(frame: pd.DataFrame, title: str, scale: tuple[float, float]) -> alt.LayerChart:
+    """The path of one mean over looks after blocks, with the interval at each and the limit that it must leave out.
+
+    `frame` has a row a look: pairs, mean, low, high, limit, most (pairs at the last block). `title` names the mean,
+    `scale` holds the ends of its axis.
+    """
+    most = float(frame["most"].max())
+    x = alt.X("pairs:Q", title="pairs").scale(domain=[0, most], nice=False)
+
+    def up(column: str) -> alt.Y:
+        channel: alt.Y = alt.Y(column, title=title).scale(domain=[*scale], nice=False, zero=False)
+        return channel
+
+    base = alt.Chart(frame)
+    ticks = base.mark_tick(thickness=2, size=12, color=NEUTRAL, orient="horizontal")
+    tooltip = tips("pairs:Q", "mean:Q:.2f", "low:Q:.2f", "high:Q:.2f", "limit:Q:.2f")
+    layers = [
+        base.mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(y=up("min(limit):Q")),
+        base.mark_rule(strokeWidth=2, color=NEUTRAL).encode(x=x, y=up("low:Q"), y2=alt.Y2("high:Q")),
+        *(ticks.encode(x=x, y=up(f"{end}:Q")) for end in ("low", "high")),
+        base.mark_line(color=GAIN).encode(x=x, y=up("mean:Q")),
+        base.mark_point(size=70, filled=True, opacity=1, color=GAIN).encode(x=x, y=up("mean:Q"), tooltip=tooltip),
+    ]
+    return alt.LayerChart(layer=layers, width=PANEL_WIDTH, height=150)
 
 
 def heat_map(grid: alt.Chart, colour: alt.Color, words: str, dark_letters: str = "true") -> alt.LayerChart:

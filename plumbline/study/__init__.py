@@ -176,6 +176,8 @@ class Study(StudyPart):
         if asking and self.generator.kind == "none":
             raise ValueError(f"generator: Field required: {asking[0]} asks one; add it")
         refuse_undecidable(rule, self.raters, judged=bool(self.judges), crowd=bool(self.crowd))
+        if self.raters.blocks and self.judging.does_tasks:
+            raise ValueError("raters.blocks are of verdicts, and tasks that people do have none; take them out")
         refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters, rule)
         for name in self.transformations:
             kind = custom.get(name) or EIGHT[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,6 +15,7 @@ from plumbline.study.base import Line, Name, Seed, StudyPart, refuse_duplicates
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
 _SIGNS = "1 to 64 letters, digits, blanks and . _ - + @, and begins and ends with a letter or digit"
 _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
+_FEWEST = 8  # pairs of a block that is looked at: `plumbline.statistics.group_sequential.FEWEST`, as a test holds it
 
 
 class ControlsSpec(StudyPart):
@@ -67,7 +69,7 @@ class SimulatedRater(StudyPart):
 class RatersSpec(StudyPart):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded", "blocks"})
 
     per_pair: int = Field(
         default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
@@ -95,6 +97,18 @@ class RatersSpec(StudyPart):
         description="whether `publish` and `crowd launch` offer excluded raters' pairs again, a crowd's for money;"
         " otherwise they stay with the answers that are left",
     )
+    blocks: tuple[Annotated[int, Field(ge=_FEWEST, le=10**7)], ...] = Field(
+        default=(),
+        description="with `acceptance.stop: blocks`: pairs of each verdict after which the rule looks, rising, such as"
+        " [20, 40, 60, 80, 100]; raters get block after block, until the verdict is decided",
+    )
+
+    @field_validator("blocks")
+    @classmethod
+    def _rising(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if any(later <= before for before, later in itertools.pairwise(value)):
+            raise ValueError(f"{list(value)} does not rise; write the pairs after each block, such as [20, 40, 60]")
+        return value
 
     @field_validator("people")
     @classmethod
@@ -161,7 +175,7 @@ class AcceptanceSpec(StudyPart):
     `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
     """
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"protocol", "rules", "combine", "judges"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"protocol", "rules", "combine", "judges", "spending"})
     FIXED = ("min_ratings",)
     min_ratings: ClassVar[int] = 1  #: on each question; with fewer there is no verdict
 
@@ -179,9 +193,15 @@ class AcceptanceSpec(StudyPart):
     interval: Literal["pairs", "pairs_and_raters"] = Field(
         default="pairs", description="what the interval treats as a random sample: pairs alone, or pairs and raters"
     )
-    stop: Literal["fixed", "anytime"] = Field(
+    stop: Literal["fixed", "anytime", "blocks"] = Field(
         default="fixed",
-        description="judged once, at the end; or with an interval that stays valid if one looks after every rating",
+        description="judged once, at the end; with an interval that stays valid if one looks after every rating; or"
+        " after each of `raters.blocks`, and no further pair is offered once it is decided",
+    )
+    spending: Literal["pocock", "quadratic", "obrien_fleming"] = Field(
+        default="pocock",
+        description="with `stop: blocks`: how early the error is spent; pocock stops earliest, obrien_fleming has the"
+        " most power",
     )
     scope: Literal["transformation", "language", "task"] = Field(
         default="language",
@@ -227,8 +247,10 @@ class AcceptanceSpec(StudyPart):
             raise ValueError("combine 'any' accepts by whichever interval is lucky; take by: value, or combine 'all'")
         if any(rule.statistic == "median" for rule in self.rules) and self.interval == "pairs_and_raters":
             raise ValueError("the interval of a median is over pairs alone; take interval 'pairs', or a mean")
-        if self.stop == "anytime" and any(rule.by == "value" or rule.statistic == "median" for rule in self.rules):
-            raise ValueError("stop 'anytime' is proven of means and shares by their interval alone; take by: interval")
+        if self.stop != "fixed" and any(rule.by == "value" or rule.statistic == "median" for rule in self.rules):
+            raise ValueError(
+                f"stop {self.stop!r} is proven of means and shares by their interval alone; take by: interval"
+            )
         return self
 
     @model_validator(mode="after")
@@ -242,12 +264,19 @@ class AcceptanceSpec(StudyPart):
 
     @model_validator(mode="after")
     def _has_an_interval(self) -> AcceptanceSpec:
+        several = self.stop != "fixed"  # looks
+        if self.stop != "blocks" and "spending" in self.model_fields_set:
+            raise ValueError("spending goes with stop 'blocks', which spends the error over its looks; leave it out")
+        if self.stop == "blocks" and self.judges == "decide":
+            raise ValueError("stop 'blocks' is proven of people's ratings alone; take judges: report, or stop anytime")
         if self.rules:
-            if self.stop == "anytime" and self.interval != "pairs":
-                raise ValueError("stop 'anytime' goes by an interval over pairs: it needs interval pairs")
+            if several and self.interval != "pairs":
+                raise ValueError(f"stop {self.stop!r} goes by an interval over pairs: it needs interval pairs")
             return self
-        if self.stop == "anytime" and (self.rule, self.interval) != ("lower_bound", "pairs"):
-            raise ValueError("stop 'anytime' goes by an interval over pairs: it needs rule lower_bound, interval pairs")
+        if several and (self.rule, self.interval) != ("lower_bound", "pairs"):
+            raise ValueError(
+                f"stop {self.stop!r} goes by an interval over pairs: it needs rule lower_bound, interval pairs"
+            )
         return self
 
 
@@ -285,6 +314,21 @@ def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool
         if rule.judges == "decide":
             raise ValueError("raters.suggestions: half lets raters see judges' scores, so that judges cannot decide;"
                              " leave out one of both")  # fmt: skip
+    if raters.blocks and raters.suggestions == "half":
+        raise ValueError("raters.suggestions: half needs all of its pairs rated, and raters.blocks stop early; leave"
+                         " out one of both")  # fmt: skip
+    if rule.stop == "blocks" and not raters.blocks:
+        raise ValueError("acceptance.stop blocks needs raters.blocks, such as [20, 40, 60, 80, 100]; write them")
+    if raters.blocks and rule.stop != "blocks":
+        raise ValueError(
+            f"raters.blocks are looks after each block, and acceptance.stop {rule.stop} has none of them; write"
+            " acceptance.stop: blocks with rule: lower_bound, or take raters.blocks out"
+        )
+    if raters.blocks and raters.blocks[-1] < rule.min_pairs:
+        raise ValueError(
+            f"acceptance.min_pairs {rule.min_pairs} is more than the last of raters.blocks {raters.blocks[-1]}: no"
+            " look could decide; lower the one or raise the other"
+        )
     if rule.min_raters > raters.per_pair:
         raise ValueError(
             f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {raters.per_pair}:"

@@ -138,14 +138,28 @@ def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> No
 
     `where` begins the line.
     """
-    rule = study.acceptance
-    short = [size for size in verdict_sizes(study, texts) if size.lacks(rule)]
+    rule, sizes = study.acceptance, verdict_sizes(study, texts)
+    _refuse_large_blocks(study, sizes, where)
+    short = [size for size in sizes if size.lacks(rule)]
     if not short:
         return
     least = _drawn(study, texts, min(short, key=lambda need: (need.pairs, need.pairs * need.raters)))
     raise StudyError(
         f"{where}acceptance.min_pairs {rule.min_pairs} is more than {least}: no answers could decide it;"
         f" {_mended(study, texts)}"
+    )
+
+
+def _refuse_large_blocks(study: PlannedPairs, sizes: Collection[VerdictSize], where: str) -> None:
+    """Raise StudyError where a verdict has fewer pairs than the last of the blocks after which it is looked at."""
+    blocks, least = study.raters.blocks, min((size.pairs for size in sizes), default=0)
+    if not blocks or not sizes or blocks[-1] <= least:
+        return
+    item, fitting = study.called.item, [end for end in blocks if end < least]
+    raise StudyError(
+        f"{where}raters.blocks end at {blocks[-1]} {item}s, and a verdict can have {least} (sample.pairs"
+        f" {study.sample.pairs}, split by acceptance.scope {study.acceptance.scope}); write raters.blocks:"
+        f" {[*fitting, least]}, or raise sample.pairs"
     )
 
 

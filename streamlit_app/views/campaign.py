@@ -14,6 +14,8 @@ import streamlit as st
 
 from annotation.annotators import AnnotatorProgress, standings
 from annotation.names import known_names
+from annotation.report.charts import looks_in_words, looks_panels
+from annotation.rubric import load_rubric
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.verdicts.tables import display
 from generation.unit import COMMAND
@@ -33,7 +35,7 @@ READER = CampaignReader
 
 def draw_campaign(reader: CampaignReader) -> None:
     """The page."""
-    sections(*(partial(part, reader) for part in (_progress, _to_read, _raters, _time, _quality, _crowd)))
+    sections(*(partial(part, reader) for part in (_progress, _looks, _to_read, _raters, _time, _quality, _crowd)))
     pair.open_chosen(reader)
 
 
@@ -62,6 +64,29 @@ def _progress(reader: CampaignReader) -> None:
         says,
     )
     table(f"{reader.name}-progress", progress, frames.progress_frame(progress, reader.study.called))
+
+
+def _looks(reader: CampaignReader) -> None:
+    """How far the blocks of a rule by blocks are, and the path of each verdict's mean over its looks."""
+    status = reader.status()
+    if not status.blocks:
+        return
+    heading("Looks after blocks")
+    for line in status.blocks:
+        st.text(line)
+    rubric = load_rubric(reader.study)
+    for question in rubric.rating_names():
+        looks = status.looks[(status.looks["question"] == question) & (status.looks["label"] == "")]
+        if len(looks):
+            says = (
+                f"{question.capitalize()}: mean after each block, with the interval that holds at all looks together; a"
+                " look decides where its interval leaves the dashed limit out."
+            )
+            says += " The ratings are SIMULATED." if status.simulated else ""
+            chart = looks_panels(looks, rubric.scale_of(question))
+            figure(f"{reader.name}-looks-{question}", chart, says, alt_text=looks_in_words(looks))
+    if len(status.looks):
+        table(f"{reader.name}-looks", status.looks, status.looks.drop(columns=["verdict", "most"]))
 
 
 def _to_read(reader: CampaignReader) -> None:

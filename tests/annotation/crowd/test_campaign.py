@@ -22,6 +22,7 @@ from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER, Mode
 from annotation.ratings.ratings import dealt_with, decide, withdraw
 from annotation.sampling.sample import extend_sample
+from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
@@ -381,7 +382,7 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
     assert not site.hits and site.available == site.balance
     assert read_summaries(study) == []  # the next try may have other batches
     with pytest.raises(StudyError, match="crowd.countries, fr: 33 countries"):
-        plan_text(CampaignRecords.open(study), "mturk", "live")
+        plan_text(Evidence.open(study), "mturk", "live")
     mended = study.model_copy(update={"crowd": CrowdSpec.model_validate({**campaigns.CROWD, "share": 1.0})})
     done = launch(mended, site)
     assert done.posted == len(site.hits) > 3 and not done.troubles
@@ -390,10 +391,10 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
 def test_the_plan_accepts_what_launching_accepts(variant: Make, site: MTurkSite) -> None:
     """Into German MTurk's workers are looked for where German is read: nobody need say where English is."""
     study = drawn(variant, transformations=["translation"], crowd={"share": 1.0})
-    batches = len(next_batches(CampaignRecords.open(study), "live", []))
-    assert f"{batches} batches" in plan_text(CampaignRecords.open(study), "mturk", "live")
+    batches = len(next_batches(Evidence.open(study), "live", []))
+    assert f"{batches} batches" in plan_text(Evidence.open(study), "mturk", "live")
     with pytest.raises(StudyError, match="crowd.countries says nothing of 'en'"):
-        plan_text(CampaignRecords.open(study), "prolific", "live")  # Prolific looks for readers of both
+        plan_text(Evidence.open(study), "prolific", "live")  # Prolific looks for readers of both
     assert launch(study, site).posted == batches
 
 

@@ -19,12 +19,13 @@ from annotation.ratings.review import review_text
 from annotation.report.exhibits import exclusions_exhibit
 from annotation.report.material import read_material
 from annotation.report.methods import methods
+from annotation.sampling.blocks import in_order
 from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.counted import basis, in_order
+from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited

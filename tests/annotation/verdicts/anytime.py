@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from annotation.planning import rated_mean
+from annotation.sampling.blocks import in_order
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import in_order, sequence
+from annotation.verdicts.counted import sequence
 from annotation.verdicts.rules import outcomes, short
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.intervals import confidence_sequence, holding

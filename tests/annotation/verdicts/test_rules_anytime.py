@@ -10,8 +10,9 @@ import pytest
 
 from annotation.planning import RatingVariation, simulated
 from annotation.ratings.ratings import dealt_with
+from annotation.sampling.blocks import in_order
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import SequenceProgress, in_order, sequence
+from annotation.verdicts.counted import SequenceProgress, sequence
 from annotation.verdicts.rules import decide, earlier
 from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import conclude, pair_means, verdicts

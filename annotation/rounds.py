@@ -1,0 +1,244 @@
+"""A round of a campaign in Argilla: taking answers in, and offering what they open; and doing both while serving.
+
+`publish` and `collect` are the same steps, done by hand. Whatever is cut off between two of them is finished by the
+next round: what is open follows from the answers on record, and a pair that is there is not sent again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pandas as pd
+
+from annotation import server
+from annotation.adjudication import collect_adjudications
+from annotation.anchoring import suggestions_to_show
+from annotation.argilla import accounts
+from annotation.argilla.accounts import names_at
+from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing, attach
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import Publication, publish
+from annotation.argilla.training import publish_training
+from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
+from annotation.names import account_pseudonym, remember_names
+from annotation.records import Adjudication
+from annotation.sampling.blocks import SCOPES
+from annotation.sampling.queues import queues_of
+from annotation.verdicts.counted import Place
+from annotation.verdicts.looks import BlockProgress
+from annotation.verdicts.preregistration import rubric_to_ask
+from plumbline.errors import PlumblineError
+from plumbline.manifest import stage
+from plumbline.reading import read_json
+from plumbline.store import write_json
+from plumbline.study import Study, load_study
+
+LOOK_SECONDS, WHOLE_SECONDS = 5.0, 60.0  # between two looks, and between two collections of all that changed
+ACTIVE = timedelta(minutes=15)  # who answered within it is at work
+IDLE_SHARE = 0.2  # of those at work: when so many have nothing left, a block is opened early
+
+
+def shown_files(folder: Path) -> list[Path]:
+    """The files of all that raters see."""
+    return [folder / PAIRS.name, folder / CONTROLS.name]
+
+
+def collected_files(folder: Path) -> list[Path]:
+    """The files that collecting writes."""
+    return [folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
+
+
+def take_in(
+    study: Study, home: server.Home, argilla: Argilla, *, replace: bool = False
+) -> tuple[pd.DataFrame, list[Adjudication]]:
+    """Collect what raters have answered: the sample's ratings, and adjudications. Raises as `collect`."""
+    with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
+        ratings = collect(study, argilla, replace=replace)
+        remember_names(home, study.name, names_at(study.name, argilla))
+        return ratings, collect_adjudications(study, argilla, replace=replace)
+
+
+def put_out(
+    study: Study, home: server.Home, argilla: Argilla, ahead: Mapping[Place, int] | None = None
+) -> tuple[Publication, dict[str, int]]:
+    """Offer what is to be offered by the answers on record, and known pairs to learn on. Raises as `publish`.
+
+    `ahead` is as for `publish`. Returns what it did, and new known pairs by dataset. A study with blocks is noted in
+    the home, so that `serve` goes on with it.
+    """
+    rubric = rubric_to_ask(CampaignRecords.open(study))[0]
+    settings: dict[str, int] = {}
+    with stage(study, "publish", shown_files(study.folder), settings=settings):
+        reads = accounts.languages_at(argilla, home)
+        done = publish(study, argilla, reads, suggestions_to_show(study), ahead)
+        training = publish_training(study, argilla, rubric)
+        settings["annotators"] = done.admission.people
+    if study.raters.blocks and argilla.connection is not None:
+        _note(home, study)
+    return done, training
+
+
+def _note(home: server.Home, study: Study) -> None:
+    """Note a study whose blocks the home's server opens."""
+    exports = study.folder.parent
+    entry = {"study": str(study.file), "exports": str(exports.absolute() if isinstance(exports, Path) else exports)}
+    if entry not in (noted := noted_studies(home)):
+        write_json(home.blocks_file, [*noted, entry])
+
+
+def noted_studies(home: server.Home) -> list[dict[str, str]]:
+    """The studies whose blocks the home's server opens. Raises DataError for a damaged file."""
+    if not home.blocks_file.exists():
+        return []
+    noted: list[dict[str, str]] = read_json(home.blocks_file)
+    return noted
+
+
+@dataclass
+class BlockOpener:
+    """Opens the next blocks of a home's studies while its server runs; `look` is called often and does what is due."""
+
+    home: server.Home
+    connection: server.Connection
+    say: Callable[[str], None] = print
+    seconds: float = LOOK_SECONDS
+    _next: float = field(default=0.0, init=False)  # by time.monotonic
+    _studies: dict[str, _ServedStudy] = field(default_factory=dict, init=False)
+    _troubles: dict[str, str] = field(default_factory=dict, init=False)
+
+    def look(self) -> None:
+        """Every few seconds: open the blocks that are due. Troubles are told once, not raised."""
+        if time.monotonic() < self._next:
+            return
+        try:
+            entries = noted_studies(self.home)
+            if entries:
+                with attach(self.connection) as argilla:
+                    for entry in entries:
+                        self._advance(entry, argilla)
+        except (PlumblineError, OSError, ValueError, KeyError, TypeError) as error:
+            self._tell("", error)
+        self._next = time.monotonic() + self.seconds
+
+    def _advance(self, entry: Mapping[str, str], argilla: Argilla) -> None:
+        file = entry["study"]
+        try:
+            study = load_study(file, entry["exports"])
+            opened = self._studies.setdefault(file, _ServedStudy())
+            for line in opened.round(study, self.home, argilla) if study.raters.blocks else ():
+                self.say(f"{study.name}: {line}")
+            self._troubles.pop(file, None)
+        except (PlumblineError, OSError) as error:
+            self._tell(file, error)
+
+    def _tell(self, file: str, error: Exception) -> None:
+        line = " ".join(str(error).split())
+        if self._troubles.get(file) != line:
+            self._troubles[file] = line
+            self.say(f"Blocks are not opened now, and tried again: {line}")
+
+
+def early_block(open_blocks: Mapping[Place, tuple[int, int]], waiting: int, at_work: int) -> Place | None:
+    """What gets a block before its open one is complete; None while few enough raters have nothing left.
+
+    `open_blocks` are what may get one: how many blocks are open there, and the answers that the first of them lacks.
+    `waiting` of the raters who are `at_work` have nothing left.
+    """
+    if not open_blocks or waiting < max(1.0, IDLE_SHARE * at_work):
+        return None
+    return min(open_blocks, key=lambda key: open_blocks[key])
+
+
+@dataclass
+class _ServedStudy:
+    """One study's campaign while it is served: what was seen of it last."""
+
+    blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)
+    ahead: dict[Place, int] = field(default_factory=dict)  # blocks that are open, where one was opened early
+    datasets: dict[str, set[Place]] = field(default_factory=dict)  # by name: what is judged apart there
+    checks: Counter[str] = field(default_factory=Counter)  # controls and repeats, by dataset
+    states: dict[str, str] = field(default_factory=dict)  # of its datasets, when answers were taken in last
+    answered: dict[str, datetime] = field(default_factory=dict)  # when each rater answered last
+    collected: float = 0.0  # when answers were taken in last, by time.monotonic
+
+    def round(self, study: Study, home: server.Home, argilla: Argilla) -> list[str]:
+        """Take answers in and open blocks, where it is due; lines that say what changed."""
+        listed = {name: dataset for (_, name), dataset in argilla.datasets().items()}
+        if self._due(argilla, listed):
+            self.states = {name: listed[name].last_activity_at for name in self.datasets if name in listed}
+            self.collected = time.monotonic()
+            ratings, _ = take_in(study, home, argilla)
+            last = ratings[ratings["status"] == "submitted"].groupby("rater_id")["submitted_at"].max()
+            self.answered = dict(zip(last.index.astype(str), last.dt.to_pydatetime(), strict=True))
+        elif (early := self._early(study, argilla, listed)) is not None:
+            self.ahead[early] = self._opened(early) + 1
+        else:
+            return []
+        before = {key: (group.decision, group.opened) for key, group in self.blocks.items()}
+        done, _ = put_out(study, home, argilla, self.ahead)
+        self.blocks = done.blocks
+        self._know(study, done.unopened)
+        return [
+            f"{' '.join(key)}: {'; '.join([group.decision, *group.lines()])}"
+            for key, group in done.blocks.items()
+            if (group.decision, group.opened) != before.get(key)
+        ]
+
+    def _know(self, study: Study, unopened: Collection[str]) -> None:
+        """Which datasets there are, what is judged by their pairs, and how many of their records are checks."""
+        names = SCOPES[study.acceptance.scope]
+        for queue, pairs in queues_of(CampaignRecords.open(study).shown).items():
+            keys = {tuple(str(getattr(pair, name)) for name in names) for pair in pairs if not pair.control}
+            self.datasets[queue.dataset(study.name)] = keys
+            checks = [pair for pair in pairs if pair.control and pair.pair_id not in unopened]
+            self.checks[queue.dataset(study.name)] = len(checks)
+
+    def _due(self, argilla: Argilla, listed: Mapping[str, DatasetListing]) -> bool:
+        """Whether a block may be complete: in a dataset that changed no more records wait than are checks."""
+        here = [name for name in self.datasets if name in listed]
+        changed = [name for name in here if listed[name].last_activity_at != self.states.get(name)]
+        if not self.datasets or (changed and time.monotonic() - self.collected > WHOLE_SECONDS):
+            return True
+        waiting = {name: argilla.request("GET", f"/datasets/{listed[name].id}/progress") for name in changed}
+        return any(progress.get("pending", 0) <= self.checks[name] for name, progress in waiting.items())
+
+    def _early(self, study: Study, argilla: Argilla, listed: Mapping[str, DatasetListing]) -> Place | None:
+        """What is to get its next block before the open one is complete, since raters have nothing left; else None.
+
+        Raters' queues alone tell: what they answered plays no part, and no look comes earlier for it.
+        """
+        since = datetime.now(UTC) - ACTIVE
+        at_work = {rater for rater, at in self.answered.items() if at > since}
+        undecided = [key for key, group in self.blocks.items() if group.decision == "undecided"]
+        undecided = [key for key in undecided if self._opened(key) < len(self.blocks[key].ends)]
+        if not undecided or not at_work:
+            return None
+        users = {account_pseudonym(study.name, user.id, simulated=user.simulated): user for user in argilla.users()}
+        members = {name: argilla.members(listed[name].workspace_id) for name in self.datasets if name in listed}
+        waiting, places = 0, set[Place]()
+        for rater in at_work & users.keys():
+            readable = [name for name in members if users[rater].id in members[name]]
+            if not any(_left(argilla, listed[name], users[rater]) for name in readable):
+                waiting += 1
+                places |= {key for name in readable for key in self.datasets[name]}
+        open_blocks = {
+            key: (self._opened(key) - self.blocks[key].complete, self.blocks[key].missing)
+            for key in undecided
+            if key in places
+        }
+        return early_block(open_blocks, waiting, len(at_work))
+
+    def _opened(self, key: Place) -> int:
+        """How many blocks are open."""
+        return max(self.blocks[key].opened, self.ahead.get(key, 0))
+
+
+def _left(argilla: Argilla, dataset: DatasetListing, user: ArgillaUser) -> int:
+    """Records that are left in a rater's queue: what others see to is not."""
+    pending: int = argilla.request("GET", f"/datasets/{dataset.id}/progress", api_key=user.api_key).get("pending", 0)
+    return pending

@@ -1,0 +1,109 @@
+"""Crowd workers by blocks: a batch is of the open block, the next comes after the look, and no cent is paid twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from annotation.campaign_records import CampaignRecords
+from annotation.crowd import judging
+from annotation.crowd.campaign import CrowdCampaign
+from annotation.crowd.collecting import collect
+from annotation.crowd.ledger import Ledger
+from annotation.crowd.mturk.adapter import MTurk
+from annotation.crowd.platform import Platform
+from annotation.crowd.summary import plan_text
+from annotation.offering import LEDGER
+from annotation.sampling.blocks import block_numbers
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
+from plumbline.study import Study
+from tests.annotation.campaigns import Make
+from tests.annotation.crowd.campaigns import CROWD, drawn, honest, run, step
+from tests.annotation.crowd.mturk.mturk_site import MTurkSite
+from tests.annotation.sampling.test_blocks import RULE
+
+LIMIT = 10**6
+
+
+@pytest.fixture
+def site() -> Iterator[MTurkSite]:
+    with MTurkSite() as made:
+        yield made
+
+
+@pytest.fixture
+def study(variant: Make) -> Study:
+    """Three blocks of eight paraphrases, a batch each."""
+    return drawn(
+        variant,
+        sample={"pairs": 24, "batch": 8, "repeats": 0},
+        raters={"per_pair": 2, "blocks": [8, 16, 24]},
+        acceptance=RULE,
+        crowd=CROWD | {"share": 1.0},
+    )
+
+
+def launch(campaign: CrowdCampaign) -> None:
+    campaign.launch()
+
+
+def rate(study: Study, site: MTurkSite) -> None:
+    """Two workers rate all that is open; their answers are collected and paid."""
+    for number, hit in enumerate(list(site.hits)):
+        for worker in ("A", "B"):
+            if sum(given.hit is site.hits[hit] for given in site.assignments.values()) < 2:
+                site.work(hit, f"{worker}{number}", site.fields(hit, honest(study)), 600)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+
+
+def offered_blocks(study: Study) -> list[set[int]]:
+    """The blocks of each batch's pairs."""
+    records = CampaignRecords.open(study)
+    numbers = block_numbers(study, records.pairs, records.controls)
+    with Ledger(study.scratch / LEDGER, study.name, "mturk", "live") as ledger:
+        return [{numbers[pair_id] for pair_id in offer.batch.pair_ids} for offer in ledger.offered()]
+
+
+def test_the_next_batch_is_the_next_block_until_a_look_decides(study: Study, site: MTurkSite) -> None:
+    step(study, site, launch)
+    step(study, site, launch)  # nothing was rated: nothing more is offered
+    assert offered_blocks(study) == [{0}]
+    assert "no pairs are left to be offered" in plan_text(Evidence.open(study), "mturk", "live")
+    assert "which offers the next block of what is undecided" in plan_text(Evidence.open(study), "mturk", "live")
+    for expected in ([{0}, {1}], [{0}, {1}]):  # the second look decides
+        rate(study, site)
+        step(study, site, launch)
+        assert offered_blocks(study) == expected
+    (verdict,) = accept(study).verdicts
+    assert (verdict.decision, verdict.n_pairs) == ("accepted", 16)
+    with Ledger(study.scratch / LEDGER, study.name, "mturk", "live") as ledger:
+        assert ledger.spent() == site.balance - site.available
+
+
+@pytest.mark.parametrize("place", ["before add_batches", "after add_batches", "before post", "after post"])
+def test_killed_before_the_next_block_it_is_offered_and_paid_once(study: Study, site: MTurkSite, place: str) -> None:
+    step(study, site, launch)
+    rate(study, site)
+    once = site.balance - site.available
+
+    def platform() -> Platform:
+        return MTurk(study, "live", client=site.client())
+
+    assert not run(study, platform, launch, LIMIT, lambda where: where == place)
+    step(study, site, launch)
+    step(study, site, launch)
+    assert len(site.hits) == 2 and offered_blocks(study) == [{0}, {1}]
+    rate(study, site)
+    step(study, site, launch)
+    assert len(site.hits) == 2 and site.balance - site.available == 2 * once
+
+
+def test_no_block_is_offered_beyond_the_limit(study: Study, site: MTurkSite) -> None:
+    step(study, site, launch)
+    rate(study, site)
+    spent, stopped = site.balance - site.available, list[str]()
+    step(study, site, lambda campaign: stopped.append(campaign.launch().stopped), limit=spent)
+    assert "the limit is" in stopped[0] and len(site.hits) == 1

@@ -1,0 +1,85 @@
+"""Blocks of pairs: the same for the same seed, whole samples of their own, with controls and repeats in each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
+from annotation.sampling.blocks import block_numbers, ends_of, in_order
+from annotation.sampling.queues import Queue
+from annotation.sampling.sample import draw_sample, extend_sample
+from generation.production import generate
+from plumbline.errors import StudyError
+from plumbline.statistics.group_sequential import FEWEST
+from plumbline.study import Study, campaign
+from tests.annotation.campaigns import Make
+
+RULE = {"stop": "blocks", "rule": "lower_bound", "spending": "obrien_fleming", "min_pairs": 8}
+SAMPLE = {"pairs": 24, "batch": 8, "controls": {"positive": 1, "negative": 1}, "repeats": 1}
+
+
+def by_blocks(variant: Make, name: str = "blocks", **changes: object) -> Study:
+    """A drawn study of three transformations whose verdicts are looked at after 8, 16 and 24 pairs."""
+    parts = {"name": name, "transformations": ["paraphrasing", "translation", "cross_translation"], "sample": SAMPLE}
+    study = variant(**(parts | {"raters": {"per_pair": 3, "blocks": [8, 16, 24]}, "acceptance": RULE} | changes))
+    generate(study)
+    draw_sample(study)
+    return study
+
+
+def test_each_block_has_its_share_of_pairs_controls_and_repeats(variant: Make) -> None:
+    records = CampaignRecords.open(by_blocks(variant))
+    numbers = block_numbers(records.study, records.pairs, records.controls)
+    again = block_numbers(records.study, records.pairs[::-1], records.controls[::-1])
+    assert numbers == again
+    paraphrases = [pair for pair in records.pairs if pair.pool == "paraphrasing"]
+    assert Counter(numbers[pair.pair_id] for pair in paraphrases) == {0: 8, 1: 8, 2: 8}
+    checks = [pair for pair in records.controls if Queue.of(pair) == Queue("paraphrasing", "en", "en")]
+    by_kind = Counter((pair.control, numbers[pair.pair_id]) for pair in checks)
+    assert by_kind == {(kind, block): 1 for kind in ("positive", "negative", "repeat") for block in range(3)}
+    for pair in records.controls:
+        if pair.repeats:
+            assert numbers[pair.pair_id] == numbers[pair.repeats]
+
+
+def test_a_pool_with_more_pairs_than_its_last_block_leaves_the_others_out(variant: Make) -> None:
+    records = CampaignRecords.open(by_blocks(variant))
+    numbers = block_numbers(records.study, records.pairs, records.controls)
+    pooled = [pair for pair in records.pairs if pair.pool == "translation"]
+    assert len(pooled) == 48 and sum(pair.pair_id in numbers for pair in pooled) == 24
+    first = {pair.transformation for pair in pooled if numbers.get(pair.pair_id) == 0}
+    assert first == {"translation", "cross_translation"}  # a block is of the whole pool
+    assert all(pair.repeats in numbers for pair in records.controls if pair.repeats)
+
+
+def test_blocks_stand_in_the_order_that_anytime_rules_take(variant: Make) -> None:
+    records = CampaignRecords.open(by_blocks(variant))
+    ids = [pair.pair_id for pair in records.pairs if pair.pool == "paraphrasing"]
+    numbers = block_numbers(records.study, records.pairs)
+    assert [numbers[pair_id] for pair_id in in_order(ids, records.study.sample.seed)] == [0] * 8 + [1] * 8 + [2] * 8
+
+
+def test_a_verdict_with_fewer_pairs_ends_with_them() -> None:
+    assert ends_of((20, 40, 60), 41) == (20, 40, 41)
+    assert ends_of((20, 40, 60), 12) == (12,)
+    assert ends_of((20, 40, 60), 0) == ()
+
+
+def test_pairs_are_those_of_a_study_without_blocks(variant: Make) -> None:
+    study = by_blocks(variant)
+    plain = by_blocks(variant, "plain", raters={"per_pair": 3}, acceptance={"min_pairs": 8})
+    of_blocks, of_plain = CampaignRecords.open(study), CampaignRecords.open(plain)
+    assert of_blocks.sha256(PAIRS) == of_plain.sha256(PAIRS)
+    assert of_blocks.sha256(CONTROLS) != of_plain.sha256(CONTROLS)  # repeats are spread over the blocks
+    assert of_blocks.rule_id != of_plain.rule_id
+
+
+def test_a_sample_by_blocks_does_not_grow(variant: Make) -> None:
+    with pytest.raises(StudyError, match="raters.blocks say beforehand how many pairs a verdict can rest on"):
+        extend_sample(by_blocks(variant), "more")
+
+
+def test_a_block_is_as_large_as_a_look_needs() -> None:
+    assert campaign._FEWEST == FEWEST

@@ -1,0 +1,200 @@
+"""Rating by blocks on a started Argilla: block after block while it serves, and what a crash leaves to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+
+from annotation import rounds, server
+from annotation.argilla import publish as publishing
+from annotation.argilla.accounts import published
+from annotation.argilla.client import Argilla
+from annotation.argilla.simulate import simulate
+from annotation.campaign_records import CampaignRecords
+from annotation.report.page import write_report
+from annotation.rounds import BlockOpener, noted_studies, put_out, take_in
+from annotation.sampling.blocks import block_numbers
+from annotation.sampling.queues import Queue
+from annotation.status.status import read_status
+from annotation.status.text import status_text
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.looks import WHY_UNBIASED
+from plumbline.study import Study
+from tests.annotation.campaigns import Make, answer, dataset, pending, rater
+from tests.annotation.sampling.test_blocks import RULE, by_blocks
+
+KIND = [{"name": name, "bias": 1.0, "noise": 0.4} for name in ("first", "second", "third")]
+CLOSE = [{"name": name, "bias": -1.4, "noise": 1.0} for name in ("low", "lower", "lowest")]
+TWO = ["paraphrasing", "style_change"]
+
+
+def rated(variant: Make, name: str, simulated: list[dict[str, object]] = KIND, **changes: object) -> Study:
+    raters = {"per_pair": 3, "blocks": [8, 16, 24], "simulated": simulated}
+    return by_blocks(variant, name, **({"transformations": TWO, "raters": raters} | changes))
+
+
+def on_server(study: Study, argilla: Argilla) -> list[str]:
+    """The ids of all records, of all datasets."""
+    datasets = published(CampaignRecords.open(study), argilla).values()
+    return [record["external_id"] for listing in datasets for record in argilla.records(listing.id)]
+
+
+def opener(home: server.Home, argilla: Argilla, lines: list[str]) -> BlockOpener:
+    assert argilla.connection is not None
+    return BlockOpener(home, argilla.connection, lines.append, seconds=0.0)
+
+
+@pytest.fixture
+def alone(home: server.Home) -> None:
+    """A server that looks after no study yet."""
+    home.blocks_file.unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_campaign_goes_block_by_block_to_its_verdicts(argilla: Argilla, home: server.Home, variant: Make) -> None:
+    study, lines = rated(variant, "by-blocks"), list[str]()
+    records = CampaignRecords.open(study)
+    numbers = block_numbers(study, records.pairs, records.controls)
+    first = {pair_id for pair_id, number in numbers.items() if number == 0}
+    put_out(study, home, argilla)
+    assert set(on_server(study, argilla)) == first
+    assert noted_studies(home) == [{"study": str(study.file), "exports": str(study.folder.parent)}]
+    serving = opener(home, argilla, lines)
+    serving.look()
+    assert set(on_server(study, argilla)) == first  # nobody has answered
+    for _ in range(3):
+        simulate(study, argilla)
+        serving.look()
+        shown = on_server(study, argilla)
+        assert len(shown) == len(set(shown))
+    done = accept(study)
+    assert {verdict.decision for verdict in done.verdicts} == {"accepted"}
+    assert {verdict.n_pairs for verdict in done.verdicts} == {16}  # decided at the second of three looks
+    assert set(shown) == {pair_id for pair_id, number in numbers.items() if number < 2}
+    assert sum("accepted; decided after block 2 of 3: 8 pairs need no ratings" in line for line in lines) == 2
+    assert simulate(study, argilla) == 0  # nothing is left to rate
+    _shows_its_looks(study)
+
+
+def _shows_its_looks(study: Study) -> None:
+    """In `status`, in the report and in what `accept` prints: two verdicts, decided at the second look."""
+    status = read_status(Evidence.open(study), datetime.now(UTC))
+    assert status.blocks[-1] == "Saved so far: 16 pairs that need no ratings, 48 answers (96 ratings)."
+    assert list(status.progress["wanted"]) == list(status.progress["counting"]) == [48, 48]
+    assert not status.progress["open"].any()
+    text = status_text(status, study.arguments)
+    assert "paraphrasing en: accepted; decided after block 2 of 3" in text
+    assert len(status.looks) == 2 * 2 * 2 and "Mean after so many pairs" in text
+    page = write_report(study).read_text(encoding="utf-8")
+    assert "Looks after blocks" in page and WHY_UNBIASED.split(",")[0] in page
+    path = pd.read_csv(study.folder / "report" / "looks_after_blocks.csv")
+    assert list(path["pairs"].unique()) == [8, 16] and set(path["most"]) == {24}
+    assert (path.loc[path["look"] == 2, "low"] >= 3).all() and (path["low"] <= path["mean"]).all()
+    means = pd.read_csv(study.folder / "report" / "unbiased_means.csv")
+    varies = means[means["reason"].isna()]
+    assert len(means) == 4 and len(varies) == 2 and (varies["unbiased"] <= varies["mean"] + 1e-9).all()
+    assert varies["unbiased"].between(varies["low"], varies["high"]).all()
+
+
+@pytest.mark.usefixtures("alone")
+def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
+    argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once before anything is sent, once in the middle of it; the opener is another one after each."""
+    study = rated(variant, "cut-off", CLOSE)
+    put_out(study, home, argilla)
+    simulate(study, argilla)
+
+    def cut(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rounds, "put_out", cut)
+        with pytest.raises(KeyboardInterrupt):
+            opener(home, argilla, []).look()
+    block, sent = len(on_server(study, argilla)), publishing.send_pairs
+    assert Evidence.open(study).blocks["paraphrasing", "en"].n_looks == 1  # due, and nothing opened
+    assert not CampaignRecords.open(study).block_looks
+
+    def halfway(argilla: Argilla, dataset_id: str, name: str, pairs: list[object], *rest: object) -> None:
+        sent(argilla, dataset_id, name, pairs[:3], *rest)  # type: ignore[arg-type]
+        if pairs:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "send_pairs", halfway)
+        with pytest.raises(KeyboardInterrupt):
+            opener(home, argilla, []).look()
+    assert len(on_server(study, argilla)) == block + 3
+    taken = CampaignRecords.open(study).block_looks
+    assert {(look.group, look.look, look.decision) for look in taken} == {
+        ((name, "en"), 1, "undecided") for name in TWO
+    }  # kept before anything was opened
+    opener(home, argilla, []).look()
+    shown = on_server(study, argilla)
+    assert len(shown) == len(set(shown)) == 2 * block
+    assert CampaignRecords.open(study).block_looks == taken
+
+
+@pytest.mark.usefixtures("alone")
+def test_raters_who_have_nothing_left_get_a_block_early(argilla: Argilla, home: server.Home, variant: Make) -> None:
+    """Two have rated all of the open block, and the third, who holds what is left, rates nothing more."""
+    study = rated(variant, "early", transformations=["paraphrasing"])
+    users = [rater(argilla, name) for name in ("ann", "bob")]
+    put_out(study, home, argilla)
+    serving = opener(home, argilla, lines := [])
+    serving.look()
+    queue = Queue("paraphrasing", "en", "en")
+    block = {record["id"] for record in pending(argilla, users[0], dataset(study, argilla, queue))}
+    for user in users:
+        for record in pending(argilla, user, dataset(study, argilla, queue)):
+            answer(argilla, user, record, "submitted", quality=3, fluency=3)
+    serving._studies[str(study.file)].collected -= rounds.WHOLE_SECONDS
+    serving.look()  # takes in who is at work
+    assert len(pending(argilla, users[0], dataset(study, argilla, queue))) == 0
+    serving.look()
+    later = pending(argilla, users[0], dataset(study, argilla, queue))
+    assert len(later) == len(block) and block.isdisjoint(record["id"] for record in later)
+    progress = Evidence.open(study).blocks["paraphrasing", "en"]
+    assert (progress.complete, progress.n_looks, progress.opened) == (0, 0, 1)  # no look is earlier for it
+    serving.look()
+    assert len(pending(argilla, users[0], dataset(study, argilla, queue))) == len(block)  # who has pairs gets no more
+    assert lines and all("waits for" in line for line in lines)
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_was_opened_early_is_taken_out_once_the_look_has_decided(
+    argilla: Argilla, home: server.Home, variant: Make
+) -> None:
+    study = rated(variant, "spared", acceptance=RULE | {"min_pairs": 16})
+    put_out(study, home, argilla)
+    simulate(study, argilla)
+    take_in(study, home, argilla)
+    put_out(study, home, argilla)
+    simulate(study, argilla)
+    put_out(study, home, argilla, ahead={("paraphrasing", "en"): 3})
+    early = len(on_server(study, argilla))
+    take_in(study, home, argilla)
+    done, _ = put_out(study, home, argilla)
+    assert done.spared == early - len(on_server(study, argilla)) > 0
+    assert any("taken out, for a look at earlier blocks has decided" in line for line in done.opened())
+
+
+@pytest.mark.usefixtures("alone")
+def test_troubles_are_told_once_and_the_server_goes_on(
+    argilla: Argilla, home: server.Home, variant: Make, tmp_path: object
+) -> None:
+    study = rated(variant, "gone")
+    put_out(study, home, argilla)
+    study.file.rename(study.file.with_suffix(".moved"))
+    serving = opener(home, argilla, lines := [])
+    serving.look()
+    serving.look()
+    assert len(lines) == 1 and lines[0].startswith("Blocks are not opened now, and tried again: no study file")
+    study.file.with_suffix(".moved").rename(study.file)
+    home.blocks_file.write_text("{", encoding="utf-8")
+    serving.look()
+    assert len(lines) == 2

@@ -1,0 +1,199 @@
+"""Looks after blocks: which pairs count, when a look decides, what is open, and means without the bias of stopping."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.campaign_records import CampaignRecords
+from annotation.ratings.ratings import Dealt, dealt_with
+from annotation.records import TakenLook, Verdict
+from annotation.sampling.blocks import in_order
+from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import basis
+from annotation.verdicts.looks import BlockProgress
+from annotation.verdicts.preregistration import fix_rules
+from annotation.verdicts.verdicts import sample_frame, verdicts
+from plumbline.errors import StudyError
+from plumbline.statistics.group_sequential import Blocks, looks, spent
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
+from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, pair, ratings
+from tests.annotation.ratings.test_review import rate
+from tests.annotation.sampling.test_blocks import RULE
+
+ENDS, SEED = (20, 40, 60), 1337
+PAIRS = [pair(number) for number in range(60)]
+ORDER = in_order([one.pair_id for one in PAIRS], SEED)
+
+
+def design(**rule: object) -> Design:
+    acceptance = {"stop": "blocks", "rule": "lower_bound", "min_pairs": 8} | rule
+    return Design(QUESTIONS, SCALE, 2, AcceptanceSpec.model_validate(acceptance), SEED, blocks=ENDS)
+
+
+def frame(n_pairs: int, quality: list[int], fluency: list[int] | None = None) -> pd.DataFrame:
+    """Ratings of the first pairs of the order: `quality` over and over, in their order, and likewise fluency."""
+    by_id = {one.pair_id: one for one in PAIRS}
+    first = [by_id[pair_id] for pair_id in ORDER[:n_pairs]]
+    times = n_pairs // len(quality) + 1
+    return ratings(first, (quality * times)[:n_pairs], ((fluency or quality) * times)[:n_pairs])
+
+
+def progress(found: pd.DataFrame, rule: Design | None = None, dealt: Dealt | None = None) -> BlockProgress:
+    (group,) = basis(sample_frame(PAIRS), found, rule or design(), dealt or dealt_with(found)).blocks.values()
+    return group
+
+
+def verdict(found: pd.DataFrame, rule: Design | None = None) -> Verdict:
+    return verdicts(PAIRS, found, rule or design(), HASHES, 1, dealt_with(found))[0]
+
+
+def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() -> None:
+    early, later = verdict(frame(20, [4, 5, 4, 3])), verdict(frame(60, [4, 5, 4, 3] * 5 + [1] * 40))
+    assert early.decision == later.decision == "accepted"
+    assert early.n_pairs == later.n_pairs == 20 and repr(early.questions) == repr(later.questions)
+    assert (early.blocks, {look.look for look in early.looks}) == (ENDS, {1})
+    assert early.sequence == ("decided after block 1 of 3: 40 pairs need no ratings",)
+    assert early.questions[0].interval == "blocks" and early.questions[0].low > 3
+    assert "lower end of quality" in early.reasons[0]
+
+
+def test_an_incomplete_block_is_not_looked_at() -> None:
+    group = progress(frame(19, [5, 4]))
+    assert (group.complete, group.opened, group.looks, group.decision) == (0, 1, (), "undecided")
+    assert group.missing == 2 and group.lines() == ("block 1 of 3 waits for 2 answers",)
+    waiting = verdict(frame(19, [5, 4]))
+    assert (waiting.decision, waiting.n_pairs) == ("undecided", 0)
+    assert waiting.reasons == ("pairs that count in complete blocks: 0, of at least 8 that are needed",)
+
+
+def test_what_is_undecided_opens_its_next_block_alone() -> None:
+    group = progress(frame(20, [1, 5, 3, 3]))
+    assert (group.complete, group.opened, group.decision, group.missing) == (1, 2, "undecided", 40)
+    last = progress(frame(60, [1, 5, 3, 3]))
+    assert (last.complete, last.opened, last.decision, last.missing) == (3, 3, "undecided", 0)
+    assert last.lines() == ("undecided after the last of 3 blocks",)
+    assert [look.pairs for look in last.looks if look.question == "quality"] == [20, 40, 60]
+
+
+@pytest.mark.parametrize("spending", ["pocock", "quadratic", "obrien_fleming"])
+def test_looks_decide_as_the_function_of_ratings_does(spending: str) -> None:
+    """The same campaigns by `annotation.looks`: decision, pairs, path and unbiased means."""
+    rng, rule = np.random.default_rng(5), design(spending=spending)
+    decisions = set()
+    for mean in (2.2, 2.7, 3.0, 3.3, 4.2):
+        drawn = np.clip(np.round(rng.normal(mean, 1.1, (60, 2))), 1, 5).astype(int)
+        found = ratings([{one.pair_id: one for one in PAIRS}[i] for i in ORDER], *drawn.T.tolist())
+        places = {pair_id: place for place, pair_id in enumerate(ORDER, 1)}
+        alone = looks(found.assign(order=found["pair_id"].map(places)), Blocks(ENDS, 3.0, (1, 5), spending))  # type: ignore[arg-type]
+        group, by_rule = progress(found, rule), verdict(found, rule)
+        assert (
+            (group.decision, len(group.counting))
+            == (alone.decision, alone.pairs)
+            == (
+                by_rule.decision,
+                by_rule.n_pairs,
+            )
+        )
+        for summary in by_rule.questions:
+            path = alone.paths[summary.question]
+            seen = [look for look in by_rule.looks if look.question == summary.question]
+            assert [look.low for look in seen] == pytest.approx(path.low.tolist(), abs=1e-9)
+            assert [look.high for look in seen] == pytest.approx(path.high.tolist(), abs=1e-9)
+            assert summary.unbiased is not None
+            assert summary.unbiased.value == pytest.approx(alone.unbiased[summary.question].value, abs=1e-9)
+        decisions.add(group.decision)
+    assert decisions == {"accepted", "rejected", "undecided"}
+
+
+def test_withdrawn_pairs_are_passed_over_and_spend_no_error() -> None:
+    found = frame(60, [1, 5, 3, 3])
+    gone = found[~found["pair_id"].isin(ORDER[:2])]
+    group = progress(gone, dealt=Dealt(dealt_with(gone).raters, ORDER[:2]))
+    assert [look.pairs for look in group.looks if look.question == "quality"] == [18, 38, 58]
+    whole = progress(found)
+    assert group.level < whole.level and group.complete == 3
+
+
+def test_a_pair_that_raters_discarded_counts_as_dealt_with() -> None:
+    found = frame(20, [4, 5, 4, 3])
+    discarded = found["pair_id"].eq(ORDER[3]) & found["rater_id"].eq("rater-1")
+    found.loc[discarded, "status"] = "discarded"
+    counting = found[found["status"] == "submitted"]
+    group = progress(counting, dealt=dealt_with(found))
+    assert group.complete == 1 and len(group.counting) == 19
+
+
+def test_too_few_pairs_for_the_rule_decide_nothing_whatever_they_say() -> None:
+    group = progress(frame(20, [5, 4]), design(min_pairs=30))
+    assert group.decision == "undecided" and group.opened == 2
+    assert progress(frame(40, [5, 4]), design(min_pairs=30)).decision == "accepted"
+
+
+def test_a_limit_that_is_not_to_be_passed_is_looked_at_likewise() -> None:
+    rules = [{"question": "quality", "at_most": 3.0, "by": "interval"}]
+    acceptance = {"stop": "blocks", "min_pairs": 8, "rules": rules}
+    rule = Design(QUESTIONS, SCALE, 2, AcceptanceSpec.model_validate(acceptance), SEED, blocks=ENDS)
+    low, high = frame(20, [1, 2, 2, 3]), frame(20, [5, 4, 4, 3])
+    mirror = verdict(low, rule)
+    assert (mirror.decision, verdict(high, rule).decision) == ("accepted", "rejected")
+    assert verdict(high).questions[0].unbiased is not None and mirror.questions[0].unbiased is not None
+    beyond = 6 - verdict(high).questions[0].unbiased.value  # type: ignore[union-attr]
+    assert mirror.questions[0].unbiased.value == pytest.approx(beyond, abs=1e-6)
+    assert mirror.questions[1].unbiased is None  # no rule is about it
+
+
+def test_without_blocks_there_is_no_such_design() -> None:
+    with pytest.raises(ValueError, match="a rule that stops by blocks needs a design's blocks"):
+        Design(rule=AcceptanceSpec.model_validate(RULE))
+
+
+def test_no_number_is_biased_or_hidden_before_the_first_look() -> None:
+    group = progress(frame(20, [5]).iloc[:0])
+    assert math.isnan(group.level) and group.unbiased == {}
+
+
+def test_a_look_that_was_taken_is_not_taken_again_on_other_ratings() -> None:
+    """The first look left it undecided; then ratings changed so that it would accept."""
+    undecided, better = frame(20, [1, 5, 3, 3]), frame(40, [5, 4])
+    (step,) = progress(undecided).steps
+    group = ("paraphrasing", "en")
+    taken = (TakenLook(group=group, at=START, rule_id="u", **asdict(step)),)
+    assert progress(frame(20, [5, 4])).decision == "accepted"
+    stands = progress(frame(20, [5, 4]), replace(design(), taken=taken))
+    assert (stands.decision, stands.opened) == ("undecided", 2)
+    reasons = verdict(frame(20, [5, 4]), replace(design(), taken=taken)).reasons
+    assert reasons[0].startswith("the look did not decide when it was taken, and stands")
+    later = progress(better, replace(design(), taken=taken))
+    assert (later.decision, [step.look for step in later.steps]) == ("accepted", [1, 2])
+    alone = np.diff(spent([20 / 60, 40 / 60], "pocock"))[0]
+    assert later.level == pytest.approx(alone)
+    assert later.level < progress(frame(40, [1, 5, 3, 3])).level
+    elsewhere = (taken[0].model_copy(update={"group": ("expansion", "en")}),)
+    assert progress(frame(20, [5, 4]), replace(design(), taken=elsewhere)).decision == "accepted"
+
+
+def test_a_look_that_decided_still_must_on_what_counts_now() -> None:
+    (step,) = progress(frame(20, [5, 4])).steps
+    taken = (TakenLook(group=("paraphrasing", "en"), at=START, rule_id="u", **asdict(step)),)
+    same = progress(frame(20, [5, 4]), replace(design(), taken=taken))
+    assert (same.decision, same.level) == ("accepted", step.level)
+    assert progress(frame(20, [1, 5, 3, 3]), replace(design(), taken=taken)).decision == "undecided"
+
+
+def test_blocks_may_not_change_once_ratings_came(generated: Study) -> None:
+    fix_rules(CampaignRecords.open(generated))
+    rate(generated)
+    by_blocks = generated.model_copy(
+        update={
+            "acceptance": AcceptanceSpec.model_validate(RULE),
+            "raters": generated.raters.model_copy(update={"blocks": (8, 16, 24)}),
+        }
+    )
+    with pytest.raises(StudyError, match="raters.blocks is new.* give the new study another name: which pairs"):
+        fix_rules(CampaignRecords.open(by_blocks))
