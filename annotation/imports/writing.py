@@ -25,10 +25,11 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import sample_settings
 from annotation.subjects import read_items
 from generation.jobs import Plan
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.files import csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import Manifest, stage
+from plumbline.reading import read_yaml
 from plumbline.records import Pair, Rating, Text, is_whole, text_id
 from plumbline.scales import Continuous, is_fine
 from plumbline.store import atomic, write_table
@@ -93,10 +94,29 @@ def _unit_name(name: str) -> str:
     )
 
 
+def has_records(study: Study) -> bool:
+    """Whether ratings were imported into the study, or its pairs were drawn."""
+    return bool((study.folder / PAIRS.name).exists())
+
+
 def write_study_files(
-    layout: Layout, material: Material, questions: Sequence[ImportedQuestion], language: str, exports: str | None
+    layout: Layout,
+    material: Material,
+    questions: Sequence[ImportedQuestion],
+    language: str,
+    exports: str | None,
+    *,
+    anew: bool = False,
 ) -> Study:
-    """Write the study, its rubric, texts and outputs; returns the study as every command reads it."""
+    """Write the study, its rubric, texts and outputs; returns the study as every command reads it.
+
+    A study that is there stays as it is, with its rules and models, unless `anew`. Raises StudyError where these files
+    make another one.
+    """
+    content = _study(layout, material, questions, language)
+    there = layout.file.exists() and not anew
+    if there:
+        _refuse_another(layout.file, content)
     items = material.items.assign(unit=layout.units)
     head = "What raters were asked, as far as the imported files say it."
     _write_yaml(layout.folder / f"{RUBRIC}.yaml", _rubric(layout, material, questions), head)
@@ -110,10 +130,22 @@ def write_study_files(
             _write_parquet(layout.folder / "outputs" / f"{unit}.parquet", pd.DataFrame(outputs))
     else:
         _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language, list(beside_names(material))))
-    head = (f"Made of {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
-            "# What its rules say was fixed after the ratings, and its verdicts say so.")  # fmt: skip
-    _write_yaml(layout.file, _study(layout, material, questions, language), head)
+    if not there:
+        head = (f"Made of {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
+                "# What its rules say was fixed after the ratings, and its verdicts say so.")  # fmt: skip
+        _write_yaml(layout.file, content, head)
     return load_study(layout.file, exports)
+
+
+def _refuse_another(file: Path, content: Mapping[str, Any]) -> None:
+    """Raise StudyError where a study that is there has other texts, systems or questions than the imported files."""
+    there = read_yaml(file)
+    for key in ("name", "subject", "datasets", "transformations", "seeds", "sample", "rubric"):
+        if there.get(key) != content.get(key):
+            raise StudyError(
+                f"{file} is there already, and these files make a study with another `{key}`; take another name, or"
+                " write it anew with --replace"
+            )
 
 
 def _write_yaml(path: Path, content: Mapping[str, Any], head: str) -> None:
