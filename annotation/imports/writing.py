@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.campaign_records import PAIRS, SUPPLY, CampaignRecords
+from annotation.campaign_records import PAIRS, SUPPLY, TRUTH, CampaignRecords
 from annotation.imports.answers import ImportedQuestion, affirmative, distinct, says_yes, slug
 from annotation.imports.matching import Material
 from annotation.imports.times import coarse
@@ -40,7 +40,6 @@ from plumbline.words import readable
 RUBRIC = "questions"
 SEED = 1337
 GROUP = "imported"
-TRUTH = "truth.csv"  # right answers by pair, which no verdict rests on
 _ENOUGH = 0.5  # share of the answers that a question needs to be one that everybody was asked
 _MOST_OUTPUTS = 4  # of a system for an original, as pairs; with more, outputs are texts that stand beside it
 _LEAST_PAIRS = 20  # HTEB's study has 100; `AcceptanceSpec.min_pairs`
@@ -378,12 +377,18 @@ def write_records(
             ratings = _ratings(pairs, material, questions, pseudonyms)
             write_ratings(CampaignRecords.open(study), ratings)
             if material.items["truth"].notna().any():
-                truth = pd.DataFrame(
-                    {"pair_id": pairs["pair_id"].to_numpy(), "truth": material.items["truth"].astype(object)}
-                )
                 with atomic(study.folder / TRUTH) as file:
-                    file.write(csv_bytes(truth.dropna()))
+                    file.write(csv_bytes(_right_answers(pairs, material, questions)))
     return len(ratings)
+
+
+def _right_answers(pairs: pd.DataFrame, material: Material, questions: Sequence[ImportedQuestion]) -> pd.DataFrame:
+    """Right answers by pair: the question's label where labels answer one question alone, else as the file has them."""
+    truth = material.items["truth"].astype(object)
+    labels = [question for question in questions if question.kind == "label"]
+    name, values = (labels[0].name, labels[0].values) if len(labels) == 1 else ("", {})
+    answers = truth.map(lambda cell: values.get(str(cell).strip(), cell), na_action="ignore")
+    return pd.DataFrame({"pair_id": pairs["pair_id"].to_numpy(), "question": name, "truth": answers}).dropna()
 
 
 def _supplies(pairs: pd.DataFrame) -> list[Supply]:

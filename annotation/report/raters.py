@@ -62,8 +62,7 @@ def truth_exhibit(material: CampaignMaterial) -> Exhibit:
     controls = material.control_ratings
     stay = (controls["status"] == "submitted") & (controls["excluded"] == "") & (controls["withdrawn"] == "")
     answers = pd.concat([material.counting, controls[stay]])
-    right = {pair.pair_id: material.rubric.right_answers(pair) for pair in material.controls}
-    frame = truth_table(answers, material.rubric.asked(), right)
+    frame = truth_table(answers, material.rubric.asked(), material.right)
     caption = "Labels that are known to be right, with 95% intervals"
     return _printed("truth", caption, frame, ["question", "method", "statistic"])
 

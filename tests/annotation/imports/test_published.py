@@ -71,8 +71,15 @@ def test_d_product(place: Workplace) -> None:
     place.take(*files("d_product/answer.csv", "d_product/truth.csv"))
     truth = pd.read_csv(place.study.folder / "truth.csv", dtype=str).set_index("pair_id")["truth"]
     yes = place.ratings().assign(yes=lambda frame: frame["answer"] == "label-1").groupby("pair_id")["yes"].mean() > 0.5
-    right = yes == (truth.reindex(yes.index) == "1")
+    right = yes == (truth.reindex(yes.index) == "label-1")
     assert len(right) == 8315 and right.mean() == pytest.approx(0.8966, abs=5e-5)
+    place.run("annotation", "accept", "--study", "studies/mine.yaml")
+    assert place.run("annotation", "report", "--study", "studies/mine.yaml").status == 0
+    table = pd.read_csv(place.study.folder / "report" / "truth.csv").set_index(["method", "statistic"])["value"]
+    printed = {("majority", "accuracy"): 0.8966, ("majority", "F1 of label-1"): 0.5905}
+    printed |= {("Dawid-Skene", "accuracy"): 0.9397, ("Dawid-Skene", "F1 of label-1"): 0.7209}
+    assert {name: table[name] for name in printed} == pytest.approx(printed, abs=2e-3)
+    assert table["majority", "F1 of label-1"] == pytest.approx(0.5905, abs=5e-5)
 
 
 def test_label_studio_and_mturk(place: Workplace) -> None:
