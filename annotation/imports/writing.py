@@ -113,8 +113,8 @@ def write_study_files(
     make another one.
     """
     content = _study(layout, material, questions, language)
-    there = layout.file.exists() and not anew
-    if there:
+    stays = layout.file.exists() and not anew
+    if stays:
         _refuse_another(layout.file, content)
     items = material.items.assign(unit=layout.units)
     head = "What raters were asked, as far as the imported files say it."
@@ -129,7 +129,7 @@ def write_study_files(
             _write_parquet(layout.folder / "outputs" / f"{unit}.parquet", pd.DataFrame(outputs))
     else:
         _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language, list(beside_names(material))))
-    if not there:
+    if not stays:
         head = (f"Made of {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
                 "# What its rules say was fixed after the ratings, and its verdicts say so.")  # fmt: skip
         _write_yaml(layout.file, content, head)
@@ -138,9 +138,9 @@ def write_study_files(
 
 def _refuse_another(file: Path, content: Mapping[str, Any]) -> None:
     """Raise StudyError where a study that is there has other texts, systems or questions than the imported files."""
-    there = read_yaml(file)
+    written = read_yaml(file)
     for key in ("name", "subject", "datasets", "transformations", "seeds", "sample", "rubric"):
-        if there.get(key) != content.get(key):
+        if written.get(key) != content.get(key):
             raise StudyError(
                 f"{file} is there already, and these files make a study with another `{key}`; take another name, or"
                 " write it anew with --replace"
