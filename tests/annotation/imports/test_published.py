@@ -11,6 +11,7 @@ import pytest
 
 from plumbline.resources import ROOT
 from tests.annotation.imports.importing import Workplace
+from tests.scale import FULL
 
 PEOPLE = next((path for path in (ROOT / "shared/data/people", ROOT.parent / "shared/data/people",
                                  ROOT.parents[1] / "shared/data/people") if path.is_dir()), Path("none"))  # fmt: skip
@@ -102,3 +103,30 @@ def test_simplicity(place: Workplace) -> None:
 
 def test_summeval(place: Workplace) -> None:
     assert "19200 ratings of 1600 texts by 3 raters" in place.take(*files("summeval/human_annotations.json")).out
+
+
+#: Study of the gallery -> the files and options of its command in docs/real.md.
+GALLERY = {
+    "apty": ["label_studio/result_second.json"],
+    "apty_choices": ["label_studio/result_first_150.json"],
+    "paraphrases": [f"mturk_paraphrase/Batch_{batch}_batch_results.csv" for batch in (4041412, 4041515)],
+    "product": ["d_product/answer.csv", "d_product/truth.csv"],
+    "qags": ["qags/mturk_cnndm.jsonl", "qags/mturk_xsum.jsonl"],
+    "recipe": ["recipe/meta_evaluation_recipes.json"],
+    "simplicity": ["simplicity_da/simplicity_DA_ratings.csv"],
+    "structural": ["simplicity_da/structural_simplicity_ratings.csv"],
+    "sulem": ["sulem2018/ratings.csv", "sulem2018/texts.csv"],
+    "summeval": ["summeval/human_annotations.json"],
+}
+
+
+@pytest.mark.parametrize("name", GALLERY if FULL else ("paraphrases",))
+def test_the_gallerys_files_come_into_its_studies(place: Workplace, name: str) -> None:
+    study = place.folder / "studies" / f"{name}.yaml"
+    study.parent.mkdir()
+    study.write_bytes((ROOT / "studies" / "real" / study.name).read_bytes())
+    options = ["--raters-per-file"] if name == "qags" else []
+    done = place.run("annotation", "import", *files(*GALLERY[name]), *options, "--out", f"studies/{name}.yaml")
+    assert done.status == 0, done.err
+    assert study.read_bytes() == (ROOT / "studies" / "real" / study.name).read_bytes()
+    assert not FULL or place.run("annotation", "accept", "--study", f"studies/{name}.yaml").status == 0
