@@ -23,6 +23,7 @@ CARRIED = [
     "studies/human.yaml",
     "studies/instructions.yaml",
     "studies/instructions/*.*",
+    "studies/real/*.yaml",
     "studies/hteb_*.yaml",
     "studies/pteb*.yaml",
     "constraints/argilla-server.txt",

@@ -6,15 +6,21 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import pandas as pd
 from playwright.sync_api import Browser, Page
 
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach, reach
+from annotation.campaign_records import CampaignRecords
 from annotation.options import add_data_option, home_of
 from benchmarks.browser import browser, dashboard, settle
+from evaluation.records import EvaluationRecords
+from evaluation.report.drift_charts import DriftScales, drift_panel
+from evaluation.tables.datasets import drift_by_quality, drift_correlations
 from plumbline import cli
+from plumbline.exhibits.page import Figure
 from plumbline.study import ROOT, Study
 
 FOLDER = ROOT / "docs" / "images"
@@ -32,6 +38,11 @@ REPORTS = {
     "instructions": {"wordings_report": "report_instructions/index.html"},
     "human": {"human_report": "report_human/index.html"},
 }
+#: Systems of Sulem et al. (2018) that are pictured together, as `studies/real/sulem.yaml` calls them.
+SYSTEMS = {
+    "dss", "dssm", "hybrid", "sents-h4-with-the-default-model-instead-of-w2v",
+    "sentsm-h4-with-the-default-model-instead-of-w2v", "sents-h4",
+}  # fmt: skip
 
 
 def main() -> int:
@@ -44,6 +55,9 @@ def main() -> int:
     options = parser.parse_args()
     study = cli.study_of(options)
     FOLDER.mkdir(parents=True, exist_ok=True)
+    if study.name == "sulem":
+        (FOLDER / "drift_people.png").write_bytes(drift_of_people(study).png(2))
+        return 0
     with browser() as chromium:
         for name, file in REPORTS[study.subject.kind if study.subject else "pairs"].items():
             if (study.folder / file).is_file():
@@ -54,6 +68,20 @@ def main() -> int:
             dashboard_pages(study, chromium)
             rating_page(study, home_of(options), chromium)
     return 0
+
+
+def drift_of_people(study: Study) -> Figure:
+    """Drift of six systems' outputs against real people's mean ratings of meaning: numbers alone, no texts."""
+    campaign, evaluation = CampaignRecords.open(study), EvaluationRecords.open(study)
+    pairs = pd.DataFrame([pair.model_dump() for pair in campaign.pairs if pair.transformation in SYSTEMS])
+    rated = drift_by_quality(
+        pairs, campaign.ratings, evaluation.drift, per_pair=study.raters.per_pair, question="meaning"
+    )
+    frame = rated.assign(transformation="Six systems that simplify sentences", original="", transformed="")
+    (row,) = drift_correlations(frame, study.sample.seed).to_dict("records")
+    scales = DriftScales("meaning, by three people", (1, 5), float(frame["drift"].max()))
+    chart = drift_panel(frame, row, scales).properties(width=330, height=280)
+    return Figure(chart, "", "")
 
 
 def taken(page: Page, name: str) -> None:

@@ -20,7 +20,7 @@ from annotation.imports.files import read_file, read_frame, with_the_same_names
 from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.options import AskedScale, read_scale
 from annotation.imports.tables import CellTable, UnplacedRow
-from annotation.imports.writing import lay_out, refuse_sources, write_records, write_study_files
+from annotation.imports.writing import has_records, lay_out, refuse_sources, write_records, write_study_files
 from annotation.names import named_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.options import home_of
 from annotation.server import Home
@@ -126,8 +126,9 @@ def _refuse_out(request: ImportRequest) -> None:
     out = request.out
     if out.suffix not in (".yaml", ".yml"):
         raise StudyError(f"--out {out}: a study is a YAML file, such as studies/mine.yaml")
-    if out.exists() and not request.replace and not request.dry_run:
-        raise StudyError(f"{out} is there already; take another name, or write it anew with --replace")
+    is_new = request.replace or request.dry_run or not out.exists()
+    if not is_new and has_records(load_study(out, request.exports)):
+        raise StudyError(f"{out} has its records already; take another name, or write it anew with --replace")
 
 
 def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
@@ -166,7 +167,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     if request.replace and request.out.exists():
         shutil.rmtree(load_study(request.out, request.exports).folder, ignore_errors=True)
     layout = lay_out(request.out, material)
-    study = write_study_files(layout, material, questions, language, request.exports)
+    study = write_study_files(layout, material, questions, language, request.exports, anew=request.replace)
     pseudonyms = pseudonyms_of(home, study, material)
     number = write_records(study, layout, material, questions, pseudonyms)
     _write_listed(study, listed)

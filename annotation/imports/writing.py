@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.campaign_records import PAIRS, SUPPLY, CampaignRecords
+from annotation.campaign_records import PAIRS, SUPPLY, TRUTH, CampaignRecords
 from annotation.imports.answers import ImportedQuestion, affirmative, distinct, says_yes, slug
 from annotation.imports.matching import Material
 from annotation.imports.times import coarse
@@ -25,10 +25,11 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import sample_settings
 from annotation.subjects import read_items
 from generation.jobs import Plan
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.files import csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import Manifest, stage
+from plumbline.reading import read_yaml
 from plumbline.records import Pair, Rating, Text, is_whole, text_id
 from plumbline.scales import Continuous, is_fine
 from plumbline.store import atomic, write_table
@@ -39,7 +40,6 @@ from plumbline.words import readable
 RUBRIC = "questions"
 SEED = 1337
 GROUP = "imported"
-TRUTH = "truth.csv"  # right answers by pair, which no verdict rests on
 _ENOUGH = 0.5  # share of the answers that a question needs to be one that everybody was asked
 _MOST_OUTPUTS = 4  # of a system for an original, as pairs; with more, outputs are texts that stand beside it
 _LEAST_PAIRS = 20  # HTEB's study has 100; `AcceptanceSpec.min_pairs`
@@ -93,10 +93,29 @@ def _unit_name(name: str) -> str:
     )
 
 
+def has_records(study: Study) -> bool:
+    """Whether ratings were imported into the study, or its pairs were drawn."""
+    return bool((study.folder / PAIRS.name).exists())
+
+
 def write_study_files(
-    layout: Layout, material: Material, questions: Sequence[ImportedQuestion], language: str, exports: str | None
+    layout: Layout,
+    material: Material,
+    questions: Sequence[ImportedQuestion],
+    language: str,
+    exports: str | None,
+    *,
+    anew: bool = False,
 ) -> Study:
-    """Write the study, its rubric, texts and outputs; returns the study as every command reads it."""
+    """Write the study, its rubric, texts and outputs; returns the study as every command reads it.
+
+    A study that is there stays as it is, with its rules and models, unless `anew`. Raises StudyError where these files
+    make another one.
+    """
+    content = _study(layout, material, questions, language)
+    stays = layout.file.exists() and not anew
+    if stays:
+        _refuse_another(layout.file, content)
     items = material.items.assign(unit=layout.units)
     head = "What raters were asked, as far as the imported files say it."
     _write_yaml(layout.folder / f"{RUBRIC}.yaml", _rubric(layout, material, questions), head)
@@ -110,10 +129,22 @@ def write_study_files(
             _write_parquet(layout.folder / "outputs" / f"{unit}.parquet", pd.DataFrame(outputs))
     else:
         _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language, list(beside_names(material))))
-    head = (f"Made of {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
-            "# What its rules say was fixed after the ratings, and its verdicts say so.")  # fmt: skip
-    _write_yaml(layout.file, _study(layout, material, questions, language), head)
+    if not stays:
+        head = (f"Made of {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
+                "# What its rules say was fixed after the ratings, and its verdicts say so.")  # fmt: skip
+        _write_yaml(layout.file, content, head)
     return load_study(layout.file, exports)
+
+
+def _refuse_another(file: Path, content: Mapping[str, Any]) -> None:
+    """Raise StudyError where a study that is there has other texts, systems or questions than the imported files."""
+    written = read_yaml(file)
+    for key in ("name", "subject", "datasets", "transformations", "seeds", "sample", "rubric"):
+        if written.get(key) != content.get(key):
+            raise StudyError(
+                f"{file} is there already, and these files make a study with another `{key}`; take another name, or"
+                " write it anew with --replace"
+            )
 
 
 def _write_yaml(path: Path, content: Mapping[str, Any], head: str) -> None:
@@ -346,12 +377,18 @@ def write_records(
             ratings = _ratings(pairs, material, questions, pseudonyms)
             write_ratings(CampaignRecords.open(study), ratings)
             if material.items["truth"].notna().any():
-                truth = pd.DataFrame(
-                    {"pair_id": pairs["pair_id"].to_numpy(), "truth": material.items["truth"].astype(object)}
-                )
                 with atomic(study.folder / TRUTH) as file:
-                    file.write(csv_bytes(truth.dropna()))
+                    file.write(csv_bytes(_right_answers(pairs, material, questions)))
     return len(ratings)
+
+
+def _right_answers(pairs: pd.DataFrame, material: Material, questions: Sequence[ImportedQuestion]) -> pd.DataFrame:
+    """Right answers by pair: the question's label where labels answer one question alone, else as the file has them."""
+    truth = material.items["truth"].astype(object)
+    labels = [question for question in questions if question.kind == "label"]
+    name, values = (labels[0].name, labels[0].values) if len(labels) == 1 else ("", {})
+    answers = truth.map(lambda cell: values.get(str(cell).strip(), cell), na_action="ignore")
+    return pd.DataFrame({"pair_id": pairs["pair_id"].to_numpy(), "question": name, "truth": answers}).dropna()
 
 
 def _supplies(pairs: pd.DataFrame) -> list[Supply]:

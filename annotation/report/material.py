@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
 
+from annotation.campaign_records import TRUTH
 from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
@@ -58,6 +60,7 @@ class CampaignMaterial:
     unlooked: Sequence[str] = ()  #: by which rules some raters could not be looked at
     adjusted: AdjustedMeans | None = None  #: means for who rated what; None before there are verdicts
     late: int = 0  #: pairs that were withdrawn when ratings of them had come in
+    right: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  #: right answers by item and question
 
     @property
     def simulated(self) -> bool:
@@ -172,4 +175,14 @@ def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> Ca
         crowd=read_summaries(study),
         manifest=evidence.manifest,
         read_at=read_at or datetime.now(UTC),
+        right=_right_answers(evidence, collected.control_pairs),
     )
+
+
+def _right_answers(evidence: Evidence, controls: Sequence[Pair]) -> dict[str, Mapping[str, object]]:
+    """Of controls as the sample has them, and of imported items as their file has them."""
+    file, right = evidence.study.folder / TRUTH, dict[str, Mapping[str, object]]()
+    if file.exists():
+        truth = pd.read_csv(io.BytesIO(file.read_bytes()), dtype=str, keep_default_na=False)
+        right = {pair_id: {name: label} for pair_id, name, label in truth.itertuples(index=False) if name}
+    return right | {pair.pair_id: evidence.rubric.right_answers(pair) for pair in controls}

@@ -39,7 +39,7 @@ _ABOUT = (
     " its rater's mean, in the rater's standard deviations. Halves are random halves of each pair's ratings, stepped up"
     " to all of them; their interval is over splits."
 )
-_SEVERITY = (
+SEVERITY_IS = (
     "A rating is taken for the mean of what its verdict judges, plus the pair, plus the rater, plus an error. The"
     " adjusted mean is as if everybody had rated everything, with a 95% interval over pairs and raters; severity is how"
     " far a rater departs from all (below 0: strict). Where everybody rated everything, the two means are equal."
@@ -62,8 +62,7 @@ def truth_exhibit(material: CampaignMaterial) -> Exhibit:
     controls = material.control_ratings
     stay = (controls["status"] == "submitted") & (controls["excluded"] == "") & (controls["withdrawn"] == "")
     answers = pd.concat([material.counting, controls[stay]])
-    right = {pair.pair_id: material.rubric.right_answers(pair) for pair in material.controls}
-    frame = truth_table(answers, material.rubric.asked(), right)
+    frame = truth_table(answers, material.rubric.asked(), material.right)
     caption = "Labels that are known to be right, with 95% intervals"
     return _printed("truth", caption, frame, ["question", "method", "statistic"])
 
@@ -160,7 +159,7 @@ def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibi
         parts.append(Section("Reliability", [_ABOUT, tables["reliability"].table()]))
     if "adjusted_means" in tables:
         table, raters = tables["adjusted_means"].table(), tables[SEVERITY].table(cut=True)
-        parts.append(Section("Severity", [_SEVERITY, table, *severity_figures(_raters(material)), raters]))
+        parts.append(Section("Severity", [SEVERITY_IS, table, *severity_figures(_raters(material)), raters]))
     if "truth" in tables:
         parts.append(Section("Labels that are known", [_TRUTH, tables["truth"].table()]))
     return parts

@@ -24,7 +24,15 @@ from annotation.human.records import ANSWERS, HumanAnswer, HumanTask
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
 from annotation.offering import refuse_other_sample
-from annotation.ratings.ratings import counting_ratings, is_marked, kept_hash, stays, withdrawn_hash, write_ratings
+from annotation.ratings.ratings import (
+    counting_ratings,
+    dealt_with,
+    is_marked,
+    kept_hash,
+    stays,
+    withdrawn_hash,
+    write_ratings,
+)
 from annotation.records import Group, JudgedMean, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
@@ -32,6 +40,7 @@ from annotation.verdicts.held import with_checks
 from annotation.verdicts.judged import Unit, with_judged
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.rules import with_rules_fixed
+from annotation.verdicts.severity import adjusted_means, turned_lines
 from annotation.verdicts.verdicts import conclude, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
@@ -80,9 +89,11 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
             raise RuntimeError("people and judges decide, and nobody told what judges say")  # a bug of the caller
         verdicts = with_judged(verdicts, judged(evidence, verdicts), design.rule)
     verdicts = with_checks(verdicts, evidence)
-    seen = _look(looks, verdicts, len(counting_ratings(ratings, design.per_pair)), rests_on)
+    counting, dealt = counting_ratings(ratings, design.per_pair), dealt_with(ratings, withdrawn)
+    seen = _look(looks, verdicts, len(counting), rests_on)
     written = evidence.changed(rules=rules, looks=seen, signs=evidence.signs)
-    doubts = doubts_of(written, verdicts, written.signs)
+    adjusted = adjusted_means(pairs, counting, design, verdicts, dealt)
+    doubts = [*doubts_of(written, verdicts, written.signs), *turned_lines(adjusted)]
     acceptance = Acceptance(groups, verdicts, amendment_lines(rules, evidence.first), doubts, written)
     write_rules(evidence, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results

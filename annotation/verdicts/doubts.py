@@ -161,8 +161,8 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
 
 
 def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Answers that verdicts did not wait for."""
-    if not verdicts:
+    """Answers that verdicts did not wait for; none are open where all ratings were given elsewhere."""
+    if not verdicts or not evidence.offered:
         return
     collected = evidence.collected
     submitted = (collected.of_sample["status"] == "submitted") & stays(collected.of_sample)

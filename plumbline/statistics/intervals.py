@@ -66,7 +66,8 @@ class Mean:
 
         This is the posterior of the normal model with flat priors on the mean and the logarithm of the error
         (Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.2), and one minus the one-sided p-value. Where the
-        bound is wider it is that of the bound, so that P is 0.975 where the lower end is at the threshold.
+        bound is wider it is that of the bound, so that P is 0.975 where the lower end is at the threshold; the bound
+        makes a side less sure, down to 0.5, and never the other side the likelier one.
         """
         from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
 
@@ -78,7 +79,8 @@ class Mean:
         room = np.where(above, self.value - bottom, top - self.value)
         with np.errstate(invalid="ignore", divide="ignore"):
             missed = np.clip(1 - np.abs(self.value - threshold) / room, 0, 1) ** self.units
-        missed = np.where(self.value == threshold, 1.0, missed)
+        most = 1.0 if threshold >= top else 0.5  # at the scale's end nothing lies beyond
+        missed = np.where(self.value == threshold, most, np.minimum(missed, most))
         return np.where(above, np.fmin(probability, 1 - missed), np.fmax(probability, missed))
 
 

@@ -103,6 +103,12 @@ class CampaignReader(OverviewReader):
         return make(self.material())
 
     @cached(*JUDGED, watches=RULES)
+    def severity(self) -> pd.DataFrame:
+        """How strict raters are, a row a question and rater (`annotation.verdicts.severity`)."""
+        adjusted = self.material().adjusted
+        return adjusted.raters if adjusted else pd.DataFrame()
+
+    @cached(*JUDGED, watches=RULES)
     def shares(self) -> pd.DataFrame:
         """How often each point was given (`annotation.report.exhibits.shares_frame`)."""
         return exhibits.shares_frame(self.material())

@@ -12,6 +12,7 @@ from annotation.human.tasks import read_tasks
 from annotation.records import P_IS, Verdict
 from annotation.report import exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
+from annotation.report.raters import SEVERITY_IS, adjusted_exhibit, severity_exhibit, severity_figures
 from annotation.rubric import load_rubric
 from annotation.verdicts.by_task import verdicts_by_task
 from annotation.verdicts.judged import deciders
@@ -58,6 +59,7 @@ def draw_verdicts(reader: CampaignReader) -> None:
         scale = rubric.scale_of(question)
         parts += [partial(_means, reader, scale, question, language), partial(_shares, reader, scale, question)]
     parts += [partial(_labels, reader), *([partial(_agreement, reader)] if names else [])]
+    parts += [partial(_severity, reader, question)] if question else []
     parts.append(partial(_judges, reader))
     if question and not reader.study.acceptance.rules:  # which have no one threshold that could be another
         parts.append(partial(_another, ScoreReader(reader.study), rubric.scale))
@@ -148,6 +150,22 @@ def _agreement(reader: CampaignReader) -> None:
     exhibit(reader.name, table, captioned=False)
     with st.expander("Every coefficient of agreement, with its interval"):
         exhibit(reader.name, reader.table(exhibits.agreement_exhibit))
+
+
+def _severity(reader: CampaignReader, question: str) -> None:
+    """Means for who rated what beside the plain ones, and how strict each rater is."""
+    raters = reader.severity()
+    if raters.empty:
+        return
+    heading("Raters' severity")
+    st.caption(SEVERITY_IS)
+    exhibit(reader.name, reader.table(adjusted_exhibit))
+    of_question = raters[raters["question"] == question]
+    for drawn in severity_figures(of_question):
+        name, says = f"{reader.name}-severity-{question}", f"{drawn.caption}{_limits(reader)}"
+        figure(name, drawn.chart, says, alt_text=drawn.alt, columns=1)
+    with st.expander("Every rater's severity, with its interval"):
+        exhibit(reader.name, reader.table(severity_exhibit))
 
 
 def _labels(reader: CampaignReader) -> None:

@@ -55,6 +55,7 @@ SECTIONS = {
         "Means against the threshold",
         "Ratings given",
         "Ratings and agreement (HTEB, Table 2)",
+        "Raters' severity",
         "Another threshold",
     ],
     "preview": [],

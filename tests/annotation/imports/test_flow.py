@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert place.run("annotation", "accept", *STUDY).status == 0
     accepted = place.run("annotation", "accept", *STUDY).out
     assert accepted.startswith("By rules that were fixed after the ratings: Accepted:")
-    assert "Mean (HTEB)" in accepted and "Interval, raters too" in accepted
+    assert "Mean (HTEB)" in accepted and "Interval, raters too" in accepted and "still open" not in accepted
     assert "AFTER the first rating" in place.run("annotation", "status", *STUDY).out
     assert not place.study.advice  # written as studies are today
     assert {verdict.rules_fixed for verdict in CampaignRecords.open(place.study).verdicts} == {"late"}
@@ -78,6 +79,22 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     assert "48 ratings of 8 pairs" in place.take("ratings.csv", "--replace").out
 
 
+def test_a_study_file_without_records_stays_as_it_is_and_gets_its_texts_and_ratings(place: Workplace) -> None:
+    """As those of `studies/real`, which hold rules and models of their own."""
+    write_long(place.folder / "ratings.csv", 6)
+    place.take("ratings.csv")
+    file, rubric = place.folder / "studies" / "mine.yaml", place.folder / "studies" / "mine" / "questions.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("threshold: 3", "threshold: 2"), encoding="utf-8")
+    shutil.rmtree(place.folder / "exports")
+    shutil.rmtree(rubric.parent)
+    assert "72 ratings of 12 pairs" in place.take("ratings.csv").out
+    assert place.study.acceptance.threshold == 2 and rubric.is_file()
+    shutil.rmtree(place.folder / "exports")
+    others = [[original(n), output(n, "neural"), "other", rater, n % 5 + 1] for n in range(6) for rater in RATERS]
+    write_csv(place.folder / "others.csv", ["original", "output", "system", "rater", "meaning"], others)
+    assert "these files make a study with another `transformations`" in place.refused("others.csv")
+
+
 def test_an_import_without_times_is_not_given_any(place: Workplace) -> None:
     rows = [[original(n), output(n, system), rater, answer(n, system, rater)] for n, system, rater in triples(20)]
     write_csv(place.folder / "ratings.csv", ["original", "output", "rater", "meaning"], rows)
@@ -85,3 +102,20 @@ def test_an_import_without_times_is_not_given_any(place: Workplace) -> None:
     assert place.run("annotation", "accept", *STUDY).status == 0
     accepted = place.run("annotation", "accept", *STUDY).out
     assert "after the first rating (no later than " in accepted
+
+
+def test_a_verdict_that_hangs_on_who_rated_what_is_doubtful(place: Workplace) -> None:
+    """Two strict raters and two kind ones rate one system; the strict ones alone rate the other."""
+    header, both = ["original", "output", "system", "rater", "meaning"], (-1, -1, 1, 1)
+    points = {n: 4 if n % 4 == 0 else 3 for n in range(40)}
+    rows = [
+        [original(n), output(n, system), system, f"rater {rater}", points[n] + away]
+        for system, raters in ((SYSTEMS[0], both[:2]), (SYSTEMS[1], both))
+        for n in points
+        for rater, away in enumerate(raters)
+    ]
+    write_csv(place.folder / "ratings.csv", header, rows)
+    place.take("ratings.csv")
+    place.run("annotation", "accept", *STUDY)
+    accepted = place.run("annotation", "accept", *STUDY).out
+    assert "means adjusted for who rated what decide otherwise: Rules-v2 (en): rejected, adjusted accepted" in accepted

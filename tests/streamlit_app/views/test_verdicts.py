@@ -44,7 +44,7 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     shown = page("--study", DEMO, "--exports", study.folder.parent, view="verdicts", pair=far.far["pair_id"].iloc[0])
     assert_calm(shown)
     headings = [heading.value for heading in shown.header]
-    assert headings.index("Decisions") < headings.index("Judges beside people")
+    assert headings.index("Decisions") < headings.index("Raters' severity") < headings.index("Judges beside people")
     assert "Recorded, nobody was asked: numbers, shares." in texts(shown) and "SIMULATED RATINGS" in texts(shown)
     decided = table_with(shown, "People", "People + judges").set_index("Transformation")
     assert decided.loc["Expansion", "People + judges"] == "refused"
