@@ -207,7 +207,9 @@ def split_half_reliability(
     """The reliability of items' means: halves of each item's ratings correlated, and stepped up to all of them.
 
     Each item's ratings are split at random into two halves (of an odd number one is left out at random); r is the
-    correlation of the halves' means over items, and 2 r / (1 + r) that of all ratings (Spearman and Brown).
+    correlation of the halves' means over items, and k r / (1 + (k - 1) r) the reliability of all ratings (Spearman and
+    Brown). k is 2 for even numbers; in general it is the mean of 1 / ratings of a half over that of 1 / ratings of an
+    item: 3 where each item has three ratings and each half one.
 
     Args:
         ratings: as for `icc`; items with one rating do not count.
@@ -218,8 +220,9 @@ def split_half_reliability(
         value: the column of numbers.
 
     Returns:
-        The mean over splits, and between which 95% of the splits lie (of these ratings, not of other items); `n`
-        counts items. NaN with a reason for fewer than three items with two ratings, and where halves do not vary.
+        The value at the mean r of the splits, and between which 95% of the splits lie (of these ratings, not of other
+        items); `n` counts items. NaN with a reason for fewer than three items with two ratings, and where halves do
+        not vary or contradict each other.
 
     Raises:
         ValueError: as `icc`.
@@ -248,7 +251,8 @@ def split_half_reliability(
     items, values = items[order], checked["value"].to_numpy()[order]
     sizes = np.bincount(items)
     starts, half = np.cumsum([0, *sizes[:-1]]), sizes // 2
-    reliabilities = np.empty(n_splits)
+    length = float((1 / half).mean() / (1 / sizes).mean())  # of all ratings, in halves
+    correlations = np.empty(n_splits)
     for split in range(n_splits):
         shuffled = values[np.lexsort((rng.random(len(items)), items))]
         position = np.arange(len(items)) - starts[items]
@@ -256,9 +260,10 @@ def split_half_reliability(
         second = np.bincount(items, shuffled * ((position >= half[items]) & (position < 2 * half[items]))) / half
         if np.ptp(first) == 0 or np.ptp(second) == 0:
             return Estimate.undefined("all items have the same mean", n_items)
-        correlation = np.corrcoef(first, second)[0, 1]
-        if correlation < _ROUNDING - 1:
-            return Estimate.undefined("the halves of a split contradict each other fully", n_items)
-        reliabilities[split] = 2 * correlation / (1 + correlation)
-    low, high = percentiles(reliabilities)
-    return Estimate(value=float(reliabilities.mean()), low=low, high=high, n=n_items)
+        correlations[split] = np.corrcoef(first, second)[0, 1]
+    low, high = percentiles(correlations)
+    if 1 + (length - 1) * low < _ROUNDING:
+        return Estimate.undefined("the halves of splits contradict each other", n_items)
+    mean = float(correlations.mean())
+    stepped = [length * r / (1 + (length - 1) * r) for r in (mean, low, high)]
+    return Estimate(value=stepped[0], low=stepped[1], high=stepped[2], n=n_items)

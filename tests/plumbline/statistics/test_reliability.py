@@ -85,11 +85,16 @@ def test_halves_that_contradict_each_other_have_no_reliability() -> None:
     assert math.isnan(estimate.value) and "contradict" in estimate.reason
 
 
-def test_halves_of_many_ratings_say_what_the_correlation_of_means_says() -> None:
+@pytest.mark.parametrize("n_raters", [3, 5, 8])
+def test_halves_of_many_ratings_say_what_the_correlation_of_means_says(n_raters: int) -> None:
     rng = np.random.default_rng(3)
-    ratings = long((rng.normal(size=(300, 1)) + rng.normal(size=(300, 8))).tolist())
+    ratings = long((rng.normal(size=(300, 1)) + rng.normal(size=(300, n_raters))).tolist())
     halves = split_half_reliability(ratings, rng=rng, n_splits=50)
     assert halves.value == pytest.approx(icc(ratings, "1k").value, abs=0.01) and halves.n == 300
+
+
+def test_halves_that_tell_nothing_have_no_reliability() -> None:
+    rng = np.random.default_rng(3)
     assert "fewer than 3 items" in split_half_reliability(long([[1, 2], [2, 3]]), rng=rng).reason
     assert "same mean" in split_half_reliability(long([[2, 2]] * 3), rng=rng).reason
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -72,7 +73,11 @@ def test_bad_frames_are_one_line(columns: dict[str, list[object]], line: str) ->
 @pytest.mark.skipif(not PEOPLE.exists(), reason="the real ratings are not beside the checkout")
 @pytest.mark.parametrize(
     ("estimate", "accuracy", "f1"),
-    [(majority, 0.8966, 0.5905), (dawid_skene, 0.9397, 0.7209)],  # VLDB 2017; a plain EM without priors
+    [
+        (majority, 0.8966, 0.5905),  # VLDB 2017
+        (dawid_skene, 0.9400, 0.7217),  # as an independent EM that ran until nothing changed, here and below
+        (functools.partial(dawid_skene, smoothing=0), 0.9393, 0.7196),
+    ],
 )
 def test_the_numbers_of_workers_on_products_come_out(
     estimate: Callable[..., Truth], accuracy: float, f1: float
@@ -80,6 +85,6 @@ def test_the_numbers_of_workers_on_products_come_out(
     answers = pd.read_csv(PEOPLE / "answer.csv")
     labels = estimate(answers, pair="question", rater="worker", value="answer").labels
     true = pd.read_csv(PEOPLE / "truth.csv").set_index("question")["truth"].reindex(labels.index)
-    assert (labels == true).mean() == pytest.approx(accuracy, abs=0.0005)
+    assert (labels == true).mean() == pytest.approx(accuracy, abs=5e-5)
     both = ((labels == 1) & (true == 1)).sum()
-    assert 2 * both / ((labels == 1).sum() + (true == 1).sum()) == pytest.approx(f1, abs=0.002)
+    assert 2 * both / ((labels == 1).sum() + (true == 1).sum()) == pytest.approx(f1, abs=5e-5)
