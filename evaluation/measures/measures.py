@@ -35,7 +35,7 @@ from evaluation.texts import Outputs
 from evaluation.units import UNDEFINED, Model, Place, ScoreUnit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
-from plumbline.record_files import StudyRecords
+from plumbline.manifest import StudyRecords
 from plumbline.records import Pair, Text
 from plumbline.statistics.abstention import CONFIDENCES, Abstention, abstention, confidences, nauc_error
 from plumbline.statistics.estimates import stream

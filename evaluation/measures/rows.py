@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from evaluation.models.encoder import Encoder
 from evaluation.records import MeasureRow, earlier, write_rows
 from evaluation.units import Model, Place, ScoreUnit
-from plumbline.record_files import RecordFile, StudyRecords
+from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.transformations import ORIGINAL
 
 Fields = Mapping[str, object]  # a row's own fields
