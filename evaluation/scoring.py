@@ -21,8 +21,7 @@ from annotation.campaign_records import VERDICTS
 from annotation.records import Verdict
 from evaluation import display
 from evaluation.cluster import run_jobs
-from evaluation.measures.measures import measures
-from evaluation.measures.rows import RowMeasure
+from evaluation.measures import RowMeasure, measures
 from evaluation.models.encoder import ModelHost
 from evaluation.records import SCORES, EvaluationRecords, earlier
 from evaluation.results import Results
