@@ -22,7 +22,7 @@ def _judge(parser: argparse.ArgumentParser) -> None:
 
 
 def _crowd(parser: argparse.ArgumentParser) -> None:
-    from annotation.crowd.options import add_crowd_actions  # noqa: PLC0415 (likewise)
+    from annotation.options import add_crowd_actions  # noqa: PLC0415 (likewise)
 
     add_crowd_actions(parser)
 

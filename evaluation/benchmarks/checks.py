@@ -38,7 +38,7 @@ from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import load_mteb
 from plumbline import cli
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.files import csv_bytes, json_file, write_files
+from plumbline.exhibits.table import csv_bytes, json_file, write_files
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.places import output_folder

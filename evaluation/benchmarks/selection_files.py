@@ -33,8 +33,8 @@ from generation.datasets.mteb_registry import TYPES
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.charts import COLOURS, NEUTRAL
-from plumbline.exhibits.files import csv_bytes, json_file, write_files
 from plumbline.exhibits.page import Figure
+from plumbline.exhibits.table import csv_bytes, json_file, write_files
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import load_study
