@@ -125,16 +125,18 @@ class Manifest:
     """The manifest of a study's `folder`, and the files there that it notes: each is proved as it is read.
 
     `scratch` has the lock by which one command at a time changes it; files are named by their path in the folder.
+    `content` is what it says, for a command that has it already; where a file is another than this notes, it is read.
     """
 
     folder: Path
     scratch: Path
     study_name: str
+    content: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, study: Study) -> Manifest:
+    def of(cls, study: Study, content: Mapping[str, Any] | None = None) -> Manifest:
         """A study's; nothing is read yet."""
-        return cls(study.folder, study.scratch, study.name)
+        return cls(study.folder, study.scratch, study.name, content)
 
     @property
     def path(self) -> Path:
@@ -265,7 +267,7 @@ class Manifest:
 
         While a command is writing the file, it is looked at again.
         """
-        hashes, (content, data) = self._noted(name), look()
+        hashes, (content, data) = self._noted(name, self.content), look()
         while hashes and content not in hashes:
             before, hashes = hashes, self._noted(name)
             if hashes == before:
@@ -273,9 +275,9 @@ class Manifest:
             content, data = look()
         return True, data
 
-    def _noted(self, name: str) -> list[str] | None:
-        """What is noted of a file; None where nothing is known of it."""
-        hashes = self._kept()
+    def _noted(self, name: str, manifest: Mapping[str, Any] | None = None) -> list[str] | None:
+        """What is noted of a file, in this manifest or in that on disk; None where nothing is known of it."""
+        hashes = self._kept() if manifest is None else manifest.get("kept", {})
         self._refuse_unnoted(_OFFERED, hashes)
         return hashes.get(name)
 

@@ -240,8 +240,9 @@ class Stage:
 class _StageHistory:
     """A study and what the manifest notes of its stages; its files are hashed once, whatever stages rest on them."""
 
-    def __init__(self, study: Study, entries: Mapping[str, dict[str, Any]]) -> None:
-        self.study, self.entries = study, entries
+    def __init__(self, study: Study, manifest: Mapping[str, Any]) -> None:
+        self.study, self.manifest = study, manifest
+        self.entries: Mapping[str, dict[str, Any]] = manifest.get("stages", {})
         self.hash_of = functools.cache(lambda path: file_hash(path) if path.exists() else "")
 
     def ended(self, command: str) -> datetime | None:
@@ -269,7 +270,7 @@ def stages_of(
     `mismatched` is what `mismatch` says, `outdated` why the verdicts no longer hold, empty where they do. Raises
     DataError for damaged files.
     """
-    study, noted = records.study, _StageHistory(records.study, manifest.get("stages", {}))
+    study, noted = records.study, _StageHistory(records.study, manifest)
     stages = [
         *_generated(noted),
         _sampled(noted, records, mismatched),
@@ -390,7 +391,8 @@ def _scored(noted: _StageHistory) -> Stage:
     table, command = judging.scores
     stage = _stage("scores", noted.study.folder / table, command, noted)
     try:
-        Manifest.of(noted.study).refuse_replaced(table, noted.study.command(judging.scored_by))
+        manifest = Manifest.of(noted.study, noted.manifest)
+        manifest.refuse_replaced(table, noted.study.command(judging.scored_by))
     except DataError as error:
         return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
     if stage.state != "not yet" and command not in noted.entries:
