@@ -1,6 +1,6 @@
 """The report's figures: frame in, chart out, and what a chart shows in words.
 
-Colours of axes are those of `exhibits.palette`; those of ratings are ColorBrewer's PuOr, which all eyes tell apart.
+Colours of axes are those of `exhibits.charts`; those of ratings are ColorBrewer's PuOr, which all eyes tell apart.
 A decision has a shape and a word, so that nothing hangs on a colour.
 """
 
