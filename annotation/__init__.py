@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.lazily import lazily
+from plumbline.importing import lazily
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ def _judge(parser: argparse.ArgumentParser) -> None:
 
 
 def _crowd(parser: argparse.ArgumentParser) -> None:
-    from annotation.crowd.options import add_crowd_actions  # noqa: PLC0415 (likewise)
+    from annotation.options import add_crowd_actions  # noqa: PLC0415 (likewise)
 
     add_crowd_actions(parser)
 
@@ -69,7 +69,7 @@ _COMMANDS = (
     _Command("collect", "fetch the answers given so far", "campaign_commands:collect_answers", options.collect),
     _Command(
         "status", "how far the study is, who is behind, what is decided, and what to do next",
-        "status.command:show_status",
+        "status.text:show_status",
     ),
     _Command(
         "review", "show signs of careless answers; decide which raters count", "campaign_commands:review",

@@ -35,8 +35,7 @@ from annotation.verdicts.verdicts import refuse_stale
 from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
-from plumbline.manifest import Manifest
-from plumbline.record_files import RecordFile
+from plumbline.manifest import Manifest, RecordFile
 from plumbline.records import Pair
 from plumbline.scales import as_number, nearest_points
 from plumbline.study import Study

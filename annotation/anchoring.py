@@ -21,8 +21,7 @@ from annotation.sampling.sample import refuse_other_half
 from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
 from plumbline.frames import that_count
-from plumbline.manifest import Manifest
-from plumbline.record_files import RecordFile
+from plumbline.manifest import Manifest, RecordFile
 from plumbline.records import SUGGESTED
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import quantile

@@ -43,7 +43,7 @@ from annotation.sampling.queues import queues_of
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError
-from plumbline.exhibits.files import write_files
+from plumbline.exhibits.table import write_files
 from plumbline.identity import identity
 from plumbline.reading import read_json
 from plumbline.records import Pair

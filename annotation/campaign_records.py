@@ -34,8 +34,7 @@ from annotation.records import (
 from annotation.rubric import Rubric, load_rubric
 from plumbline.errors import DataError
 from plumbline.identity import identity
-from plumbline.manifest import Manifest
-from plumbline.record_files import RecordFile, StudyRecords
+from plumbline.manifest import Manifest, RecordFile, StudyRecords
 from plumbline.records import Pair, Rating, Record, arrow_schema, with_decimals_of, with_words
 from plumbline.store import as_record, joined
 from plumbline.study import Study

@@ -37,7 +37,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.files import csv_bytes, write_files
+from plumbline.exhibits.table import csv_bytes, write_files
 from plumbline.records import Pair, Rating, Record
 from plumbline.scales import as_number
 from plumbline.study import Study

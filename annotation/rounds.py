@@ -27,8 +27,7 @@ from annotation.argilla.training import publish_training
 from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
 from annotation.names import account_pseudonym, remember_names
 from annotation.records import Adjudication
-from annotation.sampling.blocks import SCOPES
-from annotation.sampling.queues import queues_of
+from annotation.sampling.queues import SCOPES, queues_of
 from annotation.verdicts.counted import Place
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import rubric_to_ask

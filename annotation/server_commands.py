@@ -17,7 +17,7 @@ from annotation.argilla.client import attach
 from annotation.options import PORT, home_of
 from annotation.rounds import BlockOpener
 from annotation.server.backup import Keeper
-from annotation.server.connection import POLL_SECONDS
+from annotation.server.home import POLL_SECONDS
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.study import Study

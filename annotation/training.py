@@ -27,7 +27,7 @@ from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.journal import json_lines
 from plumbline.languages import language_code
-from plumbline.record_files import RecordFile
+from plumbline.manifest import RecordFile
 from plumbline.records import Pair, Record, nfc
 from plumbline.scales import EQUAL, as_number
 from plumbline.study import Study

@@ -25,7 +25,6 @@ from benchmarks.encoding import Timed, has_model
 from benchmarks.evaluation_data import DATA, SEEDS, made_scores, made_study, made_words, write_lines, write_shuffled
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
-from evaluation.models import checksums as checksums_of
 from evaluation.models import embeddings
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder
@@ -160,7 +159,7 @@ def _tell_checksums(study: Study) -> dict[str, float]:
     evaluate(study, include_rejected=True, load=load)
     for name in ("scores.parquet", "drift.parquet"):
         (study.folder / name).unlink(missing_ok=True)
-    seconds, verify = 0.0, checksums_of.digests
+    seconds, verify = 0.0, embeddings.digests
 
     def timed(*args: Any) -> Any:
         nonlocal seconds

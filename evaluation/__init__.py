@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.lazily import lazily
+from plumbline.importing import lazily
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         share_above_median,
         split_half_choice,
     )
-    from evaluation.models.distances import drift
+    from evaluation.models.embeddings import drift
     from evaluation.scoring import evaluate
     from evaluation.tables import axis_table
     from plumbline.statistics.paired import hodges_lehmann, wilcoxon
@@ -59,7 +59,7 @@ __getattr__, __dir__ = lazily(
             "split_half_choice",
         ],
         "evaluation.scoring": ["evaluate"],
-        "evaluation.models.distances": ["drift"],
+        "evaluation.models.embeddings": ["drift"],
         "plumbline.statistics.paired": ["hodges_lehmann", "wilcoxon"],
         "plumbline.statistics.rankings": ["borda", "rank_intervals"],
         "evaluation.tables": ["axis_table"],

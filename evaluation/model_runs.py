@@ -10,8 +10,8 @@ from typing import Any
 
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import ModelHost
+from evaluation.models.in_process import keep_speed
 from evaluation.models.shards import Shards, TextQueue, TextShard
-from evaluation.models.speed import keep_speed
 from evaluation.models.workers import EncodingWorker, Facts, MethodCall, due_of
 from evaluation.work import ModelJob, explained, quiet
 from plumbline.errors import PlumblineError, ServiceError

@@ -17,7 +17,7 @@ from annotation.records import Verdict
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError
 from plumbline.journal import Journal
-from plumbline.record_files import RecordFile, StudyRecords
+from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import DriftRecord, Number, Record, Score
 from plumbline.store import as_record
 

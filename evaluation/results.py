@@ -19,8 +19,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaluation.measures import measures as beside
-from evaluation.measures.rows import RowMeasure, UnitMeasures
+from evaluation import measures as beside
+from evaluation.measures import RowMeasure, UnitMeasures
 from evaluation.models.encoder import ModelHost
 from evaluation.records import DRIFT, SCORES, EvaluationRecords, earlier, write_rows
 from evaluation.units import Model, Numbers, Place, ScoreUnit

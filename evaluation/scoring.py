@@ -21,8 +21,7 @@ from annotation.campaign_records import VERDICTS
 from annotation.records import Verdict
 from evaluation import display
 from evaluation.cluster import run_jobs
-from evaluation.measures.measures import measures
-from evaluation.measures.rows import RowMeasure
+from evaluation.measures import RowMeasure, measures
 from evaluation.models.encoder import ModelHost
 from evaluation.records import SCORES, EvaluationRecords, earlier
 from evaluation.results import Results
@@ -31,8 +30,8 @@ from evaluation.units import Model, ScoreUnit, plan_units
 from evaluation.work import JobOutcome, Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
 from plumbline.errors import StudyError
+from plumbline.hashes import return_large_blocks
 from plumbline.manifest import stage
-from plumbline.memory import return_large_blocks
 from plumbline.rates import in_words, read_rates
 from plumbline.records import Pair, Score
 from plumbline.store import only_one

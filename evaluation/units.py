@@ -26,8 +26,8 @@ from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.texts import Outputs, Texts, same_items, transformed
 from generation.datasets.dataset import Dataset
+from plumbline.hashes import return_unused
 from plumbline.identity import identity
-from plumbline.memory import return_unused
 from plumbline.records import Pair, Score
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec

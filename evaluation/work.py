@@ -18,12 +18,11 @@ from typing import Any
 from tqdm import tqdm
 
 from annotation.verdicts.tables import count
-from evaluation.measures import measures as beside
-from evaluation.measures.rows import UnitMeasures
+from evaluation import measures as beside
+from evaluation.measures import UnitMeasures
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.models.in_process import first_line
-from evaluation.models.speed import gpu_of, keep_speed
+from evaluation.models.in_process import first_line, gpu_of, keep_speed
 from evaluation.tasks import scoring
 from evaluation.units import Model, Numbers, Place, ScoreUnit
 from plumbline.errors import DataError, PlumblineError, ServiceError

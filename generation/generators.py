@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from generation.cleaning import clean
+from generation.flags import clean
 from generation.hteb import HtebOutputs, Recordings, is_published
 from generation.jobs import Function, Job, Plan, load_function
 from generation.recordings import Place, Recording, load_outputs, load_recordings, recordings_path
@@ -29,7 +29,7 @@ _MOST = 200  # characters of what an exception says
 class GenerationOutcome:
     """What came back for a job.
 
-    `raw` is the last answer as it came, `output` the same after `generation.cleaning`; `intermediate` is the cleaned
+    `raw` is the last answer as it came, `output` the same after `generation.flags`; `intermediate` is the cleaned
     answer to the first of two calls. Where a call ran into `max_tokens` (`cut_off`) or came back empty, the calls
     after it are not made, and `output` is empty. `repeatable` says whether another attempt can give another output.
     """

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from generation.cleaning import clean
-from generation.flags import find_flags
+from generation.flags import clean, find_flags
 from generation.generators import GenerationOutcome, Generator
 from generation.jobs import Job, Plan
 from plumbline.error_types import Flag

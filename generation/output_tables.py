@@ -27,7 +27,7 @@ from generation.output_statistics import OutputMeasure, shown
 from plumbline import cli
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
-from plumbline.exhibits.files import write_csv
+from plumbline.exhibits.table import write_csv
 from plumbline.identity import identity
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT, Transformation

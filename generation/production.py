@@ -23,8 +23,8 @@ from generation.output_tables import errors_measure, lengths_measure
 from generation.unit import COMMAND, Shard, Unit, planned, refuse_other_outputs, take_over
 from plumbline import cli
 from plumbline.errors import StudyError
+from plumbline.hashes import return_large_blocks
 from plumbline.manifest import stage
-from plumbline.memory import return_large_blocks
 from plumbline.models.asking import ask_all
 from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText

@@ -19,9 +19,9 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from generation.output import with_language
 from plumbline.file_hashes import FactCache, cached_file_hash
+from plumbline.hashes import return_unused
 from plumbline.journal import Journal
 from plumbline.manifest import Manifest
-from plumbline.memory import return_unused
 from plumbline.models.asking import AnswerTable
 from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, is_remote, read_batches, write_table

@@ -6,11 +6,11 @@ from plumbline import interrupt
 
 interrupt.arm()
 
-from plumbline import collisions  # noqa: E402 (an interrupt is heeded from the first line on)
-from plumbline.lazily import lazily  # noqa: E402
+from plumbline import importing  # noqa: E402 (an interrupt is heeded from the first line on)
+from plumbline.importing import lazily  # noqa: E402
 
-collisions.refuse_strangers()
-collisions.name_missing_packages()
+importing.refuse_strangers()
+importing.name_missing_packages()
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:

@@ -1,21 +1,26 @@
-"""`manifest.json`: what each stage of a study used, made and took, so that anyone can see what rests on what."""
+"""`manifest.json`: what each stage of a study used, made and took, so that anyone can see what rests on what.
+
+`StudyRecords` opens a study's files once: each is proved to be what the manifest says, and read, when it is asked for.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import fcntl
+import functools
 import importlib.metadata
 import json
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar, cast
 
 import pandas as pd
+import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from plumbline.errors import DataError, StudyError
@@ -29,6 +34,8 @@ from plumbline.store import (
     make_folder,
     read_frame,
     read_json,
+    read_models,
+    read_table,
     write_json,
     write_table,
 )
@@ -118,16 +125,18 @@ class Manifest:
     """The manifest of a study's `folder`, and the files there that it notes: each is proved as it is read.
 
     `scratch` has the lock by which one command at a time changes it; files are named by their path in the folder.
+    `content` is what it says, for a command that has it already; where a file is another than this notes, it is read.
     """
 
     folder: Path
     scratch: Path
     study_name: str
+    content: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, study: Study) -> Manifest:
+    def of(cls, study: Study, content: Mapping[str, Any] | None = None) -> Manifest:
         """A study's; nothing is read yet."""
-        return cls(study.folder, study.scratch, study.name)
+        return cls(study.folder, study.scratch, study.name, content)
 
     @property
     def path(self) -> Path:
@@ -258,7 +267,7 @@ class Manifest:
 
         While a command is writing the file, it is looked at again.
         """
-        hashes, (content, data) = self._noted(name), look()
+        hashes, (content, data) = self._noted(name, self.content), look()
         while hashes and content not in hashes:
             before, hashes = hashes, self._noted(name)
             if hashes == before:
@@ -266,9 +275,9 @@ class Manifest:
             content, data = look()
         return True, data
 
-    def _noted(self, name: str) -> list[str] | None:
-        """What is noted of a file; None where nothing is known of it."""
-        hashes = self._kept()
+    def _noted(self, name: str, manifest: Mapping[str, Any] | None = None) -> list[str] | None:
+        """What is noted of a file, in this manifest or in that on disk; None where nothing is known of it."""
+        hashes = self._kept() if manifest is None else manifest.get("kept", {})
         self._refuse_unnoted(_OFFERED, hashes)
         return hashes.get(name)
 
@@ -327,3 +336,96 @@ def _hashes(bases: Sequence[Path], paths: Iterable[Path]) -> dict[str, str]:
         return str(path)
 
     return {name(path): file_hash(path) for path in paths if path.exists()}
+
+
+@dataclass(frozen=True)
+class RecordFile(Generic[M]):
+    """A file of a study: what it holds, which command makes it, and whether the manifest notes what it says."""
+
+    name: str
+    record: type[M]
+    made_by: str  #: words of the command, such as `annotation accept`
+    options: str = ""  #: of that command
+    noted: bool = False
+    advice: str = ""  #: what to do where it is damaged; empty: run the command again
+
+    def command(self, study: Study) -> str:
+        """The command that makes it, as a user types it."""
+        return f"{study.command(self.made_by)} {self.options}".rstrip()
+
+
+class StudyRecords:
+    """The records in a study's folder as they are when they are first asked for, each read once."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.noted = Manifest.of(study)  #: what is noted of files, by which each is proved
+        self._models = dict[str, list[Any]]()
+        self._contents = dict[str, tuple[bytes, str]]()
+        self._sha256 = dict[str, str]()
+
+    @classmethod
+    def open(cls, study: Study) -> Self:
+        """The records of a study; nothing is read yet."""
+        return cls(study)
+
+    @functools.cached_property
+    def manifest(self) -> Mapping[str, Any]:
+        """What each stage ran on and left; empty before the first."""
+        return self.noted.read()
+
+    def path(self, file: RecordFile[Any]) -> Path:
+        """Where a file is."""
+        return self.study.folder / file.name
+
+    def has(self, file: RecordFile[Any]) -> bool:
+        """Whether a file is there."""
+        return file.name in self._sha256 or self.path(file).exists()
+
+    def need(self, *files: RecordFile[Any]) -> None:
+        """Raise DataError, which names the command that makes it, where a file is not there."""
+        for file in files:
+            if not self.has(file):
+                raise DataError(f"{self.path(file)} is not there yet; run `{file.command(self.study)}` first")
+
+    def is_noted(self, file: RecordFile[Any]) -> bool:
+        """Whether the manifest notes what a file says."""
+        return self.noted.notes(file.name)
+
+    def models(self, file: RecordFile[M]) -> list[M]:
+        """A JSON list; empty where it is not there and need not be. Raises DataError for a damaged or replaced one."""
+        if file.name not in self._models:
+            self._models[file.name] = list(self._read(file))
+        return cast("list[M]", self._models[file.name])
+
+    def _read(self, file: RecordFile[M]) -> list[M]:
+        command = file.command(self.study)
+        if file.noted:
+            return self.noted.models(file.name, file.record, command, file.advice)
+        return read_models(self.path(file), file.record, command)
+
+    def sha256(self, file: RecordFile[Any]) -> str:
+        """The hash of a file's bytes; empty where there is none. Whether it is what was written, `table` tells."""
+        if file.name not in self._sha256:
+            if not self.path(file).exists():
+                return ""
+            if file.noted:
+                self._sha256[file.name] = file_hash(self.path(file))
+            else:
+                self._content(file)
+        return self._sha256[file.name]
+
+    def table(self, file: RecordFile[M], words: Collection[str] = ()) -> pa.Table:
+        """A table, checked as by `read_table`. Raises DataError for one that is damaged or replaced, or not there."""
+        content = self._content(file)
+        del self._contents[file.name]  # frames are kept, not what they were read from
+        command, record = file.command(self.study), cast("Any", file.record)
+        return read_table(self.path(file), record, command, words=words, content=content)
+
+    def _content(self, file: RecordFile[Any]) -> bytes:
+        """The bytes of a table, of which the hash is taken at once: what is read is what was proved."""
+        if file.name not in self._contents:
+            path, command = self.path(file), file.command(self.study)
+            read = self.noted.table_bytes(file.name, command) if file.noted else hashed_bytes(path, command)
+            self._contents[file.name], self._sha256[file.name] = read, read[1]
+        return self._contents[file.name][0]

@@ -18,9 +18,8 @@ import pandas as pd
 import streamlit as st
 
 from plumbline.errors import PlumblineError
-from plumbline.exhibits.files import csv_bytes
 from plumbline.exhibits.page import svg
-from plumbline.exhibits.table import Exhibit, with_minus
+from plumbline.exhibits.table import Exhibit, csv_bytes, with_minus
 from plumbline.resources import installing
 from streamlit_app.readers import NotYetError
 

@@ -14,11 +14,11 @@ import pandas as pd
 
 from annotation.records import Look, Verdict
 from annotation.statistics.agreement import at_least
-from annotation.status.stages import PEOPLE_REPORT, Stage
+from annotation.status.progress import PEOPLE_REPORT, Stage
 from annotation.verdicts.tables import AT_LEAST, display, number, rated, scoped, with_interval
 from generation.output_tables import OVERALL, RATES
 from plumbline.error_types import LABELS
-from plumbline.exhibits.palette import GAIN, LOSS
+from plumbline.exhibits.charts import GAIN, LOSS
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.subject import ItemNames
 

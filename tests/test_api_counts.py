@@ -24,7 +24,6 @@ from annotation.judges.check import length_effects
 from annotation.judges.people import (
     against_people,
     alternative_test,
-    by_domain,
     far_ratings,
     pair_means,
     with_each_rater,
@@ -190,9 +189,6 @@ OF_FRAMES: dict[str, Callable[[pd.DataFrame, Made], Any]] = {
     "pairs' means": lambda own, made: pair_means(own).to_frame(),
     "lengths": lambda own, made: length_effects(own, scores(made), texts(made)),
     "alternative annotators": lambda own, made: alternative_test(own, by_pair(made)).raters,
-    "alternative annotators by domain": lambda own, made: (
-        by_domain(own, by_pair(made), by_pair(made) * 0)["0.0"].raters
-    ),
     "anchoring": lambda own, made: anchoring(own, shown(made), dict.fromkeys(own["pair_id"], "all")),
     "campaigns side by side": lambda own, made: pd.DataFrame(compare_campaigns(*halves(own), SCALE)).astype(str),
     "waves side by side": lambda own, made: pd.DataFrame(compare_parts(*halves(own))).astype(str),

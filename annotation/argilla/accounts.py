@@ -19,8 +19,7 @@ from annotation.argilla.client import HEADER, SIMULATED, Argilla, ArgillaUser, D
 from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER, account_pseudonym
 from annotation.sampling.queues import Queue, queues_of
-from annotation.server.connection import call, probe
-from annotation.server.home import changing, forget, new_user, remember, write_private
+from annotation.server.home import call, changing, forget, new_user, probe, remember, write_private
 from plumbline.addresses import key_in
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.languages import language_code

@@ -27,7 +27,7 @@ from annotation.server import Home
 from generation.flags import identify
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.files import csv_bytes
+from plumbline.exhibits.table import csv_bytes
 from plumbline.languages import language_code, language_name
 from plumbline.reading import read_yaml
 from plumbline.store import atomic

@@ -26,7 +26,7 @@ from annotation.sampling.sample import sample_settings
 from annotation.subjects import read_items
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.files import csv_bytes
+from plumbline.exhibits.table import csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import Manifest, stage
 from plumbline.reading import read_yaml

@@ -165,7 +165,7 @@ def _gold(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from annotation.judges.check import FOLDER, check, check_text  # noqa: PLC0415
     from annotation.verdicts.evidence import Evidence  # noqa: PLC0415
-    from plumbline.exhibits.files import csv_bytes, write_files  # noqa: PLC0415
+    from plumbline.exhibits.table import csv_bytes, write_files  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
 
     study = cli.study_of(options)
@@ -180,7 +180,7 @@ def _check(options: argparse.Namespace) -> int:
 def _select(options: argparse.Namespace) -> int:
     from annotation.judges.select_generator import FOLDER, choose, read_material  # noqa: PLC0415
     from annotation.judges.select_report import select_files, select_text, selection_record  # noqa: PLC0415
-    from plumbline.exhibits.files import write_files  # noqa: PLC0415
+    from plumbline.exhibits.table import write_files  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
 
     study = cli.study_of(options)

@@ -16,7 +16,7 @@ from annotation.judges.powered import Judging, powered_means
 from annotation.judges.records import BesideVerdict
 from annotation.ratings.ratings import counting_ratings, dealt_with, saw_scores
 from annotation.records import JudgedMean, Verdict
-from annotation.sampling.blocks import SCOPES
+from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence

@@ -160,7 +160,7 @@ def _checked(ratings: pd.DataFrame) -> pd.DataFrame:
     return ratings.assign(value=values)
 
 
-EXPERTS, SKILLED, CROWD = 0.2, 0.15, 0.1  # the paper's epsilon: what a judge's cheapness may cost, by who rates
+CROWD = 0.1  # the paper's epsilon, what a judge's cheapness may cost: of skilled raters it is 0.15, of experts 0.2
 FALSE_DISCOVERIES = 0.05
 PASSES = 0.5  # of the raters, whom it must do better than
 FEWEST_ITEMS = 30  # for Student's t; below, an exact test
@@ -208,38 +208,18 @@ def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) 
     if len(differences) < 2:
         table = pd.DataFrame(columns=["rater_id", "n", "judge_closer", "rater_closer", "p", "test", "better"])
         return AlternativeTest(epsilon, math.nan, math.nan, False, table, "it takes two raters who share judged pairs")
-    return _result(differences, epsilon, None)
-
-
-def by_domain(
-    ratings: pd.DataFrame, scores: pd.Series, domains: pd.Series, epsilon: float = CROWD
-) -> Mapping[str, AlternativeTest]:
-    """The test in each domain, such as a transformation; `domains` by pair_id. All p-values are corrected together."""
-    tested: dict[str, dict[str, tuple[Floats, Floats]]] = {}
-    for name, of_domain in ratings.groupby(ratings["pair_id"].map(domains)):
-        differences = _differences(of_domain, scores)
-        if len(differences) >= 2:
-            tested[str(name)] = differences
-    p_values = [_p_values(differences, epsilon)[0] for differences in tested.values()]
-    limit = _limit(np.concatenate(p_values) if tested else np.empty(0))
-    return {name: _result(differences, epsilon, limit) for name, differences in tested.items()}
+    return _result(differences, epsilon)
 
 
 def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.ndarray:
-    """Which hypotheses are rejected at a false discovery rate of q, whatever their dependence: True or False each."""
-    rejected: np.ndarray = p_values <= _limit(p_values, q)
-    return rejected
+    """Which hypotheses are rejected at a false discovery rate of q, whatever their dependence: True or False each.
 
-
-def _limit(p_values: Floats, q: float = FALSE_DISCOVERIES) -> float:
-    """The largest p that is rejected: p_(k) <= k q / (m sum(1/i)); -1 where none is."""
+    Those up to the largest p_(k) with p_(k) <= k q / (m sum(1/i)).
+    """
     m = len(p_values)
-    if not m:
-        return -1.0
-    ordered = np.sort(p_values)
-    limits = np.arange(1, m + 1) * q / (m * float((1 / np.arange(1, m + 1)).sum()))
-    under = np.flatnonzero(ordered <= limits)
-    return float(ordered[under[-1]]) if len(under) else -1.0
+    ordered, ranks = np.sort(p_values), np.arange(1, m + 1)
+    under = np.flatnonzero(ordered <= ranks * q / (m * float((1 / ranks).sum())))
+    return p_values <= (ordered[under[-1]] if len(under) else -1.0)
 
 
 def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Floats, Floats]]:
@@ -305,9 +285,9 @@ def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
     return min(1.0, float(stats.multinomial.pmf(results, n, shares).sum(axis=1).max()))
 
 
-def _result(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float, limit: float | None) -> AlternativeTest:
+def _result(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> AlternativeTest:
     p_values, tests = _p_values(differences, epsilon)
-    better = p_values <= (_limit(p_values) if limit is None else limit)
+    better = benjamini_yekutieli(p_values)
     judge = np.array([judged.mean() for judged, _ in differences.values()])
     rater = np.array([rated.mean() for _, rated in differences.values()])
     numbers = [len(judged) for judged, _ in differences.values()]

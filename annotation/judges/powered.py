@@ -19,7 +19,7 @@ import pandas as pd
 
 from annotation.judges.records import UNDRAWN, checked, on_scale, over_orders, together
 from annotation.planning import Pricing
-from annotation.sampling.blocks import SCOPES, in_order
+from annotation.sampling.queues import SCOPES, in_order
 from annotation.statistics.agreement import Answers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis

@@ -1,6 +1,6 @@
 """The choice of a generator, from error rates to letters (HTEB, A.2 and A.3; PTEB, section 3.2.2).
 
-`selection`, `effects` and `paraphrases` hold the computations; here they are put together for a study, with what makes
+`selection` and `effects` hold the computations; here they are put together for a study, with what makes
 the choice doubtful.
 """
 

@@ -14,8 +14,7 @@ from annotation.judges.select_generator import FOLDER, GeneratorSelection, Selec
 from annotation.judges.selection import not_told_apart
 from annotation.verdicts.preregistration import prompt_file
 from plumbline import cli
-from plumbline.exhibits.files import csv_bytes
-from plumbline.exhibits.table import Exhibit, as_markdown
+from plumbline.exhibits.table import Exhibit, as_markdown, csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import study_hash, versions
 from plumbline.store import json_bytes

@@ -1,6 +1,6 @@
 """The report's figures: frame in, chart out, and what a chart shows in words.
 
-Colours of axes are those of `exhibits.palette`; those of ratings are ColorBrewer's PuOr, which all eyes tell apart.
+Colours of axes are those of `exhibits.charts`; those of ratings are ColorBrewer's PuOr, which all eyes tell apart.
 A decision has a shape and a word, so that nothing hangs on a colour.
 """
 
@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, number, scoped, with_interval
-from plumbline.exhibits.charts import panels, path_of_looks
-from plumbline.exhibits.palette import NEUTRAL, colours
+from plumbline.exhibits.charts import NEUTRAL, colours, panels, path_of_looks
 from plumbline.scales import classes_of, is_whole, marks
 from plumbline.statistics.estimates import Estimate
 from plumbline.transformations import Axes

@@ -40,9 +40,8 @@ from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED, display, looks_frame, number, rule_chances, with_interval
 from plumbline.commands import as_called
-from plumbline.exhibits.files import csv_bytes, write_files
 from plumbline.exhibits.page import Figure, Section, write_page
-from plumbline.exhibits.table import Exhibit, Table
+from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
 from plumbline.fields import fields_of
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study

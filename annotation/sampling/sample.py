@@ -21,10 +21,9 @@ from annotation.human.tasks import prepared, refuse_other_tasks
 from annotation.offering import alone, is_complete, offered, refuse_other_prompts, refuse_other_sample
 from annotation.records import Supply, Wave
 from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.blocks import block_numbers
 from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource, Turns, words_of
 from annotation.sampling.controls import ControlDesign
-from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.queues import Queue, block_numbers, queues_of
 from annotation.subjects import shown
 from generation.jobs import Plan
 from plumbline.errors import StudyError

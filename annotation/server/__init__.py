@@ -12,11 +12,9 @@ The server lives in an environment of its own (its pins exclude the platform's v
 from __future__ import annotations
 
 from .backup import backup, restore
-from .connection import Connection, ensure_user, is_loopback
 from .database import URL_VARIABLE, has_database
-from .environment import ensure_environment
-from .home import OWNER, Credentials, Home, User, credentials, make_folder
-from .process import running, serve
+from .home import OWNER, Connection, Credentials, Home, User, credentials, ensure_user, is_loopback, make_folder
+from .process import ensure_environment, running, serve
 
 __all__ = [
     "OWNER",

@@ -135,7 +135,7 @@ def summarise(
     if scale.kind != "rating":
         return _of_labels(scale, of_question, design, seed, anytime=anytime, level=level)
     answers = Answers.of(of_question, scale.scale)
-    limit = _limit(question, design)
+    limit = _limit(design)
     if of_question.empty:
         mean = low = high = probability = math.nan
         reason, beyond = "no ratings", False
@@ -167,7 +167,7 @@ def _interval(design: Design, *, anytime: bool, level: float | None) -> str:
     return "anytime" if anytime else "blocks" if level is not None else design.rule.interval
 
 
-def _limit(question: str, design: Design) -> float:
+def _limit(design: Design) -> float:
     """The threshold that a mean's P is about; NaN where rules of their own have others."""
     return math.nan if design.rule.rules else design.rule.threshold
 

@@ -23,11 +23,9 @@ from annotation.human.tasks import reworded_lines
 from annotation.offering import LEDGER, ledgers
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
-from annotation.sampling.blocks import SCOPES
 from annotation.sampling.candidates import flagged_supply
-from annotation.sampling.queues import frames_by_queue
-from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
-from annotation.status.stages import Stage, mismatch, stages_of
+from annotation.sampling.queues import SCOPES, frames_by_queue
+from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, mismatch, stages_of
 from annotation.training import by_trained, read_trained
 from annotation.verdicts.counted import Ahead, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
@@ -40,7 +38,7 @@ from annotation.verdicts.verification import refuse_other_file
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines, flagged_outputs
 from plumbline.errors import DataError
-from plumbline.record_files import RecordFile
+from plumbline.manifest import RecordFile
 from plumbline.records import ARGILLA
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,18 +11,20 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from annotation.names import named
+from annotation.names import known_names, named
 from annotation.offering import LEDGER, ledgers
+from annotation.options import home_of
 from annotation.records import Outcome, Verdict
-from annotation.status.progress import FEW, IDLE
-from annotation.status.stages import PEOPLE_REPORT
-from annotation.status.status import Status, server_line
+from annotation.status.progress import FEW, IDLE, PEOPLE_REPORT
+from annotation.status.status import Status, server_line, status_now
 from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
 from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.tables import SIMULATED, count, display, looks_text
+from plumbline import cli
 from plumbline.cli import columns
+from plumbline.commands import as_called
 from plumbline.records import ARGILLA
 
 DASH = "–"
@@ -393,3 +396,11 @@ def decided(verdicts: Sequence[Verdict]) -> str:
         if names or outcome == "accepted":
             parts.append(f"{word}: {', '.join(names) or 'nothing'}")
     return f"{late}{'; '.join(parts)}."
+
+
+def show_status(options: argparse.Namespace) -> int:
+    """Show where the study stands."""
+    study = cli.study_of(options)
+    names = known_names(home_of(options), study.name)
+    print(as_called(status_text(status_now(study, home_of(options)), study.arguments, names)))
+    return 0

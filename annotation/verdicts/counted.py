@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from annotation.questions import QuestionScale
 from annotation.ratings.ratings import Dealt
-from annotation.sampling.blocks import SCOPES, in_order
+from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
 from annotation.verdicts.looks import BlockProgress, block_progress

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from annotation.ratings.ratings import saw_scores, stays
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Verdict
-from annotation.sampling.blocks import SCOPES
+from annotation.sampling.queues import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
 from annotation.verdicts.judged import late_judgements

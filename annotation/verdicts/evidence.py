@@ -13,7 +13,7 @@ from annotation.offering import offered_to_raters
 from annotation.ratings.ratings import counting_ratings, dealt_with, stays
 from annotation.ratings.signs import find_signs, not_looked_at
 from annotation.records import Fixed, RuleSet, Sign, TakenLook
-from annotation.sampling.blocks import SCOPES, block_numbers
+from annotation.sampling.queues import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Place, basis
 from annotation.verdicts.looks import BlockProgress

@@ -16,7 +16,7 @@ import pandas as pd
 from annotation.ratings.ratings import answered, answers_hash, counting_ratings, dealt_with
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
-from annotation.sampling.blocks import SCOPES
+from annotation.sampling.queues import SCOPES
 from annotation.statistics.agreement import Answers
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design

@@ -15,7 +15,7 @@ import pandas as pd
 
 from annotation.ratings.ratings import Dealt
 from annotation.records import BlockLook, Outcome, TakenLook
-from annotation.sampling.blocks import ends_of
+from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design, compact, summarise
 from annotation.verdicts.rules import RuleValue, decide, rule_values, rules_for
 from annotation.verdicts.tables import count

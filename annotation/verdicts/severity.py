@@ -11,7 +11,7 @@ import pandas as pd
 
 from annotation.ratings.ratings import Dealt
 from annotation.records import Summary, Verdict
-from annotation.sampling.blocks import SCOPES
+from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.rules import decide, rules_for

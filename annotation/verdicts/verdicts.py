@@ -26,7 +26,7 @@ from annotation.ratings.ratings import (
     withdrawn_hash,
 )
 from annotation.records import Chance, Group, Summary, Supply, Verdict
-from annotation.sampling.blocks import SCOPES
+from annotation.sampling.queues import SCOPES
 from annotation.statistics.agreement import Answers
 from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, compact, mean_of, summarise, table_two
@@ -34,7 +34,7 @@ from annotation.verdicts.counted import Basis, Place, answers, basis, with_enoug
 from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
 from plumbline.frames import is_among
-from plumbline.record_files import RecordFile
+from plumbline.manifest import RecordFile
 from plumbline.records import Pair
 from plumbline.statistics.intervals import score_at_least
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec

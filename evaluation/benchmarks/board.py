@@ -19,8 +19,7 @@ from evaluation.tables.scores import originals
 from generation.output_statistics import shown
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.files import csv_bytes, json_file, write_files
-from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.exhibits.table import Exhibit, csv_bytes, json_file, reasons, write_files
 from plumbline.identity import identity
 from plumbline.study import load_study
 from plumbline.study.places import output_folder

@@ -16,7 +16,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from annotation.campaign_records import CampaignData
-from evaluation.benchmarks.contents import CheckedTask, Contents, contents_of
+from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Contents, Finding, contents_of
 from evaluation.benchmarks.data_checks import (
     Reader,
     Statistics,
@@ -27,7 +27,6 @@ from evaluation.benchmarks.data_checks import (
     statistics_of,
     too_long,
 )
-from evaluation.benchmarks.findings import THRESHOLDS, Finding
 from evaluation.benchmarks.score_checks import PeopleChecks, ScoreChecks
 from evaluation.models.encoder import ModelHost
 from evaluation.records import SCORES, EvaluationRecords
@@ -38,7 +37,7 @@ from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import load_mteb
 from plumbline import cli
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.files import csv_bytes, json_file, write_files
+from plumbline.exhibits.table import csv_bytes, json_file, write_files
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.places import output_folder

@@ -17,8 +17,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.benchmarks.contents import TRAIN, ContentPart, Contents
-from evaluation.benchmarks.findings import ROWS, Finding, found, rows_of, together, undefined
+from evaluation.benchmarks.contents import (
+    ROWS,
+    TRAIN,
+    ContentPart,
+    Contents,
+    Finding,
+    found,
+    rows_of,
+    together,
+    undefined,
+)
 from generation.datasets.dataset import Dataset
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError, StudyError

@@ -17,9 +17,17 @@ import pandas as pd
 
 from annotation.campaign_records import CampaignData
 from annotation.ratings.ratings import counting_ratings
-from evaluation.benchmarks.contents import CheckedTask, ContentPart, Contents
+from evaluation.benchmarks.contents import (
+    CheckedTask,
+    ContentPart,
+    Contents,
+    Finding,
+    found,
+    rows_of,
+    together,
+    undefined,
+)
 from evaluation.benchmarks.data_checks import hidden_bars
-from evaluation.benchmarks.findings import Finding, found, rows_of, together, undefined
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.registered import MtebModel
 from evaluation.tasks import scoring

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from evaluation.benchmarks import task_facts
 from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
-from plumbline.exhibits.files import plain
+from plumbline.exhibits.table import plain
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Floats, stream
 

@@ -22,7 +22,6 @@ from plumbline.statistics.paired import row_correlations, spearman_interval
 from plumbline.statistics.rankings import kendall_interval, kendall_rows
 
 Bools = NDArray[np.bool_]
-COVERS = ("language", "type", "none")
 _SAME = 1e-9  # of costs that are sums of the same numbers in another order
 
 

@@ -37,7 +37,7 @@ from evaluation.work import quiet, versions
 from generation.datasets.dataset import Dataset
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.exhibits.files import csv_bytes, json_file, write_files
+from plumbline.exhibits.table import csv_bytes, json_file, write_files
 from plumbline.identity import identity
 from plumbline.languages import with_script
 from plumbline.study import Study

@@ -16,7 +16,7 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import KINDS, OF_MODELS
 from evaluation.bundle.source import BundleSource
 from evaluation.display import short_names
-from evaluation.measures.measures import AcceptedPairs, AllTexts
+from evaluation.measures import AcceptedPairs, AllTexts
 from evaluation.models.encoder import ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import RunOutcome, evaluate_units

@@ -28,7 +28,7 @@ from evaluation.human.sampled import SampledDataset
 from evaluation.tasks.mteb_classes import OwnTask, registered
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import make_task
-from plumbline.exhibits.files import write_files
+from plumbline.exhibits.table import write_files
 from plumbline.languages import with_script
 from plumbline.study import load_study
 

@@ -46,8 +46,7 @@ from generation.output_statistics import shown
 from plumbline.errors import StudyError
 from plumbline.exhibits.page import PageWords, write_outlined
 from plumbline.exhibits.table import Cell, Exhibit, cell, printed, reasons
-from plumbline.manifest import stage
-from plumbline.record_files import StudyRecords
+from plumbline.manifest import StudyRecords, stage
 from plumbline.study import load_study
 from plumbline.study.places import output_folder, place
 

@@ -31,8 +31,7 @@ from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline import cli
 from plumbline.cli import columns
-from plumbline.manifest import stage
-from plumbline.record_files import StudyRecords
+from plumbline.manifest import StudyRecords, stage
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.datasets import SEARCHES

@@ -21,8 +21,8 @@ from evaluation.benchmarks.task_facts import numbers_of, read_table
 from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.identity import identity
+from plumbline.manifest import StudyRecords
 from plumbline.reading import read_json
-from plumbline.record_files import StudyRecords
 from plumbline.records import Number, Record
 
 SCORES, ITEMS = "instructions/scores.parquet", "instructions/item_scores.parquet"  # in a study's folder

@@ -37,7 +37,7 @@ from generation.instructions.wordings import LABELS, Instruction, read_wordings
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.journal import Journal
-from plumbline.record_files import RecordFile, StudyRecords
+from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import Record
 from plumbline.statistics.resampled_measures import mean
 from plumbline.store import joined, read_table, write_table

@@ -4,7 +4,7 @@ A model's rows stand one after the other in `vectors.f32`, and `keys.sqlite` say
 disk itself before their keys are, so a killed process leaves rows that nobody points to, and never a key without its
 row. Nothing of it is held in memory.
 
-Rows that another engine than torch's own made (`packed`) stand under keys of that engine. They are read where a text
+Rows that another engine than torch's own made (oneDNN) stand under keys of that engine. They are read where a text
 has no row of torch's.
 
 `keys.sqlite` has a checksum of each row too, of its numbers, its key, its model and its length, which is verified
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import shutil
@@ -23,18 +24,19 @@ import sqlite3
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from annotation.verdicts.tables import count
-from evaluation.models.checksums import digests, fingerprint
 from plumbline.errors import DataError, StudyError
+from plumbline.frames import same_index
+from plumbline.statistics.estimates import Floats
 from plumbline.store import make_folder, writing
 
 Embeddings = NDArray[np.float32]
@@ -362,3 +364,66 @@ def _close(file: IO[bytes], keys: sqlite3.Connection) -> None:
 
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def keys_of(texts: Iterable[str], prompt: str, role: str) -> list[bytes]:
+    """The key of each text in the store: 16 bytes of a hash, with its prompt, and its role where that counts."""
+    start, keys = hashlib.sha256(f"{prompt}\0{role}\0".encode()), []
+    for text in texts:
+        whole = start.copy()
+        whole.update(text.encode())
+        keys.append(bytes(whole.digest()[:16]))
+    return keys
+
+
+def fingerprint(model: str, width: int) -> int:
+    """What an index says of itself that has checksums of this model's rows, of this length."""
+    return int(_coefficients(model, width)[0].view(np.int64))
+
+
+def digests(model: str, keys: Sequence[bytes], rows: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The checksum of each row with its key: the sum of its 32-bit words times fixed random numbers, modulo 2^64.
+
+    Two rows that differ have one checksum with a probability of 2^-32 at most.
+
+    Source: Lemire and Kaser 2014, "Strongly Universal String Hashing is Fast" (Multilinear).
+    """
+    drawn = _coefficients(model, rows.shape[1])
+    heads = np.frombuffer(b"".join(keys), "<u4").reshape(len(rows), 4)
+    sums: NDArray[np.uint64] = np.einsum("ij,j->i", heads, drawn[1:5])
+    sums = sums + np.einsum("ij,j->i", rows.view(np.uint32), drawn[5:])
+    return sums.view(np.int64)
+
+
+@functools.lru_cache(maxsize=16)
+def _coefficients(model: str, width: int) -> NDArray[np.uint64]:
+    """Fixed random numbers of a model and a length of rows: of the length itself, of a key (four), of a row."""
+    drawn = hashlib.shake_256(f"embeddings-v1\0{model}\0{width}".encode()).digest(8 * (width + 5))
+    return np.frombuffer(drawn, "<u8").astype(np.uint64)
+
+
+def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:
+    """1 - cos of each original's embedding and its transformation's: 0 for one direction, 2 for the opposite one.
+
+    Both are texts by dimensions, a row each, in the same order; the result has a number for each row. Raises ValueError
+    where they are not of one such shape, are frames with different indexes, hold what is no finite number, or a row has
+    length 0 and so no direction.
+
+    Source: HTEB, Figure 3.
+
+    >>> from evaluation import drift
+    >>> drift([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    array([0., 1., 2.])
+    """
+    same_index(originals, transformed, "tables")
+    first, second = (np.asarray(embeddings, dtype=np.float64) for embeddings in (originals, transformed))
+    if first.shape != second.shape or first.ndim != 2:
+        raise ValueError(f"two tables of one shape are needed, texts by dimensions, not {first.shape}, {second.shape}")
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    if not np.isfinite(lengths).all():
+        raise ValueError(f"the embeddings of row {int(np.isfinite(lengths).argmin())} are not finite")
+    if (lengths == 0).any():
+        raise ValueError(f"an embedding of row {int(lengths.argmin())} has length 0, so its cosine is undefined")
+    # Rounding can leave the cosine of equal texts a hair above 1.
+    distances: Floats = 1.0 - np.clip((first * second).sum(axis=1) / lengths, -1.0, 1.0)
+    return distances

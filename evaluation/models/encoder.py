@@ -15,17 +15,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from evaluation.models.checksums import keys_of
-from evaluation.models.distances import drift
-from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost
+from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost, drift, keys_of
 from evaluation.models.in_process import SentenceTransformerModel, fingerprint, in_template
-from evaluation.models.protocols import PromptingModel, TextModel
 from evaluation.models.registered import MtebModel
 from evaluation.models.server import CharacterNgrams, ServerModel, WordVectors
 from plumbline.errors import DataError, ServiceError, StudyError, nearest
@@ -37,6 +34,7 @@ from plumbline.study.evaluation import EvaluationSpec, ModelSpec, refuse_no_repo
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
+
 
 # As torch says it on processors and GPUs, cuBLAS among them; "an illegal memory access" is another thing.
 _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|ALLOC_FAILED", re.IGNORECASE)
@@ -356,3 +354,49 @@ def drift_of_texts(encoder: Encoder, originals: Sequence[str], transformed: Sequ
         text = originals[int(nothing.argmax())]
         raise DataError(f"an embedding has length 0, so its cosine is undefined: {text[:60]!r} or its transformation")
     return drift(first, second)
+
+
+class TextModel(Protocol):
+    """What `Encoder` needs of a model."""
+
+    prompts: dict[str, str]
+    """Prompts by the names that mteb looks them up by."""
+    default_prompt: str
+    """The prompt where no name fits; empty for none."""
+
+    def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
+        """One row for each text. `role` is `query`, `document` or empty, for models with a way for each."""
+        ...
+
+    def routed(self) -> bool:
+        """Whether `role` changes the embedding."""
+        ...
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """The model's own similarity of all of `first` with all of `second`."""
+        ...
+
+    def similarity_pairwise(self, first: Any, second: Any) -> Any:
+        """The model's own similarity row by row."""
+        ...
+
+
+@runtime_checkable
+class PromptingModel(Protocol):
+    """A model that picks its prompts itself."""
+
+    def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
+        """What to give `TextModel.embed` for a prompt; calls that get the same name get the same embeddings."""
+        ...
+
+    def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
+        """The same under an instruction, put into `template` or into the model's own; `call` is what `way` is given."""
+        ...
+
+    def before(self, way: str) -> str:
+        """What stands before a text, that way."""
+        ...
+
+    def refuses(self) -> str:
+        """Why it can be given no instruction; empty where it can."""
+        ...

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from evaluation.models.checksums import keys_of
-from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost
+from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost, keys_of
 from evaluation.models.encoder import longest_first
 
 LARGEST = 2048  # texts of a shard: what has to be encoded again after a death

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.models.protocols import PromptingModel
-from evaluation.models.speed import IN_TORCH, gpu_of
+from evaluation.models.encoder import Encoder, ModelHost, PromptingModel
+from evaluation.models.in_process import IN_TORCH, gpu_of
 from plumbline.errors import StudyError
 from plumbline.study.evaluation import ModelSpec
 

@@ -14,8 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.exhibits.files import write_files
-from plumbline.exhibits.table import Exhibit, Table
+from plumbline.exhibits.table import Exhibit, Table, write_files
 from plumbline.store import atomic
 
 if TYPE_CHECKING:

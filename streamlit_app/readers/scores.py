@@ -32,8 +32,8 @@ from plumbline.errors import DataError
 from plumbline.exhibits.charts import Chart, figure
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.table import Exhibit
+from plumbline.manifest import StudyRecords
 from plumbline.reading import read_json
-from plumbline.record_files import StudyRecords
 from streamlit_app.readers import OF_PEOPLE, PROMPTED, RATED, SCORED, OverviewReader, cached, shared, words_as_objects
 
 _MEASURED = (*RATED, "drift.parquet")

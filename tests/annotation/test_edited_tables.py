@@ -31,6 +31,17 @@ def test_a_table_that_was_edited_is_refused_and_named(generated: Study) -> None:
     Manifest.of(generated).refuse_replaced("drift.parquet", "x")
 
 
+def test_what_the_manifest_said_before_accuses_no_table_that_was_noted_since(generated: Study) -> None:
+    """Another command may write a table and note it after this one has read the manifest."""
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
+    before = Manifest.of(generated, Manifest.of(generated).read())
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.2)], DriftRecord)
+    before.refuse_replaced("drift.parquet", "x")
+    write_table(generated.folder / "drift.parquet", [drift(0.1)], DriftRecord)
+    with pytest.raises(DataError, match=r"drift\.parquet is not what was written"):
+        before.refuse_replaced("drift.parquet", "x")
+
+
 def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
 

@@ -20,7 +20,7 @@ from evaluation.benchmarks.checks import _rows_file
 from evaluation.results import Score, path_of
 from generation.production import generate
 from plumbline.errors import DataError, PlumblineError
-from plumbline.exhibits.files import write_files
+from plumbline.exhibits.table import write_files
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 

@@ -17,7 +17,7 @@ from annotation.planning import Outlook, Price, Pricing, RatingVariation, outloo
 from annotation.planning_command import plan_text
 from annotation.questions import QuestionScale
 from annotation.rubric import load_rubric
-from annotation.sampling.blocks import in_order
+from annotation.sampling.queues import in_order
 from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts

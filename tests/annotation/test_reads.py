@@ -23,10 +23,9 @@ FILES = (
     *("rules.json", "looks.json", "waves.json", "sample.json", "offered.json", "decisions.json", "members.json"),
     *("verdicts.json", "agreement.json", "pair_means.parquet", "hteb.yaml"),
 )
-# Each file is read once for its rows and its hash, but what a command writes and notes: `accept` reads the manifest
-# again after its own write, to prove the scores, and what it wrote when it notes that. Verdicts are hashed once against
-# the manifest and read once.
-TWICE = {"accept": {"manifest.json", "verdicts.json", "pair_means.parquet"}, "status": {"verdicts.json"}}
+# Each file is read once for its rows and its hash, but what a command writes and notes: `accept` reads what it wrote
+# when it notes that. Verdicts are hashed once against the manifest and read once.
+TWICE = {"accept": {"verdicts.json", "pair_means.parquet"}, "status": {"verdicts.json"}}
 _opened: list[str] = []
 _watching = False
 

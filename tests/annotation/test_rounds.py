@@ -15,8 +15,7 @@ from annotation.argilla.simulate import simulate
 from annotation.campaign_records import CampaignRecords
 from annotation.report.page import write_report
 from annotation.rounds import BlockOpener, noted_studies, put_out, take_in
-from annotation.sampling.blocks import block_numbers
-from annotation.sampling.queues import Queue
+from annotation.sampling.queues import Queue, block_numbers
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
@@ -24,7 +23,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import WHY_UNBIASED
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater
-from tests.annotation.sampling.test_blocks import RULE, by_blocks
+from tests.annotation.sampling.test_queues import RULE, by_blocks
 
 KIND = [{"name": name, "bias": 1.0, "noise": 0.4} for name in ("first", "second", "third")]
 CLOSE = [{"name": name, "bias": -1.4, "noise": 1.0} for name in ("low", "lower", "lowest")]

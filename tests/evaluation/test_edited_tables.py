@@ -15,7 +15,7 @@ from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from plumbline.errors import DataError
 from plumbline.study import Study
-from tests.evaluation.measures import test_measures
+from tests.evaluation import test_measures
 
 from .conftest import Loader, json_of, without_notes, write_study
 

@@ -4,8 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from generation.cleaning import clean
-from generation.flags import find_flags
+from generation.flags import clean, find_flags
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generation.cleaning import clean
+from generation.flags import clean
 from generation.generators import GenerationOutcome
 from generation.jobs import Job, Plan
 from generation.output import make_output, with_language

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from annotation import options as annotation_options
-from annotation.server import environment
+from annotation.server import process
 from annotation.server.home import Home
 from plumbline import cli, prompts, resources, study_files
 from plumbline.errors import StudyError
@@ -25,10 +25,10 @@ DEMO = ROOT / "studies" / "demo.yaml"
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """As from a wheel, in an empty folder."""
-    for module in (resources, environment):
+    for module in (resources, process):
         monkeypatch.setattr(module, "IN_CHECKOUT", False)
     monkeypatch.setenv("PLUMBLINE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv(environment.LOCATION_VARIABLE, raising=False)
+    monkeypatch.delenv(process.LOCATION_VARIABLE, raising=False)
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
@@ -38,13 +38,13 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_checkouts_commands_too_write_where_one_stands_and_never_into_the_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(environment.LOCATION_VARIABLE, raising=False)
+    monkeypatch.delenv(process.LOCATION_VARIABLE, raising=False)
     for folder in (ROOT, ROOT / "docs", tmp_path):
         monkeypatch.chdir(folder)
         assert load_study(ROOT / "studies" / "demo.yaml").folder == folder / "exports" / "demo"
         assert Home().path == folder / ".argilla"
         assert prompts.prompt_folders() == tuple(dict.fromkeys((ROOT / "prompts", folder / "prompts")))
-        assert environment.location() == ROOT / ".venv-argilla"  # no user's file: made again where it is missing
+        assert process.location() == ROOT / ".venv-argilla"  # no user's file: made again where it is missing
 
 
 def test_what_an_earlier_version_left_in_the_checkout_is_named(
@@ -89,10 +89,10 @@ def test_outside_a_checkout_they_are_where_one_stands_and_the_environment_is_in_
 ) -> None:
     assert load_study(ROOT / "studies" / "demo.yaml").folder == installed / "exports" / "demo"
     assert Home().path == installed / ".argilla"
-    assert environment.location().parent == installed.parent / "cache"
-    before = environment.location()
-    monkeypatch.setattr(environment, "stamp", lambda: "of another version")
-    assert environment.location() != before  # that of a version whose server runs stays
+    assert process.location().parent == installed.parent / "cache"
+    before = process.location()
+    monkeypatch.setattr(process, "stamp", lambda: "of another version")
+    assert process.location() != before  # that of a version whose server runs stays
 
 
 def test_wordings_of_ones_own_are_found_beside_ours_and_never_in_the_place_of_ours(installed: Path) -> None:

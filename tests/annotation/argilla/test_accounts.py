@@ -14,7 +14,7 @@ from annotation import server
 from annotation.__main__ import main
 from annotation.argilla import accounts
 from annotation.argilla.client import Argilla, guard
-from annotation.server.connection import call
+from annotation.server.home import call
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 
 Run = Callable[..., str]

@@ -15,14 +15,14 @@ from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
 from annotation.crowd.summary import plan_text
 from annotation.offering import LEDGER
-from annotation.sampling.blocks import block_numbers
+from annotation.sampling.queues import block_numbers
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest, run, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
-from tests.annotation.sampling.test_blocks import RULE
+from tests.annotation.sampling.test_queues import RULE
 
 LIMIT = 10**6
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from annotation import options as of_commands
 from annotation.__main__ import main
 from annotation.campaign_records import RULES, CampaignRecords
-from annotation.crowd import options as of_commands
 from annotation.crowd.commands import lacking
 from annotation.offering import LEDGER
 from annotation.status.status import read_status

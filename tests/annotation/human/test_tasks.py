@@ -12,7 +12,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from annotation.human.tasks import read_tasks
 from annotation.sampling.sample import draw_sample, sample_settings
-from annotation.status.stages import stages_of
+from annotation.status.progress import stages_of
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest, stage
 from plumbline.records import Pair

@@ -15,7 +15,6 @@ from annotation.judges.people import (
     against_people,
     alternative_test,
     benjamini_yekutieli,
-    by_domain,
     calibrated,
     exact_p,
     far_ratings,
@@ -159,22 +158,6 @@ def test_the_exact_test_errs_as_often_as_it_says(n: int, epsilon: float) -> None
         )
         for level in (0.0091, 0.05, 0.3):
             assert chances[p_values <= level].sum() <= level + 0.001
-
-
-def test_p_values_of_all_domains_are_corrected_together() -> None:
-    """One domain alone has p = 0.0142 < 0.0167 = 0.05 / (2 (1 + 1/2)) * 1 for both; with a bad one beside it not."""
-    good, bad = by_pair([3.0] * 40), by_pair([5.0] * 40)
-    one = rated({"a": [3] * 40, "b": [3] * 40})
-    other = one.assign(pair_id="x" + one["pair_id"])
-    domains = pd.Series("one", index=good.index)
-    scores = pd.concat([good, bad.rename(lambda pair: f"x{pair}")])
-    every = pd.concat([domains, pd.Series("other", index=["x" + pair for pair in good.index])])
-    found = by_domain(pd.concat([one, other]), scores, every)
-    assert {name: test.omega for name, test in found.items()} == {"one": 1.0, "other": 0.0}
-    some = by_pair([3.0] * 38 + [4.0] * 2)  # d: mean 0.05, SD 0.2207, t = -0.05 / 0.0349 = -1.43, p = 0.08
-    assert by_domain(one, some, domains)["one"].raters["p"][0] == pytest.approx(
-        stats.t.cdf(-0.05 / (math.sqrt(0.05 * 0.95 * 40 / 39) / math.sqrt(40)), 39)
-    )
 
 
 def test_calibration_tells_of_pairs_that_its_curve_has_not_seen() -> None:

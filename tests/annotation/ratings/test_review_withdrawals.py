@@ -19,7 +19,7 @@ from annotation.ratings.review import review_text
 from annotation.report.exhibits import exclusions_exhibit
 from annotation.report.material import read_material
 from annotation.report.methods import methods
-from annotation.sampling.blocks import in_order
+from annotation.sampling.queues import in_order
 from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status

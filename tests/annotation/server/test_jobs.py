@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from annotation.server import Home, running
-from annotation.server.connection import is_locked
+from annotation.server.home import is_locked
 from plumbline.errors import ServiceError
 from tests.annotation.argilla_site import Site, enter, eventually
 

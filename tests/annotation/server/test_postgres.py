@@ -14,8 +14,7 @@ import httpx
 import pytest
 
 from annotation.server import URL_VARIABLE, Home, backup, database, restore, running
-from annotation.server.connection import is_locked
-from annotation.server.home import prepare
+from annotation.server.home import is_locked, prepare
 from plumbline.errors import DataError, ServiceError, StudyError
 from tests.annotation.argilla_site import Site, enter, eventually, response_status, term
 from tests.annotation.server.postgres_site import PASSWORD, postgres_url  # noqa: F401  # a fixture

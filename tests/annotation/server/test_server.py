@@ -235,7 +235,7 @@ def test_an_environment_that_cannot_be_made_is_not_used(tmp_path: Path, monkeypa
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("PIP_CONSTRAINT", str(tmp_path / "missing.txt"))  # the platform's own, which must not leak in
-    monkeypatch.setattr("annotation.server.environment.make_venv", copied)
+    monkeypatch.setattr("annotation.server.process.make_venv", copied)
     said: list[str] = []
     for _ in range(2):  # the half-made environment of the first attempt is not taken for a whole one
         with pytest.raises(

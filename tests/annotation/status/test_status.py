@@ -13,11 +13,9 @@ from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import decide, withdraw
 from annotation.records import Member
-from annotation.sampling.blocks import in_order
-from annotation.sampling.queues import Queue
+from annotation.sampling.queues import Queue, in_order
 from annotation.sampling.sample import draw_sample
-from annotation.status.progress import Workload, by_pair, by_rater, by_transformation
-from annotation.status.stages import stages_of
+from annotation.status.progress import Workload, by_pair, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import ago, headline, next_step, status_text
 from annotation.verdicts.acceptance import accept

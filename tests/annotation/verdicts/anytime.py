@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from annotation.planning import rated_mean
-from annotation.sampling.blocks import in_order
+from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import sequence
 from annotation.verdicts.rules import outcomes, short

@@ -12,7 +12,7 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import Dealt, dealt_with
 from annotation.records import TakenLook, Verdict
-from annotation.sampling.blocks import in_order
+from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.looks import BlockProgress
@@ -24,7 +24,7 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, pair, ratings
 from tests.annotation.ratings.test_review import rate
-from tests.annotation.sampling.test_blocks import RULE
+from tests.annotation.sampling.test_queues import RULE
 
 ENDS, SEED = (20, 40, 60), 1337
 PAIRS = [pair(number) for number in range(60)]

@@ -10,7 +10,7 @@ import pytest
 
 from annotation.planning import RatingVariation, simulated
 from annotation.ratings.ratings import dealt_with
-from annotation.sampling.blocks import in_order
+from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import SequenceProgress, sequence
 from annotation.verdicts.rules import decide, earlier

@@ -10,9 +10,8 @@ import pytest
 from mteb.data_cleaning import remove_duplicates, remove_train_leakage
 
 from evaluation.benchmarks.checks import check
-from evaluation.benchmarks.contents import CheckedTask, contents_of
+from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of
 from evaluation.benchmarks.data_checks import Reader, duplicates, leakage
-from evaluation.benchmarks.findings import THRESHOLDS, Finding
 from evaluation.tasks.scoring import make_task, unusable
 from generation.datasets.local import TableDataset
 from plumbline.study.datasets import TaskType

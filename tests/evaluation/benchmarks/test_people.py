@@ -14,8 +14,7 @@ from sklearn.metrics import cohen_kappa_score
 from annotation.campaign_records import CampaignData
 from annotation.sampling.sample import draw_sample
 from evaluation.benchmarks.checks import check, tasks_of
-from evaluation.benchmarks.contents import contents_of
-from evaluation.benchmarks.findings import Finding
+from evaluation.benchmarks.contents import Finding, contents_of
 from evaluation.benchmarks.score_checks import PeopleChecks, _labels
 from plumbline.errors import StudyError
 from plumbline.records import Rating

@@ -11,8 +11,7 @@ from scipy import stats
 
 from evaluation import evaluate
 from evaluation.benchmarks.checks import check, tasks_of
-from evaluation.benchmarks.contents import CheckedTask
-from evaluation.benchmarks.findings import Finding
+from evaluation.benchmarks.contents import CheckedTask, Finding
 from evaluation.benchmarks.score_checks import ScoreChecks, difference_found, equal_scores, near_perfect
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.sampling.sample import draw_sample
-from annotation.status.stages import PEOPLE_REPORT
+from annotation.status.progress import PEOPLE_REPORT
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.verdicts.evidence import Evidence

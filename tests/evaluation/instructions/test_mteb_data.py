@@ -14,7 +14,7 @@ from evaluation.instructions import units
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import study_scores
 from generation.instructions.run import word_instructions
-from plumbline.record_files import StudyRecords
+from plumbline.manifest import StudyRecords
 from tests.evaluation.conftest import FakeModel, Loader, vectors
 from tests.instructions import label, made
 from tests.mteb_site import ARABIC, PAIRS, search_tables, site, specs

@@ -21,8 +21,8 @@ from evaluation.instructions.grid import Choice, marked, reasons, sharing_folder
 from evaluation.instructions.page import all_exhibits, doubts, fallen, headline, write_report
 from evaluation.instructions.scores import no_items, of_folder
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.files import csv_bytes
 from plumbline.exhibits.page import svg
+from plumbline.exhibits.table import csv_bytes
 from tests.evaluation.instructions import published
 from tests.evaluation.instructions.made import long
 from tests.evaluation.instructions.test_spread import PAPERS, REPORTED

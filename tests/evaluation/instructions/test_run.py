@@ -25,7 +25,7 @@ from generation.instructions.run import word_instructions
 from generation.instructions.wordings import read_wordings
 from plumbline.errors import DataError, ServiceError
 from plumbline.fields import fields_of
-from plumbline.record_files import StudyRecords
+from plumbline.manifest import StudyRecords
 from plumbline.store import read_frame
 from plumbline.study import Study
 from tests.instructions import label, made

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.models.checksums import digests, keys_of
-from evaluation.models.embeddings import EmbeddingStore
+from evaluation.models.embeddings import EmbeddingStore, digests, keys_of
 from evaluation.models.encoder import Encoder
 from plumbline.errors import DataError, StudyError
 from tests.evaluation.conftest import FakeModel, vectors

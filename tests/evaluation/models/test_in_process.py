@@ -13,8 +13,7 @@ import pytest
 import torch
 from scipy import stats
 
-from evaluation.models.distances import drift
-from evaluation.models.embeddings import Embeddings
+from evaluation.models.embeddings import Embeddings, drift
 from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import SentenceTransformerModel
 from plumbline.resources import ROOT

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.errors import DataError
-from plumbline.exhibits.files import LIST, csv_bytes, write_files
+from plumbline.exhibits.table import LIST, csv_bytes, write_files
 from plumbline.store import atomic, write_json
 from plumbline.words import readable
 
@@ -78,7 +78,7 @@ def test_a_report_that_was_killed_leaves_nothing_to_the_one_after_the_next(
         return atomic(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("plumbline.exhibits.files.atomic", killed)
+        patched.setattr("plumbline.exhibits.table.atomic", killed)
         with pytest.raises(KeyboardInterrupt):
             write_files(tmp_path, {"a.csv": b"1", "b.csv": b"2"})
     write_files(tmp_path, {"c.csv": b"3"})

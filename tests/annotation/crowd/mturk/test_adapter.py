@@ -11,8 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from annotation.crowd.mturk.adapter import MTurk
-from annotation.crowd.mturk.client import ENDPOINTS
+from annotation.crowd.mturk.adapter import ENDPOINTS, MTurk
 from annotation.crowd.platform import NoMoneyError, RefusedError, Submission, UncertainError
 from annotation.offering import Mode
 from plumbline.errors import DataError, ServiceError, StudyError

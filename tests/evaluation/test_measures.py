@@ -14,8 +14,8 @@ from scipy import stats
 
 from annotation.campaign_records import CampaignRecords
 from annotation.records import PairMean
-from evaluation.measures import measures as beside
-from evaluation.measures.measures import (
+from evaluation import measures as beside
+from evaluation.measures import (
     accepted_alone,
     outputs_of,
 )

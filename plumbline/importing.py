@@ -1,6 +1,6 @@
-"""What keeps a command of ours from being imported: another package of our names, or none of one that it needs.
+"""Importing our packages: names are loaded when they are asked for, and what keeps a command away is one line.
 
-Each is said in one line.
+That is another package of our names, or a package that the command needs and that is not installed.
 
 `generation`, `annotation` and `evaluation` are common words. Which of two packages Python takes depends on where one
 stands and on what else is installed; what then fails is some import, and its traceback says nothing of the cause.
@@ -8,8 +8,10 @@ stands and on what else is installed; what then fails is some import, and its tr
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -75,3 +77,29 @@ def _stranger(name: str) -> str:
     if "site-packages" in source.parts or "dist-packages" in source.parts:
         return f"{shadow}; uninstall what brought it, or install Plumbline in an environment of its own"
     return f"{shadow}; take {source.parent} out of PYTHONPATH, or rename it"
+
+
+def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """(`__getattr__`, `__dir__`) of a package (PEP 562); `names` are its names by the modules that hold them."""
+    home = {name: module for module, public in names.items() for name in public}
+
+    def get(name: str) -> object:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            value: object = getattr(importlib.import_module(home[name]), name)
+        except ModuleNotFoundError as error:
+            raise _of_others(error, f"{package}.{name}", home[name]) from None
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: sorted({*vars(sys.modules[package]), *home})
+
+
+def _of_others(error: ModuleNotFoundError, name: str, module: str) -> Exception:
+    from plumbline.interrupt import PACKAGES  # noqa: PLC0415 (only where something fails)
+    from plumbline.resources import missing  # noqa: PLC0415
+
+    of = module.partition(".")[0]
+    ours = (error.name or "").partition(".")[0] in ("", *PACKAGES)
+    return error if ours else missing(name, error, of if of != "plumbline" else "")

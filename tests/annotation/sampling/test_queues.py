@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
-from annotation.sampling.blocks import block_numbers, ends_of, in_order
-from annotation.sampling.queues import Queue
+from annotation.sampling.queues import Queue, block_numbers, ends_of, in_order
 from annotation.sampling.sample import draw_sample, extend_sample
 from generation.production import generate
 from plumbline.errors import StudyError

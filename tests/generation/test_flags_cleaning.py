@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from generation.cleaning import clean
+from generation.flags import clean
 
 PIECES = ["<think>", "</think>", "<THINKING>", "</reasoning>", "[THINK]", "[/THINK]", "<th", "ink>", "```", "````", "`"]
 PIECES += ["json", "\n", " ", "\u200b", '"', "'", "“", "”", "„", "‘", "’", "«", "»", "「", "」", "a", "Ein Mann", "、"]

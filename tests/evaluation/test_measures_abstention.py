@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 from annotation.records import Verdict
+from evaluation import measures as beside
 from evaluation import tables
-from evaluation.measures import measures as beside
-from evaluation.measures.measures import NOT_OF_OTHERS, Abstaining, Queries
+from evaluation.measures import NOT_OF_OTHERS, Abstaining, Queries
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables

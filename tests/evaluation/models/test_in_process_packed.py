@@ -13,8 +13,7 @@ from evaluation.models import encoder as encoding
 from evaluation.models import in_process
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.models.in_process import SentenceTransformerModel
-from evaluation.models.packed import ENGINE, Agreement, agreement, pack, runs, unpack
+from evaluation.models.in_process import ENGINE, Agreement, SentenceTransformerModel, agreement, pack, runs, unpack
 from evaluation.work import versions
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import sentence, write_study

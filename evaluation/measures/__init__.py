@@ -1,1 +1,0 @@
-"""What is measured beside the scores: drift of texts, and scores on accepted pairs alone."""
