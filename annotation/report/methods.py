@@ -152,7 +152,20 @@ def methods(material: CampaignMaterial) -> list[str]:
     return [paragraph for paragraph in paragraphs if paragraph]
 
 
+def _items_imported(material: CampaignMaterial) -> list[str]:
+    """Which items came in with their ratings: nobody knows how they were chosen."""
+    names = list(dict.fromkeys(display(pair.transformation, pooled=False) for pair in material.pairs))
+    of_groups = f" of {len(names)} {material.study.judging.groups}" if names[1:] else ""
+    return [
+        f"The {many(len(material.pairs), material.study.called.item)}{of_groups} came in with their ratings; how they"
+        " were chosen is not known. Intervals and P take them for a random sample.",
+        _languages(material) if material.study.judging.transforms else "",
+    ]
+
+
 def _sample(material: CampaignMaterial) -> list[str]:
+    if material.imported:
+        return _items_imported(material)
     if not material.study.judging.transforms:
         return [*items_sampled(material), _waves(material), controls_told(material)]
     counts = Counter(pair.transformation for pair in material.pairs)
