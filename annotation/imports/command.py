@@ -178,8 +178,8 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     say(f"{study.name}: {number} ratings of {len(material.items)} {item}s{who} -> {study.file}, {study.folder}")
     _say_listed(study, listed, say)
     has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
-    told = f"{language_name(language)} (--language CODE if they are not)"
-    say(f"  texts: {told if has_texts else 'none in the files; ids stand for them'}")
+    in_language = f"{language_name(language)} (--language CODE if they are not)"
+    say(f"  texts: {in_language if has_texts else 'none in the files; ids stand for them'}")
     say(f"  next: {study.command('annotation accept')}; then {study.command('annotation report')}")
 
 
