@@ -27,6 +27,7 @@ from annotation.options import home_of
 from annotation.questions import ENGLISH
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
+from annotation.server.connection import is_locked
 from annotation.server.home import write_private
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status, by_name, read_status, server_line, with_server
@@ -329,7 +330,11 @@ def invite_users(options: argparse.Namespace) -> int:
             options.names or study.raters.people or (),
         )
     _hand_out(invitations, options.to)
-    if server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
+    if not options.address and connection.home is not None and not is_locked(home):
+        serve = as_called("python -m annotation serve")
+        print(f"the server at {connection.url} ended with this command: start one that stays (`{serve}`) and invite"
+              " again, or name --address", file=sys.stderr)  # fmt: skip
+    elif server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
         print(f"{options.address or connection.url} can be opened on this machine alone; --address names the one that"
               " others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0

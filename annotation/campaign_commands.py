@@ -131,7 +131,7 @@ def sample(options: argparse.Namespace) -> int:
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
         if drawn < study.sample.pairs and not judging.takes_all:
             print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs};"
-                  f" there are no more {judging.sources}")  # fmt: skip
+                  f" there are no more {judging.sources} that differ enough")  # fmt: skip
     for supply in records.drawn_from:
         if supply.failed:
             lost = judging.failed.replace(" that", "")

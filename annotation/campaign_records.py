@@ -63,6 +63,7 @@ VERDICTS = RecordFile("verdicts.json", Verdict, "annotation accept")
 AGREEMENT = RecordFile("agreement.json", Group, "annotation accept")
 PAIR_MEANS = RecordFile("pair_means.parquet", PairMean, "annotation accept")
 TRUTH = "truth.csv"  # right answers by pair and question that an import brought; no verdict rests on them
+NOT_IMPORTED = "not_imported.csv"  # rows of imported files that are not in the study; every import writes it
 
 _OF_PAIRS = (
     *("transformation", "axis", "pool", "dataset", "task_type", "language", "output_language"),

@@ -31,6 +31,7 @@ DESIGNS = ["raters", "pairs", "error", "ratings", "dollars", "cheapest"]
 USUAL = RatingVariation()
 _SIMULATED = 40  # campaigns of which AC2's mean precision is taken
 _BAR = 20  # signs of a whole bar
+_LAST = {"value": "; the last look goes by the mean alone, as no study by blocks does", "interval": ""}
 
 
 def needed(
@@ -282,7 +283,7 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
             f" {costs[best].ratings:,} ({costs[best].dollars:,.0f} dollars).",
             "",
             f"Expected where every question has this true mean ({campaigns} simulated campaigns each, spending"
-            f" {blocks.spending}):",
+            f" {blocks.spending}{_LAST[blocks.by]}):",
             cli.columns(header, rows),
             "",
             f"What fewer {items} leave unsure: 95% intervals of AC2, and of a rank correlation of 0.6, reach so far.",

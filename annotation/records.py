@@ -123,8 +123,8 @@ class Chance(Record):
 
 #: What P is, wherever it stands: in tables, reports, pages and documents.
 P_IS = (
-    "P is the probability that the mean, or share, over all that the sample was drawn from keeps to its limit; of"
-    " several the lowest, or combined by any the highest."
+    "P is the probability that the mean, or share, of everything the sample was drawn from meets its limit; of several"
+    " rules the lowest P, or the highest where any is enough."
 )
 
 

@@ -77,6 +77,7 @@ _NUMBERED = re.compile(
 )
 _LEADING = re.compile(r"^(?P<before>)(?P<rater>[AREJWPCarejwpc]\d{1,2})[ _.\-:]+(?P<after>[^\W\d].+)$")  # A1_fluency
 _ITEM_COLUMN = re.compile(r"(?i)(item|text|sentence|sent|pair|example|stimulus)[ _.-]?\d+")
+_SHOWN = 24  # characters of a cell
 _GRID = re.compile(r"\[.+\]\s*$")
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
 
@@ -525,8 +526,12 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
         name, why = (
             (f"column {list(rows.columns).index(column) + 1}", "a rater's") if role == "by_rater" else (column, "")
         )
-        lines.append([name[:40], role, why or proposal.reasons[column], *(cell[:24] for cell in hidden)])
+        lines.append([name[:40], role, why or proposal.reasons[column], *map(_cut, hidden)])
     return header, lines
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= _SHOWN else f"{cell[: _SHOWN - 1]}…"
 
 
 def unused_lines(proposal: Proposal) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from annotation.campaign_records import NOT_IMPORTED
 from annotation.imports.answers import ImportedQuestion, distinct, question_name, read_question
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
 from annotation.imports.files import read_file, read_frame, with_the_same_names
@@ -35,8 +36,8 @@ from plumbline.study import Study, load_study
 from plumbline.words import printable_line
 
 COLUMNS = "columns.yaml"
-LISTED = "not_imported.csv"
 _TRUTH = re.compile(r"(?i)(^|[^a-z])(gt|gold\w*|truth|ground.?truth|correct|key)([^a-z]|$)")
+_TEXTS = ("output", "text", "original")  # an item's columns, in the order in which they tell the language
 _READ = 200  # texts by which the language is told
 
 
@@ -176,7 +177,9 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     who = f" by {raters} raters" if raters else ""
     say(f"{study.name}: {number} ratings of {len(material.items)} {item}s{who} -> {study.file}, {study.folder}")
     _say_listed(study, listed, say)
-    say(f"  texts: {language_name(language)} (--language CODE if they are not)")
+    has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
+    in_language = f"{language_name(language)} (--language CODE if they are not)"
+    say(f"  texts: {in_language if has_texts else 'none in the files; ids stand for them'}")
     say(f"  next: {study.command('annotation accept')}; then {study.command('annotation report')}")
 
 
@@ -307,7 +310,7 @@ def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str
 
 def _language(material: Material) -> str:
     """The language that most texts seem to be in. Raises DataError where there is no telling."""
-    texts = [name for name in ("output", "text", "original") if material.items[name].notna().any()]
+    texts = [name for name in _TEXTS if material.items[name].notna().any()]
     if not texts:
         return "en"
     some = material.items[texts[0]].dropna().astype(str).head(_READ)
@@ -324,7 +327,7 @@ def _write_listed(study: Study, listed: Sequence[UnplacedRow]) -> None:
         [(entry.file, entry.line, entry.column, entry.reason) for entry in listed],
         columns=["file", "line", "column", "reason"],
     )
-    with atomic(study.folder / LISTED) as file:
+    with atomic(study.folder / NOT_IMPORTED) as file:
         file.write(csv_bytes(frame))
 
 
@@ -332,7 +335,7 @@ def _say_listed(study: Study, listed: Sequence[UnplacedRow], say: Callable[[str]
     if not listed:
         say("  every row is in the study")
         return
-    say(f"  {len(listed)} answers are not in it, each with its reason -> {study.folder / LISTED}")
+    say(f"  {len(listed)} answers are not in it, each with its reason -> {study.folder / NOT_IMPORTED}")
     counts = pd.Series([entry.reason.partition(" is in line")[0] for entry in listed]).value_counts()
     for reason, number in counts.head(5).items():
         say(f"    {number}: {printable_line(str(reason))[:100]}")

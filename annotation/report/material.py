@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import TRUTH
+from annotation.campaign_records import NOT_IMPORTED, TRUTH
 from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
@@ -61,6 +61,7 @@ class CampaignMaterial:
     adjusted: AdjustedMeans | None = None  #: means for who rated what; None before there are verdicts
     late: int = 0  #: pairs that were withdrawn when ratings of them had come in
     right: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  #: right answers by item and question
+    imported: bool = False  #: whether the items came with their ratings, so that nothing was drawn
 
     @property
     def simulated(self) -> bool:
@@ -176,6 +177,7 @@ def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> Ca
         manifest=evidence.manifest,
         read_at=read_at or datetime.now(UTC),
         right=_right_answers(evidence, collected.control_pairs),
+        imported=(study.folder / NOT_IMPORTED).exists(),
     )
 
 

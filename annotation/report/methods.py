@@ -152,7 +152,20 @@ def methods(material: CampaignMaterial) -> list[str]:
     return [paragraph for paragraph in paragraphs if paragraph]
 
 
+def _items_imported(material: CampaignMaterial) -> list[str]:
+    """Which items came in with their ratings: nobody knows how they were chosen."""
+    names = list(dict.fromkeys(display(pair.transformation, pooled=False) for pair in material.pairs))
+    of_groups = f" of {len(names)} {material.study.judging.groups}" if names[1:] else ""
+    return [
+        f"The {many(len(material.pairs), material.study.called.item)}{of_groups} came in with their ratings; how they"
+        " were chosen is not known. Intervals and P take them for a random sample.",
+        _languages(material) if material.study.judging.transforms else "",
+    ]
+
+
 def _sample(material: CampaignMaterial) -> list[str]:
+    if material.imported:
+        return _items_imported(material)
     if not material.study.judging.transforms:
         return [*items_sampled(material), _waves(material), controls_told(material)]
     counts = Counter(pair.transformation for pair in material.pairs)
@@ -358,10 +371,10 @@ def _blocks(material: CampaignMaterial) -> str:
         return ""
     item, ends = study.called.item, ", ".join(map(str, study.raters.blocks))
     text = (
-        f"Raters got the {item}s of each verdict in blocks, in a random order that the sample fixed; the rule looked"
-        f" after {ends} {item}s, each time that all of them were dealt with, and no further {item} was offered once it"
-        f" had decided. The error of 2.5% on each side is spent over the looks by"
-        f" {_SPENDING[study.acceptance.spending]}, with t the share of the {item}s."
+        f"Raters got the {item}s of each verdict in blocks, in a random order that the sample fixed; the rule was to"
+        f" look after {ends} {item}s (or after the last, where there are fewer), each time that all of them were dealt"
+        f" with, and no further {item} was offered once it had decided. The error of 2.5% on each side is spent over"
+        f" the looks by {_SPENDING[study.acceptance.spending]}, with t the share of the {item}s."
     )
     if any(summary.unbiased for verdict in material.verdicts for summary in verdict.questions):
         text += f" {WHY_UNBIASED} (Tsiatis, Rosner and Mehta 1984, Biometrics 40, 797-803)."

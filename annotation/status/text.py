@@ -60,7 +60,17 @@ def next_step(status: Status, arguments: str) -> str:
     """What to do next, in one line with its command."""
     if status.rules_changed and status.sources:
         return f'python -m annotation accept {arguments} --amend "reason", or undo the change of the rules'
+    came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
+    if came_whole and (step := _rate(status, arguments) or _before_scores(status, arguments)):
+        return step  # an import has pairs and ratings; outputs are needed for scores alone
     return _make(status, arguments) or _rate(status, arguments) or _judge(status, arguments)
+
+
+def _before_scores(status: Status, arguments: str) -> str:
+    """What an import still lacks of verdicts and report; empty where only scores are left."""
+    stages = {name: stage for name, stage in status.stages.items() if name in ("verdicts", "report")}
+    step = _after(replace(status, stages=stages), arguments)
+    return step or (_judge(status, arguments) if status.stages["scores"].state == "done" else "")
 
 
 def _make(status: Status, arguments: str) -> str:
@@ -370,7 +380,7 @@ def headline(status: Status, verdicts: Sequence[Verdict], *, reported: bool = Fa
 
 def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
     """Three sentences: the answer, the first of what is doubtful and how much more there is, what to do next."""
-    more = f" And {count(len(doubts) - 1, 'thing')} more." if doubts[1:] else ""
+    more = f" {count(len(doubts) - 1, 'further doubt')}." if doubts[1:] else ""
     return (
         answer,
         f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was looked at.",

@@ -56,7 +56,13 @@ class RuleValue:
     def number(self) -> str:
         """The statistic with its number: `mean quality 4.17`."""
         of = "of " if self.rule.label else ""
-        return f"{self.rule.statistic} {of}{self.what} {self.value:.2f}"
+        return f"{self.rule.statistic} {of}{self.what} {_beside(self.value, self.rule.limit)}"
+
+
+def _beside(value: float, limit: float) -> str:
+    """A number with two digits, or with as many more as tell it from the limit: 2.998 is below 3."""
+    digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
+    return f"{value:.{digits}f}"
 
 
 def short(question: str, rule: AcceptanceSpec) -> RuleSpec:

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from annotation.annotators import AnnotatorProgress, idle_lines, remind, target_lines, unread_lines, unwritten
+import argparse
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from annotation import server
+from annotation.annotators import (
+    AnnotatorProgress,
+    idle_lines,
+    invite_users,
+    remind,
+    target_lines,
+    unread_lines,
+    unwritten,
+)
 from annotation.sampling.queues import Queue
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
@@ -61,3 +76,21 @@ def test_languages_that_nobody_reads_are_said_before_a_sample_is_drawn(variant: 
     fewer = variant(name="read", transformations=["translation"], languages=["de"])
     assert not target_lines(fewer.transforming, None, {"ada": ("de",)})
     assert not target_lines(study.transforming, None, {})
+
+
+def test_an_invitation_to_a_server_that_ends_with_the_command_says_so(
+    tmp_path: Path, variant: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, study = server.Home(tmp_path), variant(name="ended")
+    connection = server.Connection("http://127.0.0.1:40813", "key", home)
+    monkeypatch.setattr("annotation.annotators.reach", lambda home: contextlib.nullcontext(connection))
+    monkeypatch.setattr("annotation.annotators.invite", lambda *_: [])
+    monkeypatch.setattr("annotation.annotators._say_idle", lambda *_: None)
+    monkeypatch.setattr("annotation.annotators.accounts.languages", lambda *_: {})
+    options = argparse.Namespace(
+        study=str(study.file), exports=None, data=str(tmp_path), names=["ada"], address=None, to=None
+    )
+    assert invite_users(options) == 0
+    assert "40813 ended with this command: start one that stays" in capsys.readouterr().err
+    options.address = "https://rate.example.org"
+    assert invite_users(options) == 0 and not capsys.readouterr().err

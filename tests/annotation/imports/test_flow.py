@@ -104,6 +104,25 @@ def test_an_import_without_times_is_not_given_any(place: Workplace) -> None:
     assert "after the first rating (no later than " in accepted
 
 
+def test_the_report_comes_next_and_says_of_pairs_only_what_is_known(place: Workplace) -> None:
+    rows = [[original(n), output(n, system), system, rater, 4 + n % 2] for n, system, rater in triples()]
+    write_csv(place.folder / "ratings.csv", ["original", "output", "system", "rater", "meaning"], rows)
+    shown = place.take("ratings.csv").out
+    assert f"{original(0)[:23]}…" in shown and f"  {original(0)[:24]}  " not in shown
+    assert "Next: python -m annotation report" in place.run("annotation", "accept", *STUDY).out
+    place.run("annotation", "report", *STUDY)
+    html = (place.study.folder / "report" / "index.html").read_text(encoding="utf-8")
+    assert "came in with their ratings; how they were chosen is not known" in html
+    assert "drawn at random" not in html and "near-duplicates" not in html
+    assert "generation" not in place.run("annotation", "status", *STUDY).out.rpartition("Next: ")[2]
+
+
+def test_ids_without_texts_are_in_no_language(place: Workplace) -> None:
+    rows = [[f"item {n}", rater, n % 5 + 1] for n in range(12) for rater in RATERS]
+    write_csv(place.folder / "ratings.csv", ["item", "rater", "meaning"], rows)
+    assert "texts: none in the files; ids stand for them" in place.take("ratings.csv").out
+
+
 def test_a_verdict_that_hangs_on_who_rated_what_is_doubtful(place: Workplace) -> None:
     """Two strict raters and two kind ones rate one system; the strict ones alone rate the other."""
     header, both = ["original", "output", "system", "rater", "meaning"], (-1, -1, 1, 1)

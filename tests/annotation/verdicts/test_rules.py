@@ -65,6 +65,7 @@ THREE = ratings(("a", [5, 5], "nn"), ("b", [4, 4], "no"), ("c", [2, 1], "oo"))
         ({"question": "quality", "at_most": 3.5}, "accepted", "mean quality 3.50: at most 3.5"),
         ({"question": "quality", "at_most": 2}, "rejected", "mean quality 3.50 is above 2"),
         ({"question": "quality", "statistic": "median", "at_least": 4}, "accepted", "median quality 4.00: at least 4"),
+        ({"question": "quality", "at_least": 3.502}, "rejected", "mean quality 3.500 is below 3.502"),
         (SHARE | {"at_most": 0.5}, "accepted", "share of odd in sound 0.50: at most 0.5"),
         (SHARE | {"at_most": 0.4}, "rejected", "share of odd in sound 0.50 is above 0.4"),
         ({"question": "quality", "statistic": "median", "at_least": 4, "by": "interval"}, "undecided",
