@@ -112,7 +112,7 @@ def block_numbers(study: Study, pairs: Sequence[Pair], controls: Sequence[Pair] 
         study: has `raters.blocks`, the scope of verdicts, and the seed.
         pairs: the whole sample; those of a verdict beyond its last block are in none.
         controls: its controls and repeats. A repeat is offered with its pair; of each kind and queue controls are dealt
-            out over the queue's blocks by the pairs that these have.
+            out over the queue's blocks by the pairs that these have, from the first block on: it may be the last.
     """
     names, groups = SCOPES[study.acceptance.scope], dict[tuple[str, ...], list[str]]()
     for pair in pairs:
@@ -131,19 +131,16 @@ def block_numbers(study: Study, pairs: Sequence[Pair], controls: Sequence[Pair] 
     for control in controls:
         if control.control != "repeat":
             kinds.setdefault((Queue.of(control), control.control), []).append(control.pair_id)
-    for (queue, kind), control_ids in kinds.items():
+    for (queue, _), control_ids in kinds.items():
         shuffled = sorted(control_ids, key=lambda pair_id: identity("block-v1", study.sample.seed, pair_id))
-        numbers |= _dealt(shuffled, of_queue.get(queue, []), 0.75 if kind == "negative" else 0.25)
+        numbers |= _dealt(shuffled, of_queue.get(queue, []))
     repeats = {control.pair_id: control.repeats for control in controls if control.control == "repeat"}
     return numbers | {again: numbers[pair_id] for again, pair_id in repeats.items() if pair_id in numbers}
 
 
-def _dealt(pair_ids: Sequence[str], blocks: Sequence[int], offset: float) -> dict[str, int]:
-    """The block of each of these, evenly spread over the blocks of a queue's pairs in their order.
-
-    `offset` is where in its share each stands, from 0 to 1: kinds with different ones do not fall together.
-    """
+def _dealt(pair_ids: Sequence[str], blocks: Sequence[int]) -> dict[str, int]:
+    """The block of each control, evenly spread over the blocks of a queue's pairs in their order."""
     if not blocks:
         return {}
-    places = [int((index + offset) * len(blocks) / len(pair_ids)) for index in range(len(pair_ids))]
+    places = [index * len(blocks) // len(pair_ids) for index in range(len(pair_ids))]
     return {pair_id: blocks[position] for pair_id, position in zip(pair_ids, places, strict=True)}

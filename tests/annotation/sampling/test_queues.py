@@ -43,6 +43,15 @@ def test_each_block_has_its_share_of_pairs_controls_and_repeats(variant: Make) -
             assert numbers[pair.pair_id] == numbers[pair.repeats]
 
 
+def test_the_first_block_has_a_control_of_each_kind_however_few_there_are(variant: Make) -> None:
+    records = CampaignRecords.open(by_blocks(variant))
+    few = {
+        pair.control: pair for pair in records.controls if not pair.repeats and pair.transformation == "paraphrasing"
+    }
+    numbers = block_numbers(records.study, records.pairs, list(few.values()))
+    assert [numbers[pair.pair_id] for pair in few.values()] == [0, 0]
+
+
 def test_a_pool_with_more_pairs_than_its_last_block_leaves_the_others_out(variant: Make) -> None:
     records = CampaignRecords.open(by_blocks(variant))
     numbers = block_numbers(records.study, records.pairs, records.controls)
