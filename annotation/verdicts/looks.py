@@ -56,8 +56,9 @@ class BlockProgress:
     def lines(self) -> tuple[str, ...]:
         """What a reader must know beside the decision."""
         if self.decision != "undecided":
-            spared = count(self.ends[-1] - self.ends[self.opened - 1], "pair")
-            return (f"decided after block {self.opened} of {len(self.ends)}: {spared} need no ratings",)
+            spared = self.ends[-1] - self.ends[self.opened - 1]
+            saved = f": {count(spared, 'pair')} need no ratings" if spared else ""
+            return (f"decided after block {self.opened} of {len(self.ends)}{saved}",)
         if self.complete == len(self.ends):
             return (f"undecided after the last of {count(len(self.ends), 'block')}",)
         return (f"block {self.complete + 1} of {len(self.ends)} waits for {count(self.missing, 'answer')}",)
