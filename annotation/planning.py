@@ -315,8 +315,11 @@ def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[fl
     limits, used = blocks.levels(len(ends)), np.array(ends)[look]
     few = zip(pairs[:_WIDTHS], used, limits[look], strict=False)
     widths = [np.diff(repeated_interval(means[:end], criterion.scale, level))[0] for means, end, level in few]
-    shares = [float((decision == number).mean()) for number in (1, -1, 0)]
-    return Outlook(never.pairs, never.raters, never.mean, *shares, float(np.mean(widths)), float(used.mean()))
+    accepted, rejected, undecided = (float((decision == number).mean()) for number in (1, -1, 0))
+    return replace(
+        never, accepted=accepted, rejected=rejected, undecided=undecided,
+        width=float(np.mean(widths)), used=float(used.mean()),
+    )  # fmt: skip
 
 
 def first_looks(

@@ -139,7 +139,7 @@ def looks_text(study: Study, options: argparse.Namespace) -> str:
         campaigns=options.campaigns,
         seed=study.sample.seed if options.seed is None else options.seed,
     )
-    return text + warning * (ends[-1] > smallest)
+    return f"{text}{warning}" if ends[-1] > smallest else text
 
 
 def _take_pilot(options: argparse.Namespace) -> str:

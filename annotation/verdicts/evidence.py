@@ -114,7 +114,8 @@ class Evidence(CampaignRecords):
             look
             for key, group in self.blocks.items()
             for look in group.taken(key, now, self.rule_id)
-            if (known := last.get((key, look.look))) is None or repr(look) != repr(known.model_copy(update={"at": now}))
+            if (before := last.get((key, look.look))) is None
+            or repr(look) != repr(before.model_copy(update={"at": now}))
         ]
         if new:
             self.noted.write_models(BLOCK_LOOKS.name, [*self.models(BLOCK_LOOKS), *new])

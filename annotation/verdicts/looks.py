@@ -145,8 +145,8 @@ def _specs(pool: str, design: Design) -> Sequence[RuleSpec]:
     """The rules that judge a pool."""
     if design.rule.rules:
         return rules_for(pool, design.rule)
-    asked = [design.asked(name) for name in design.questions]
-    return [short(one.name, design.rule) for one in asked if one.kind == "rating" and one.asked_in(pool)]
+    scales = [design.asked(name) for name in design.questions]
+    return [short(scale.name, design.rule) for scale in scales if scale.kind == "rating" and scale.asked_in(pool)]
 
 
 def _criterion(spec: RuleSpec, design: Design) -> Criterion:
@@ -173,8 +173,8 @@ def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, 
     if len(pair_ids) < design.rule.min_pairs or design.rule.min_ac2 is None:
         return len(pair_ids) >= design.rule.min_pairs
     of_look = compact(ratings[ratings["pair_id"].isin(pair_ids)])
-    asked = [name for name in design.questions if design.asked(name).asked_in(pool)]
-    summaries = [summarise(of_look, name, design, None) for name in asked]
+    questions = [name for name in design.questions if design.asked(name).asked_in(pool)]
+    summaries = [summarise(of_look, name, design, None) for name in questions]
     return not lacking(summaries, len(pair_ids), design.rule, rules_for(pool, design.rule))
 
 

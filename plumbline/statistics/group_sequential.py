@@ -300,11 +300,11 @@ class _Campaign:
         self.values, self._counting, self._complete, self._able = seen.values, seen.counting, seen.complete, seen.able
         self._blocks, self._criteria = blocks, {name: blocks.criterion(name) for name in self.values}
 
-    def looks(self, taken: Mapping[str, Path], said: str | None) -> Looks:
+    def looks(self, taken: Mapping[str, Path], decision: str | None) -> Looks:
         """As `take_looks`."""
         taken = {name: taken.get(name, _NO_LOOKS) for name in self.values}
         n_taken = min(len(path.pairs) for path in taken.values())
-        decided = n_taken > 0 and (said or self._decision(taken, n_taken)) != "undecided"
+        decided = n_taken > 0 and (decision or self._decision(taken, n_taken)) != "undecided"
         changed = any(self._differs(path, name) for name, path in taken.items())
         stay = n_taken - 1 if decided and changed else n_taken  # a look that decided must do so on what counts now
         reach = n_taken if decided and not changed else max(n_taken, self._complete)
@@ -316,7 +316,7 @@ class _Campaign:
         outcomes = {look: self._decision(paths, look) for look in range(stay + 1, reach + 1) if self._may(look)}
         n_looks = next((look for look, outcome in outcomes.items() if outcome != "undecided"), reach)
         paths = {name: path.until(n_looks) for name, path in paths.items()}
-        stands = (said or self._decision(paths, n_looks)) if decided and not changed else "undecided"
+        stands = (decision or self._decision(paths, n_looks)) if decided and not changed else "undecided"
         return Looks(
             paths,
             {name: self._unbiased(name, paths, n_looks) for name in paths},
