@@ -27,8 +27,7 @@ from annotation.options import home_of
 from annotation.questions import ENGLISH
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
-from annotation.server.connection import is_locked
-from annotation.server.home import write_private
+from annotation.server.home import is_locked, write_private
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status, by_name, read_status, server_line, with_server
 from annotation.status.text import ago
