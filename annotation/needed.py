@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.planning import Price, Pricing, RatingVariation, simulated
+from annotation.planning import Price, Pricing, RatingVariation, first_looks, simulated
 from annotation.rubric import Rubric
 from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.statistics.summaries import Design
@@ -19,7 +19,7 @@ from plumbline import cli
 from plumbline.frames import filled, numbers, with_names
 from plumbline.scales import Continuous
 from plumbline.statistics.estimates import stream
-from plumbline.statistics.group_sequential import Blocks, Criterion, first, outcomes
+from plumbline.statistics.group_sequential import Blocks, Criterion
 from plumbline.statistics.intervals import quantile
 from plumbline.statistics.severity import severity
 from plumbline.study import Study
@@ -78,8 +78,7 @@ def needed(
         pairs = [
             simulated(assumed, (most, design.per_pair), mean, scale, campaigns, rng).mean(axis=2) for scale in scales
         ]
-        seen = [[values[:, :end] for values in pairs] for end in blocks.ends]
-        decision, look = first(outcomes(seen, blocks.levels(len(blocks.ends)), criteria))
+        decision, look = first_looks(pairs, blocks, criteria, design.rule.min_pairs)
         used = float(np.array(blocks.ends)[look].mean())
         shares = [float((decision == number).mean()) for number in (1, -1, 0)]
         rows.append((mean, *shares, used, used / most))

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from annotation.crowd import platform
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.controls import ControlDesign
+from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design
 from annotation.subjects import read_items
 from annotation.verdicts.rules import in_words, outcomes, short
@@ -29,6 +31,8 @@ from plumbline.errors import PlumblineError, StudyError
 from plumbline.languages import language_name
 from plumbline.scales import Continuous, is_whole, nearest_points
 from plumbline.statistics.estimates import Floats, stream
+from plumbline.statistics.group_sequential import FEWEST, Blocks, Criterion, first, repeated_interval
+from plumbline.statistics.group_sequential import outcomes as decided_at
 from plumbline.statistics.intervals import (
     bounded,
     confidence_sequence,
@@ -47,6 +51,7 @@ from plumbline.study.judged import VerdictUnit
 from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
 from plumbline.study.subject import ItemGroup
 
+_WIDTHS = 20  # campaigns of whose looks the mean width is taken
 _NAMED = 8  # names in a cell; of more their number is said
 
 
@@ -288,6 +293,8 @@ def outlook(
     (judged,) = least.rules or (_threshold(design),)
     scale = scale_of(design, judged)
     values = simulated(assumed, size, mean, scale, campaigns, generator)
+    if least.stop == "blocks":
+        return _by_blocks(values.mean(axis=2), design, judged, scale, Outlook.never(size, mean))
     low, high, used = _ends(values, design, judged, scale, generator)
     decisions = outcomes(values.mean(axis=(1, 2)), low, high, judged)
     shares = [float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")]
@@ -295,6 +302,36 @@ def outlook(
     width = float((high - low)[defined].mean()) if defined.any() else math.nan
     accepted, rejected, undecided = shares
     return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(used.mean()))
+
+
+def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:
+    """The same with looks after the design's blocks; the width is that at the last look of the first campaigns."""
+    ends = ends_of(design.blocks, pairs.shape[1])
+    if ends[0] < FEWEST:
+        return never
+    criterion = Criterion(rule.limit, (scale[0], scale[-1]), "at_least" if rule.at_least is not None else "at_most")
+    blocks = Blocks(ends, spending=design.rule.spending, criteria={rule.question: criterion})
+    decision, look = first_looks([pairs], blocks, [criterion], design.rule.min_pairs)
+    limits, used = blocks.levels(len(ends)), np.array(ends)[look]
+    few = zip(pairs[:_WIDTHS], used, limits[look], strict=False)
+    widths = [np.diff(repeated_interval(means[:end], criterion.scale, level))[0] for means, end, level in few]
+    accepted, rejected, undecided = (float((decision == number).mean()) for number in (1, -1, 0))
+    return replace(
+        never, accepted=accepted, rejected=rejected, undecided=undecided,
+        width=float(np.mean(widths)), used=float(used.mean()),
+    )  # fmt: skip
+
+
+def first_looks(
+    pairs: Sequence[Floats], blocks: Blocks, criteria: Sequence[Criterion], least: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(1 accepted, -1 rejected, 0 neither; the look from 0 on that said so) of campaigns, by all questions together.
+
+    `pairs` are for each question the means, campaigns by pairs; a look at fewer than `least` pairs decides nothing.
+    """
+    seen = [[means[:, :end] for means in pairs] for end in blocks.ends]
+    may = np.array(blocks.ends) >= least
+    return first(decided_at(seen, blocks.levels(len(blocks.ends)), criteria) * may)
 
 
 def scale_of(design: Design, rule: RuleSpec) -> tuple[float, ...]:
@@ -419,6 +456,8 @@ def plan(
     rows = []
     for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
         cost, of_verdict = pricing.price(pairs, raters), least_pairs(verdicts[pairs], rule)
+        if study.raters.blocks and of_verdict > study.raters.blocks[-1]:  # pairs beyond the last block are not offered
+            cost = pricing.price(math.ceil(pairs * study.raters.blocks[-1] / of_verdict), raters)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
         for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):

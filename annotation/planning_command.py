@@ -45,8 +45,11 @@ def plan_study(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     if options.pilot is not None:
         print(_take_pilot(options))
+    one_threshold = not study.acceptance.rules
+    if options.blocks and not one_threshold:
+        raise StudyError(f"{study.file}: --blocks plans one threshold on rated questions; this study has rules")
     print(plan_text(study, options))
-    if options.blocks or getattr(study.raters, "blocks", ()):
+    if options.blocks or (study.raters.blocks and one_threshold):
         print(f"\n{looks_text(study, options)}")
     if options.judge_correlation is not None:
         rubric, correlation = load_rubric(study), options.judge_correlation
@@ -73,7 +76,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     paid = Pricing.of(study, rubric, design).pay
     rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
     study_size, item = own_size(study.raters, study.sample.pairs), study.called.item
-    sizes = sizes_asked(study_size, options)
+    sizes = sizes_asked(study_size, options, by_blocks=bool(study.raters.blocks))
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(design, study.file)
     texts, why_not = judged_texts(study, rubric)
@@ -106,15 +109,13 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
 
 
 def looks_text(study: Study, options: argparse.Namespace) -> str:
-    """How many ratings the study needs with looks after blocks. Raises StudyError for a rule that has no threshold."""
+    """How many ratings the study needs with looks after blocks. Raises StudyError for blocks that cannot be."""
     rubric, rule = load_rubric(study), study.acceptance
     design = Design.of(study, rubric)
-    if rule.rules or not any(design.asked(name).kind == "rating" for name in design.questions):
-        raise StudyError(f"{study.file}: --blocks plans one threshold on rated questions; this study has rules")
     scale = next(design.asked(name).scale for name in design.questions if design.asked(name).kind == "rating")
-    spending = options.spending or getattr(rule, "spending", "pocock")
+    spending = options.spending or rule.spending
     by: Literal["value", "interval"] = "value" if rule.rule == "mean" else "interval"
-    ends = tuple(options.blocks or getattr(study.raters, "blocks", ()))
+    ends = tuple(options.blocks or study.raters.blocks)
     try:
         blocks = Blocks(ends, rule.threshold, (float(scale[0]), float(scale[-1])), spending, by)
     except ValueError as error:
@@ -123,8 +124,12 @@ def looks_text(study: Study, options: argparse.Namespace) -> str:
     smallest = min(
         verdict.pairs for verdict in verdict_sizes(study, judged_texts(study, rubric)[0], study.sample.pairs)
     )
+    warning = (
+        f"\nNOT POSSIBLE YET: these blocks end at {ends[-1]} {study.called.item}s, and a verdict has {smallest}; raise"
+        f" sample.pairs from {study.sample.pairs} to {math.ceil(study.sample.pairs * ends[-1] / smallest)}."
+    )
     around = [round(rule.threshold + away, 10) for away in _AWAY]
-    return needed_text(
+    text = needed_text(
         study,
         rubric,
         blocks,
@@ -134,6 +139,7 @@ def looks_text(study: Study, options: argparse.Namespace) -> str:
         campaigns=options.campaigns,
         seed=study.sample.seed if options.seed is None else options.seed,
     )
+    return f"{text}{warning}" if ends[-1] > smallest else text
 
 
 def _take_pilot(options: argparse.Namespace) -> str:
@@ -152,9 +158,15 @@ def _take_pilot(options: argparse.Namespace) -> str:
     return f"Deviations as measured in {file}, of {question}, whose ratings vary most (rounding to the scale included)."
 
 
-def sizes_asked(study_size: tuple[int, int], options: argparse.Namespace) -> list[tuple[int, int]]:
-    """(pairs of a transformation, raters) to plan: those of the command line, or the study's own and usual ones."""
-    sizes = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
+def sizes_asked(
+    study_size: tuple[int, int], options: argparse.Namespace, *, by_blocks: bool = False
+) -> list[tuple[int, int]]:
+    """(pairs of a transformation, raters) to plan: those of the command line, or the study's own and usual ones.
+
+    With blocks (`by_blocks`), which say how many pairs are rated, other numbers of pairs are not usual.
+    """
+    numbers = options.pairs or ([study_size[0]] if by_blocks else PAIRS)
+    sizes = [(pairs, raters) for pairs in numbers for raters in options.raters or RATERS]
     return sizes if options.pairs or options.raters else list(dict.fromkeys([study_size, *sizes]))
 
 
@@ -202,7 +214,17 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
         name: share for name, share in paid.extra.items() if share and (name in study.kinds or study.judging.transforms)
     }
     longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in extra.items())
-    used = f"{items} used: complete when the rule decides, where raters have orders of their own, as here they have."
+    used = {
+        "fixed": [],
+        "anytime": [
+            f"{items} used: complete when the rule decides, where raters have orders of their own, as here they have."
+        ],
+        "blocks": [
+            f"{items} used: of a verdict, up to the look that decides (after {', '.join(map(str, study.raters.blocks))}"
+            f" {item}s at most). Ratings, hours and",
+            "dollars are of all blocks: what is decided early asks for fewer.",
+        ],
+    }[rule.stop]
     fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
     share = " or as a share" if any(part.label for part in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
@@ -220,7 +242,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
         f"Width: of the 95% interval, in points{share}. {items}: of each {judged}. Shares are of one verdict, on the",
         f"fewest {item}s that any has{shared}.",
         *(["never: too few for any decision (acceptance.min_pairs, min_raters)."] if never else []),
-        *([used] if rule.stop == "anytime" else []),
+        *used,
         f"Ratings, hours, dollars: of {every}, with {study.called.known} and repeats; ratings are",
         "the answers that must be given;",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s {study.called.an_item}"
@@ -235,7 +257,7 @@ def _table(planned: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: 
     `planned` are the rows of `plan` of one rule; `item` is what raters see. At the threshold itself the
     share accepted is shown.
     """
-    early = rule.stop == "anytime"
+    early = rule.stop != "fixed"
     means = planned["mean"].drop_duplicates()
     items = f"{item}s".capitalize()
     split = (planned["pairs"] != planned["verdict_pairs"]).any()

@@ -38,11 +38,16 @@ Outcome = Literal["accepted", "rejected", "undecided"]
 Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
 
 
-class Share(Record):
+class Share(SparseModel, Record):
     """How many of the answers to a question have a label, or rank it first."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"unbiased"})
 
     label: str = Field(description="which label")
     share: Estimate = Field(description="its share; interval over pairs (Wilson's, of the effective number)")
+    unbiased: Estimate | None = Field(
+        default=None, description="share without the bias of stopping early, of a rule by blocks, with its interval"
+    )
 
 
 class MeanRank(Record):
@@ -133,11 +138,14 @@ class BlockLook(Record):
 
     look: int = Field(description="its number: that of the block, from 1")
     pairs: int = Field(description="pairs that counted")
+    level: Number = Field(description="one-sided level of the look")
     question: str = Field(description="name of the question")
     label: str = Field(default="", description="the label whose share it is; empty for a mean")
-    mean: Number = Field(description="the mean, or share")
+    mean: Number = Field(description="mean of the pairs' means, or shares")
     low: Number = Field(description="lower end of the interval that holds at all looks together")
     high: Number = Field(description="upper end")
+    above: Number = Field(description="p-value of: the mean is at most the limit")
+    below: Number = Field(description="p-value of: the mean is at least the limit")
     limit: Number = Field(description="what an end must keep to")
 
 
@@ -148,9 +156,7 @@ class TakenLook(Record):
     look: int = Field(description="its number: that of the block, from 1")
     at: AwareDatetime = Field(description="when, UTC")
     rule_id: str = Field(description="hash of the rule that it followed")
-    pairs: int = Field(description="pairs that counted")
-    level: float = Field(description="its one-sided level")
-    means: tuple[Number, ...] = Field(description="what each rule is about, in the rules' order")
+    values: tuple[BlockLook, ...] = Field(description="what it saw of each rule, in the rules' order")
     decision: Outcome = Field(description="what it said")
 
 

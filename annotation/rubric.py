@@ -120,12 +120,20 @@ def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec) -
         yield f"no label is called {criterion.label!r}; {nearest(criterion.label, list(question.labels))}"
     elif not criterion.label and not question.scale[0] <= criterion.limit <= question.scale[-1]:
         yield f"{criterion.limit:g} is outside the scale {question.scale[0]} to {question.scale[-1]}"
+    elif rule.stop == "blocks" and criterion.limit in _ends(criterion, question):
+        yield f"{criterion.limit:g} {_AT_END}"
     if not question.required:
         yield "it need not be answered, so that who did not would decide; make it required"
     if rule.min_ac2 is not None and question.kind == "multi_label":
         yield "min_ac2 is not about several labels; leave it out"
 
 
+def _ends(criterion: RuleSpec, question: QuestionScale) -> tuple[float, float]:
+    """Least and greatest that a rule's number can be."""
+    return (0.0, 1.0) if criterion.label else (question.scale[0], question.scale[-1])
+
+
+_AT_END = "is an end of the scale, on one side of which no look after a block can find a mean; take one within it"
 CONTROLS = ("positive", "negative")
 KNOWN = "known"  # a control whose right answers stand with it
 CHECKS = (*CONTROLS, KNOWN)  # what tells about raters by right answers
@@ -396,6 +404,8 @@ def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpe
     low, high = shared[0], shared[-1]
     if not rules.rules and not low <= rules.threshold <= high:
         return f"acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}"
+    if rules.stop == "blocks" and not rules.rules and rules.threshold in (low, high):
+        return f"acceptance.threshold {rules.threshold:g} {_AT_END}"
     wrong = next(without_effect(quality, low, high), "")
     return f"on the scale {low} to {high} {wrong}" if wrong else ""
 

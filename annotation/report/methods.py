@@ -27,7 +27,7 @@ from annotation.sampling.candidates import NEAR
 from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
-from annotation.verdicts.tables import display, wrong
+from annotation.verdicts.tables import display, unbiased_frame, wrong
 from annotation.wordings import addressed_lines
 from plumbline.languages import language_name
 from plumbline.statistics.estimates import RESAMPLES
@@ -376,7 +376,7 @@ def _blocks(material: CampaignMaterial) -> str:
         f" with, and no further {item} was offered once it had decided. The error of 2.5% on each side is spent over"
         f" the looks by {_SPENDING[study.acceptance.spending]}, with t the share of the {item}s."
     )
-    if any(summary.unbiased for verdict in material.verdicts for summary in verdict.questions):
+    if len(unbiased_frame(material.verdicts)):
         text += f" {WHY_UNBIASED} (Tsiatis, Rosner and Mehta 1984, Biometrics 40, 797-803)."
     return text
 

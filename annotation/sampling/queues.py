@@ -102,7 +102,7 @@ def ends_of(blocks: Sequence[int], pairs: int) -> tuple[int, ...]:
     >>> ends_of((20, 40, 60), 50), ends_of((20, 40, 60), 200)
     ((20, 40, 50), (20, 40, 60))
     """
-    return (*(end for end in blocks if end < pairs), min(pairs, blocks[-1])) if pairs else ()
+    return (*(end for end in blocks[:-1] if end < pairs), min(pairs, blocks[-1])) if pairs else ()
 
 
 def block_numbers(study: Study, pairs: Sequence[Pair], controls: Sequence[Pair] = ()) -> dict[str, int]:

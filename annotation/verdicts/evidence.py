@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from annotation.campaign_records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, Cam
 from annotation.offering import offered_to_raters
 from annotation.ratings.ratings import counting_ratings, dealt_with, stays
 from annotation.ratings.signs import find_signs, not_looked_at
-from annotation.records import Fixed, RuleSet, Sign, TakenLook
+from annotation.records import Fixed, RuleSet, Sign
 from annotation.sampling.queues import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Place, basis
@@ -109,13 +109,13 @@ class Evidence(CampaignRecords):
 
     def note_looks(self) -> None:
         """Keep the looks after blocks that were not taken before, before anybody acts on them."""
-        known_looks = {(look.group, look.look) for look in self.block_looks}
-        now = datetime.now(UTC)
+        last, now = {(look.group, look.look): look for look in self.block_looks}, datetime.now(UTC)
         new = [
-            TakenLook(group=key, at=now, rule_id=self.rule_id, **asdict(step))
+            look
             for key, group in self.blocks.items()
-            for step in group.steps
-            if (key, step.look) not in known_looks
+            for look in group.taken(key, now, self.rule_id)
+            if (before := last.get((key, look.look))) is None
+            or repr(look) != repr(before.model_copy(update={"at": now}))
         ]
         if new:
             self.noted.write_models(BLOCK_LOOKS.name, [*self.models(BLOCK_LOOKS), *new])

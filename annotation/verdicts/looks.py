@@ -6,9 +6,11 @@ verdict: later ratings play no part. Its interval holds at all looks together, b
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -16,30 +18,19 @@ import pandas as pd
 from annotation.ratings.ratings import Dealt
 from annotation.records import BlockLook, Outcome, TakenLook
 from annotation.sampling.queues import ends_of
+from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, compact, summarise
-from annotation.verdicts.rules import RuleValue, decide, rule_values, rules_for
+from annotation.verdicts.rules import lacking, rules_for, short
 from annotation.verdicts.tables import count
-from plumbline.statistics.estimates import Estimate
-from plumbline.statistics.group_sequential import FEWEST, Blocks, levels, spent, unbiased_mean
-
-_ROUNDING = 1e-9  # of a mean
+from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.group_sequential import FEWEST, Blocks, Criterion, Looks, Path, Seen, Side, take_looks
+from plumbline.study.campaign import RuleSpec
 
 #: Why a mean that stopped early is reported twice.
 WHY_UNBIASED = (
     "A campaign stops early where its mean happens to lie far from the limit, so the plain mean lies too far from it on"
     " average; the median-unbiased mean, in the stage-wise order of results, is as often too high as too low"
 )
-
-
-@dataclass(frozen=True)
-class LookNumbers:
-    """What a look was in numbers, as it is kept (`annotation.records.TakenLook`)."""
-
-    look: int
-    pairs: int
-    level: float
-    means: tuple[float, ...]
-    decision: Outcome
 
 
 @dataclass(frozen=True)
@@ -54,8 +45,8 @@ class BlockProgress:
     level: float  #: one-sided level of the last look; NaN before the first
     decision: Outcome  #: what the last look says
     missing: int  #: answers that the open block waits for
-    unbiased: Mapping[str, Estimate]  #: means without the bias of stopping, by question, once it has stopped
-    steps: tuple[LookNumbers, ...] = ()  #: each look in numbers, to be kept
+    #: Means and shares without the bias of stopping, by question and label, once it has stopped.
+    unbiased: Mapping[tuple[str, str], Estimate]
 
     @property
     def n_looks(self) -> int:
@@ -65,33 +56,26 @@ class BlockProgress:
     def lines(self) -> tuple[str, ...]:
         """What a reader must know beside the decision."""
         if self.decision != "undecided":
-            spared = count(self.ends[-1] - self.ends[self.opened - 1], "pair")
-            return (f"decided after block {self.opened} of {len(self.ends)}: {spared} need no ratings",)
+            spared = self.ends[-1] - self.ends[self.opened - 1]
+            saved = f": {count(spared, 'pair')} need no ratings" if spared else ""
+            return (f"decided after block {self.opened} of {len(self.ends)}{saved}",)
         if self.complete == len(self.ends):
             return (f"undecided after the last of {count(len(self.ends), 'block')}",)
         return (f"block {self.complete + 1} of {len(self.ends)} waits for {count(self.missing, 'answer')}",)
 
-
-@dataclass(frozen=True)
-class _Look:
-    """One look: the pairs that count, its level, and what each rule's number is."""
-
-    number: int
-    pair_ids: list[str]
-    level: float
-    values: list[RuleValue]
-    decision: Outcome
-
-    @property
-    def step(self) -> LookNumbers:
-        """It in numbers."""
-        means = tuple(value.value for value in self.values)
-        return LookNumbers(self.number, len(self.pair_ids), self.level, means, self.decision)
-
-    def differs(self, before: TakenLook) -> bool:
-        """Whether its pairs or means are not those that it was taken on."""
-        same = np.allclose(self.step.means, before.means, rtol=0, atol=_ROUNDING, equal_nan=True)
-        return len(self.pair_ids) != before.pairs or not same
+    def taken(self, group: tuple[str, ...], at: datetime, rule_id: str) -> list[TakenLook]:
+        """Its looks as they are kept."""
+        return [
+            TakenLook(
+                group=group,
+                look=number,
+                at=at,
+                rule_id=rule_id,
+                values=tuple(look for look in self.looks if look.look == number),
+                decision=self.decision if number == self.n_looks else "undecided",
+            )
+            for number in range(1, self.n_looks + 1)
+        ]
 
 
 def block_progress(
@@ -104,9 +88,7 @@ def block_progress(
 ) -> BlockProgress:
     """Look after each complete block of one group, until a look decides.
 
-    Looks that were taken before (`design.taken`) stand: one that did not decide is not taken again on ratings that
-    changed, and one that decided still must. Where pairs or means of one are not what they were, later looks have as
-    their level what they may spend by themselves.
+    The rule is that of `plumbline.statistics.group_sequential.looks`, with `design.taken` as the looks that were taken.
 
     Args:
         order: all pairs of the group, in the order of the blocks.
@@ -124,105 +106,106 @@ def block_progress(
 
     waiting = [sum(map(missing, order[start:end])) for start, end in zip((0, *ends), ends, strict=False)]
     complete = next((number for number, answers in enumerate(waiting) if answers), len(ends))
+    enough = np.array([i not in gone and answered.get(i, 0) >= rule.min_raters for i in order], dtype=np.bool_)
     places = {pair_id: position for position, pair_id in enumerate(order)}
     rated = ratings.assign(turn=ratings["pair_id"].map(places)) if len(ratings) else ratings
-    enough = [i for i in order if i not in gone and answered.get(i, 0) >= rule.min_raters]
-    looks, fractions, stop, changed = list[_Look](), list[float](), complete, False
-    taken = {look.look: look for look in design.taken if look.group == group}
-    for number, end in enumerate(ends[:complete], 1):
-        pair_ids = [pair_id for pair_id in enough if places[pair_id] < end]
-        if len(pair_ids) <= (len(looks[-1].pair_ids) if looks else 0):
-            continue  # nothing new to look at
-        fractions.append(len(pair_ids) / ends[-1])
-        before = taken.get(number)
-        if before is not None:
-            level = before.level
-        elif changed:
-            level = float(np.diff(spent(fractions, rule.spending), prepend=0.0)[-1])
-        else:
-            level = float(levels(fractions, rule.spending)[-1])
-        look = _look(
-            rated[rated["pair_id"].isin(pair_ids)], _Look(number, pair_ids, level, [], "undecided"), design, group[0]
+    specs = _specs(group[0], design) if ends and ends[0] >= FEWEST else []
+    counting = [enough & (np.arange(len(order)) < end) for end in ends]
+    looks, taken = Looks({}, {}, 0, "undecided"), _taken(design, group, specs)
+    if specs:
+        criteria = {str(number): _criterion(spec, design) for number, spec in enumerate(specs)}
+        values = {str(number): _pair_means(rated, spec, design, len(order)) for number, spec in enumerate(specs)}
+        able = [_may_decide(rated, list(itertools.compress(order, at)), design, group[0]) for at in counting]
+        looks = take_looks(
+            Seen(values, counting, complete, able),
+            Blocks(ends, spending=rule.spending, criteria=criteria),
+            {str(number): _path(taken, number) for number in range(len(specs))} if taken else {},
+            taken[-1].decision if taken else None,
         )
-        changed = changed or (before is not None and look.differs(before))
-        stands = before is not None and before.decision == "undecided"
-        looks.append(replace(look, decision="undecided") if stands else look)
-        if looks[-1].decision != "undecided":
-            stop = number
-            break
-    last = looks[-1] if looks else None
-    decision: Outcome = last.decision if last else "undecided"
-    stopped = decision != "undecided" or complete == len(ends)
+    n_looks = max((len(path.pairs) for path in looks.paths.values()), default=0)
+    decided = looks.decision != "undecided"
+    done = max(complete, n_looks)
     return BlockProgress(
         ends=ends,
-        counting=tuple(last.pair_ids) if last else (),
-        complete=complete,
-        opened=stop if decision != "undecided" else min(complete + 1, len(ends)),
-        looks=tuple(_path(looks)),
-        level=last.level if last else math.nan,
-        decision=decision,
-        missing=waiting[complete] if decision == "undecided" and complete < len(ends) else 0,
-        unbiased=_unbiased(rated, looks, ends[-1], design) if looks and stopped else {},
-        steps=tuple(look.step for look in looks),
+        counting=tuple(itertools.compress(order, counting[n_looks - 1])) if n_looks else (),
+        complete=done,
+        opened=n_looks if decided else min(done + 1, len(ends)),
+        looks=tuple(_seen(looks, specs)),
+        level=next((float(path.levels[-1]) for path in looks.paths.values() if n_looks), math.nan),
+        decision=_OUTCOMES[looks.decision],
+        missing=sum(waiting[: done + 1]) if not decided and done < len(ends) else 0,
+        unbiased=_unbiased(looks, specs) if n_looks and (decided or done == len(ends)) else {},
     )
 
 
-def _look(ratings: pd.DataFrame, look: _Look, design: Design, pool: str) -> _Look:
-    """What a look sees and says."""
-    of_look = compact(ratings)
-    summaries = tuple(
-        summarise(of_look, name, design, None, level=look.level)
-        for name in design.questions
-        if design.asked(name).asked_in(pool)
-    )
-    rules = rules_for(pool, design.rule)
-    decision, _ = decide(summaries, len(look.pair_ids), design.rule, rules)
-    outcome: Outcome = "accepted" if decision == "accepted" else "rejected" if decision == "rejected" else "undecided"
-    return replace(look, values=rule_values(summaries, design.rule, rules), decision=outcome)
+_OUTCOMES: dict[str, Outcome] = {"accepted": "accepted", "rejected": "rejected", "undecided": "undecided"}
 
 
-def _path(looks: Sequence[_Look]) -> list[BlockLook]:
-    return [
-        BlockLook(
-            look=look.number,
-            pairs=len(look.pair_ids),
-            question=value.rule.question,
-            label=value.rule.label,
-            mean=value.value,
-            low=value.low,
-            high=value.high,
-            limit=value.rule.limit,
-        )
-        for look in looks
-        for value in look.values
-    ]
+def _specs(pool: str, design: Design) -> Sequence[RuleSpec]:
+    """The rules that judge a pool."""
+    if design.rule.rules:
+        return rules_for(pool, design.rule)
+    scales = [design.asked(name) for name in design.questions]
+    return [short(scale.name, design.rule) for scale in scales if scale.kind == "rating" and scale.asked_in(pool)]
 
 
-def _unbiased(ratings: pd.DataFrame, looks: Sequence[_Look], most: int, design: Design) -> dict[str, Estimate]:
-    """Of each question whose mean a rule is about: the mean without the bias of having stopped at the last look."""
-    pairs = [len(look.pair_ids) for look in looks]
-    ends = [*pairs, *([most] if pairs[-1] < most else [])]
-    estimates = dict[str, Estimate]()
-    for index, value in enumerate(looks[-1].values):
-        rule = value.rule
-        if rule.label or rule.question in estimates:
-            continue
-        scale = design.asked(rule.question).scale
-        held = [
-            all(beside.outcome == "accepted" for position, beside in enumerate(look.values) if position != index)
-            for look in looks[:-1]
-        ]
-        of_question = ratings[(ratings["question"] == rule.question) & ratings["pair_id"].isin(looks[-1].pair_ids)]
-        means = of_question.groupby("turn")["value"].mean().to_numpy(np.float64)
-        if not scale[0] < rule.limit < scale[-1] or pairs[0] < FEWEST:
-            why = f"fewer than {FEWEST} pairs at the first look, or a limit at the end of the scale"
-            estimates[rule.question] = Estimate.undefined(why, len(means))
-        elif rule.at_least is not None:
-            blocks = Blocks(ends, rule.limit, (float(scale[0]), float(scale[-1])), design.rule.spending)
-            estimates[rule.question] = unbiased_mean(means, len(looks), blocks, held)
-        else:  # what it is not to pass is the mirror of what it must reach
-            blocks = Blocks(ends, -rule.limit, (-float(scale[-1]), -float(scale[0])), design.rule.spending)
-            mirror = unbiased_mean(-means, len(looks), blocks, held)
-            update = {"value": -mirror.value, "low": -mirror.high, "high": -mirror.low}
-            estimates[rule.question] = mirror.model_copy(update=update)
-    return estimates
+def _criterion(spec: RuleSpec, design: Design) -> Criterion:
+    """What a rule asks for."""
+    scale = (0.0, 1.0) if spec.label else design.asked(spec.question).scale
+    side: Side = "at_least" if spec.at_least is not None else "at_most"
+    return Criterion(spec.limit, (float(scale[0]), float(scale[-1])), side)
+
+
+def _pair_means(ratings: pd.DataFrame, spec: RuleSpec, design: Design, n_pairs: int) -> Floats:
+    """What a rule is about in each pair, in their order; NaN where nobody has answered."""
+    of_question = ratings[ratings["question"] == spec.question]
+    if of_question.empty:
+        return np.full(n_pairs, math.nan)
+    value = of_question["value"].to_numpy(np.float64, na_value=math.nan)
+    if spec.label:
+        value = with_label(design.asked(spec.question), of_question, spec.label).point
+    means = pd.Series(value, dtype=float).groupby(of_question["turn"].to_numpy()).mean()
+    return means.reindex(range(n_pairs)).to_numpy(np.float64)
+
+
+def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, pool: str) -> bool:
+    """Whether a look at these pairs has what any decision needs beside its numbers."""
+    if len(pair_ids) < design.rule.min_pairs or design.rule.min_ac2 is None:
+        return len(pair_ids) >= design.rule.min_pairs
+    of_look = compact(ratings[ratings["pair_id"].isin(pair_ids)])
+    questions = [name for name in design.questions if design.asked(name).asked_in(pool)]
+    summaries = [summarise(of_look, name, design, None) for name in questions]
+    return not lacking(summaries, len(pair_ids), design.rule, rules_for(pool, design.rule))
+
+
+def _taken(design: Design, group: tuple[str, ...], specs: Sequence[RuleSpec]) -> list[TakenLook]:
+    """The looks at a group that were taken before, each as it was taken last, in their order."""
+    by_number = {look.look: look for look in design.taken if look.group == group and len(look.values) == len(specs)}
+    return [by_number[number] for number in itertools.takewhile(by_number.__contains__, itertools.count(1))]
+
+
+def _path(taken: Sequence[TakenLook], number: int) -> Path:
+    """The looks at one rule that were taken."""
+    values = [look.values[number] for look in taken]
+    columns = (np.array([getattr(value, name) for value in values]) for name in _NUMBERS)
+    return Path(np.array([value.pairs for value in values], dtype=np.int64), *columns)
+
+
+_NUMBERS = ("mean", "low", "high", "level", "above", "below")  # as a path has them after its pairs
+
+
+def _seen(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[BlockLook]:
+    """What each look saw of each rule."""
+    for row in looks.frame().to_dict("records"):
+        spec = specs[int(row["question"])]
+        numbers = {name: row[name] for name in ("look", "pairs", "level", "mean", "low", "high")}
+        yield BlockLook(
+            question=spec.question, label=spec.label, above=row["p_above"], below=row["p_below"], limit=spec.limit,
+            **numbers,
+        )  # fmt: skip
+
+
+def _unbiased(looks: Looks, specs: Sequence[RuleSpec]) -> dict[tuple[str, str], Estimate]:
+    """The means and shares that rules are about, without the bias of having stopped at the last look."""
+    estimates = zip(specs, looks.unbiased.values(), strict=True)
+    return {(spec.question, spec.label): estimate for spec, estimate in reversed(list(estimates))}

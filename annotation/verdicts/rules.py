@@ -137,8 +137,8 @@ def decide(
                 f"the interval of {value.what} ({value.low:.2f} to {value.high:.2f}) does not hold its own"
                 f" {value.rule.statistic} {value.value:.2f}"
             )
-    if lacking := tuple(_lacking(summaries, judged, n_pairs, rule)):
-        return "undecided", lacking
+    if short_of := tuple(lacking(summaries, n_pairs, rule, rules)):
+        return "undecided", short_of
     order = ("rejected", "undecided", "accepted") if rule.combine == "all" else ("accepted", "undecided", "rejected")
     by_outcome: dict[str, list[RuleValue]] = {name: [] for name in order}
     for value in judged:
@@ -149,10 +149,11 @@ def decide(
     return decision, tuple(_reason(value) for value in by_outcome[decision])
 
 
-def _lacking(
-    summaries: Sequence[Summary], judged: Sequence[RuleValue], n_pairs: int, rule: AcceptanceSpec
+def lacking(
+    summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec, rules: Sequence[RuleSpec] = ()
 ) -> list[str]:
-    """What is missing for any decision."""
+    """What is missing for any decision; arguments as of `decide`."""
+    judged = rule_values(summaries, rule, rules)
     if n_pairs < rule.min_pairs:
         which = f"with at least {rule.min_raters} raters"
         if rule.stop != "fixed":

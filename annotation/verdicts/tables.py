@@ -275,21 +275,27 @@ def looks_text(frame: pd.DataFrame) -> str:
 
 
 def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Means of what stopped at a look: plain, and without the bias of stopping; a row a verdict and question.
+    """Means of what stopped at a look: plain, and without the bias of stopping; a row a verdict and question or label.
 
-    Columns: transformation, language, task_type, question, n_pairs, mean, unbiased, low, high, reason (why there is
-    none).
+    Columns: transformation, language, task_type, question (of a label's share: the label in it), n_pairs, mean,
+    unbiased, low, high, reason (why there is none).
     """
     rows = [
         {
             **{name: getattr(verdict, name) for name in ("transformation", "language", "task_type")},
-            **{name: getattr(summary, name) for name in ("question", "n_pairs", "mean")},
-            "unbiased": summary.unbiased.value,
-            **{name: getattr(summary.unbiased, name) for name in ("low", "high", "reason")},
+            "question": what,
+            "n_pairs": summary.n_pairs,
+            "mean": plain,
+            "unbiased": estimate.value,
+            **{name: getattr(estimate, name) for name in ("low", "high", "reason")},
         }
         for verdict in verdicts
         for summary in verdict.questions
-        if summary.unbiased is not None
+        for what, plain, estimate in [
+            (summary.question, summary.mean, summary.unbiased),
+            *((f"{share.label} in {summary.question}", share.share.value, share.unbiased) for share in summary.shares),
+        ]
+        if estimate is not None
     ]
     return pd.DataFrame(rows)
 

@@ -36,6 +36,7 @@ from plumbline.errors import DataError
 from plumbline.frames import is_among
 from plumbline.manifest import RecordFile
 from plumbline.records import Pair
+from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.intervals import score_at_least
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 
@@ -284,10 +285,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             if design.asked(name).asked_in(group_key[0])
         )
         if progress is not None:
-            summaries = tuple(
-                summary.model_copy(update={"unbiased": progress.unbiased.get(summary.question)})
-                for summary in summaries
-            )
+            summaries = tuple(_with_unbiased(summary, progress.unbiased) for summary in summaries)
         rules = rules_for(group_key[0], rule)
         decision, reasons = decide(summaries, n_pairs, rule, rules)
         if progress is not None and progress.decision != decision:
@@ -312,6 +310,15 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "simulated": bool(of_group["simulated"].any()),
         }
     return judged
+
+
+def _with_unbiased(summary: Summary, estimates: Mapping[tuple[str, str], Estimate]) -> Summary:
+    """A summary with the means and shares that have no bias of stopping early."""
+    shares = tuple(
+        share.model_copy(update={"unbiased": estimates.get((summary.question, share.label))})
+        for share in summary.shares
+    )
+    return summary.model_copy(update={"unbiased": estimates.get((summary.question, "")), "shares": shares})
 
 
 def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:

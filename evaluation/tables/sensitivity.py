@@ -22,7 +22,7 @@ from annotation.verdicts.judged import together
 from annotation.verdicts.rules import decide, marks_of, outcomes, short
 from evaluation.tables.scores import axis_means, counting_scores, failures, paired_scores
 from plumbline.statistics.estimates import Floats, percentiles, stream
-from plumbline.statistics.group_sequential import levels, p_above
+from plumbline.statistics.group_sequential import p_above
 from plumbline.statistics.intervals import (
     bounded,
     confidence_sequence,
@@ -224,8 +224,7 @@ def _after_blocks(ratings: pd.DataFrame, design: Design, verdict: Verdict, where
     """The same by the look that was the last: an end is at the threshold where it decides, else at the scale's end."""
     done = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
     drawn, (bottom, top) = done[_places(where, len(done))], _scale_of(ratings, design)
-    pairs = sorted({look.pairs for look in verdict.looks})
-    level = levels([number / verdict.blocks[-1] for number in pairs], design.rule.spending)[-1]
+    level = verdict.looks[-1].level
     threshold, beyond = design.rule.threshold, np.nextafter(design.rule.threshold, -math.inf)
     low = np.where(p_above(drawn, threshold, bottom) <= level, threshold, bottom)
     high = np.where(p_above(-drawn, -threshold, -top) <= level, beyond, top)

@@ -140,6 +140,9 @@ class Path:
         return "accepted" if held else "rejected" if missed else "undecided"
 
 
+_NO_LOOKS = Path(np.empty(0, dtype=np.int64), *[np.empty(0)] * 6)
+
+
 @dataclass(frozen=True)
 class Looks:
     """The looks at a campaign's blocks so far, of all questions that must hold together."""
@@ -223,8 +226,12 @@ def looks(  # noqa: PLR0913 (four are names of columns)
     """
     frame = with_names(ratings, "ratings", pair_id=pair, order=order, question=question, value=value)
     means = _pair_means(frame, blocks, [] if taken is None else taken["question"].unique().tolist())
-    campaign = _Campaign(means, blocks, without)
-    return campaign.looks({name: _path_taken(taken, name) for name in campaign.values})
+    values = {str(name): means[name].to_numpy(np.float64) for name in means}
+    gone = means.index.isin(list(without))
+    rated = means.notna().all(axis=1).to_numpy() & ~gone
+    complete = sum(bool((rated | gone)[:end].all()) for end in blocks.ends) if values else 0
+    seen = Seen(values, [rated & (means.index <= end) for end in blocks.ends], complete)
+    return take_looks(seen, blocks, {name: _path_taken(taken, name) for name in values})
 
 
 def _pair_means(ratings: pd.DataFrame, blocks: Blocks, taken: Sequence[str]) -> pd.DataFrame:
@@ -254,42 +261,77 @@ def _path_taken(taken: pd.DataFrame | None, question: str) -> Path:
     return Path(columns[0].astype(np.int64), *columns[1:])
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What looks at a campaign see."""
+
+    values: Mapping[str, Floats]  #: of each question the pairs' means, in their order; NaN where there is none
+    counting: Sequence[NDArray[np.bool_]]  #: which pairs count at each look
+    complete: int  #: blocks that are complete
+    able: Sequence[bool] = ()  #: whether a look may decide; without any, each may
+
+
+def take_looks(seen: Seen, blocks: Blocks, taken: Mapping[str, Path], decision: str | None = None) -> Looks:
+    """The looks that were taken and those at further complete blocks, up to the first that decides.
+
+    Args:
+        seen: what counts now.
+        blocks: the rule, with a criterion for each question.
+        taken: of each question the looks that were taken before.
+        decision: what the last of them said (default: what their numbers say).
+
+    Returns:
+        As `looks`, which takes ratings.
+
+    Source: as there.
+
+    >>> import numpy as np
+    >>> seen = Seen({"quality": np.tile([4.0, 5.0], 10)}, [np.ones(20, bool)], 1)
+    >>> take_looks(seen, Blocks((20,), 3.0, (1, 5)), {}).decision
+    'accepted'
+    """
+    return _Campaign(seen, blocks).looks(taken, decision) if seen.values else Looks({}, {}, 0, "undecided")
+
+
 class _Campaign:
-    """What the looks at a campaign see: pairs' means by their places."""
+    """The looks at a campaign by a rule."""
 
-    def __init__(self, means: pd.DataFrame, blocks: Blocks, without: Collection[int]) -> None:
-        self.values = {str(name): means[name].to_numpy(np.float64) for name in means}
+    def __init__(self, seen: Seen, blocks: Blocks) -> None:
+        self.values, self._counting, self._complete, self._able = seen.values, seen.counting, seen.complete, seen.able
         self._blocks, self._criteria = blocks, {name: blocks.criterion(name) for name in self.values}
-        gone = means.index.isin(list(without))
-        rated = means.notna().all(axis=1).to_numpy() & ~gone
-        self._counting = [rated & (means.index <= end) for end in blocks.ends]  # at each look
-        self._complete = sum(bool((rated | gone)[:end].all()) for end in blocks.ends) if self.values else 0
 
-    def looks(self, taken: Mapping[str, Path]) -> Looks:
-        """Those that were taken and those at further complete blocks, up to the first that decides."""
-        n_taken = min((len(path.pairs) for path in taken.values()), default=0)
-        decided = n_taken > 0 and self._decision(taken, n_taken) != "undecided"
-        changed = any(self._differs(path, self.values[name]) for name, path in taken.items())
+    def looks(self, taken: Mapping[str, Path], decision: str | None) -> Looks:
+        """As `take_looks`."""
+        taken = {name: taken.get(name, _NO_LOOKS) for name in self.values}
+        n_taken = min(len(path.pairs) for path in taken.values())
+        decided = n_taken > 0 and (decision or self._decision(taken, n_taken)) != "undecided"
+        changed = any(self._differs(path, name) for name, path in taken.items())
         stay = n_taken - 1 if decided and changed else n_taken  # a look that decided must do so on what counts now
         reach = n_taken if decided and not changed else max(n_taken, self._complete)
         limits = self._levels(taken, reach, changed=changed)
         paths = {
-            name: path.until(stay).then(
-                _path([values[counting] for counting in self._counting[stay:reach]], limits[stay:], criterion)
-            )
-            for (name, path), values, criterion in zip(
-                taken.items(), self.values.values(), self._criteria.values(), strict=True
-            )
+            name: path.until(stay).then(_path(self._seen(name, stay, reach), limits[stay:], self._criteria[name]))
+            for name, path in taken.items()
         }
-        later = range(stay + 1, reach + 1)
-        n_looks = next((look for look in later if self._decision(paths, look) != "undecided"), reach)
+        outcomes = {look: self._decision(paths, look) for look in range(stay + 1, reach + 1) if self._may(look)}
+        n_looks = next((look for look, outcome in outcomes.items() if outcome != "undecided"), reach)
         paths = {name: path.until(n_looks) for name, path in paths.items()}
+        stands = (decision or self._decision(paths, n_looks)) if decided and not changed else "undecided"
         return Looks(
             paths,
             {name: self._unbiased(name, paths, n_looks) for name in paths},
             max((int(path.pairs[-1]) for path in paths.values() if n_looks), default=0),
-            self._decision(paths, n_looks) if n_looks else "undecided",
+            outcomes.get(n_looks, stands),
         )
+
+    def _may(self, look: int) -> bool:
+        """Whether a look (from 1) may decide."""
+        return not self._able or self._able[look - 1]
+
+    def _seen(self, name: str, start: int, stop: int) -> list[Floats]:
+        """The pairs' means of a question that count at these looks."""
+        values = self.values[name]
+        return [values[counting & ~np.isnan(values)] for counting in self._counting[start:stop]]
 
     def _decision(self, paths: Mapping[str, Path], look: int) -> str:
         """What a look (from 1) says of all questions together."""
@@ -297,12 +339,12 @@ class _Campaign:
         outcomes = {path.outcome(look, self._criteria[name], last=last) for name, path in paths.items()}
         return next((outcome for outcome in ("rejected", "undecided") if outcome in outcomes), "accepted")
 
-    def _differs(self, path: Path, values: Floats) -> bool:
+    def _differs(self, path: Path, name: str) -> bool:
         """Whether pairs or means of looks that were taken are not what they were."""
-        now = [values[counting] for counting in self._counting[: len(path.pairs)]]
+        now = self._seen(name, 0, len(path.pairs))
         return any(
-            len(block) != pairs or abs(block.mean() - mean) > _ROUNDING
-            for block, pairs, mean in zip(now, path.pairs, path.means, strict=True)
+            len(values) != pairs or (pairs > 0 and abs(values.mean() - mean) > _ROUNDING)
+            for values, pairs, mean in zip(now, path.pairs, path.means, strict=True)
         )
 
     def _levels(self, taken: Mapping[str, Path], looks: int, *, changed: bool) -> Floats:
@@ -327,7 +369,7 @@ class _Campaign:
             )
             for look in range(1, n_looks)
         ]
-        path, values = paths[name], self.values[name][self._counting[n_looks - 1]]
+        path, (values,) = paths[name], self._seen(name, n_looks - 1, n_looks)
         return unbiased_of(values, path.pairs.tolist(), path.levels, self._criteria[name], alone)
 
 
@@ -690,30 +732,6 @@ def unbiased_of(
         return float(optimize.brentq(lambda true: at_least(true) - probability, *reach))
 
     return Estimate(value=where(0.5), low=where(ALPHA), high=where(1 - ALPHA), n=n)
-
-
-def unbiased_mean(values: Floats, looks: int, blocks: Blocks, alone: Sequence[bool] = ()) -> Estimate:
-    """`unbiased_of` after so many looks at whole blocks, of a mean that goes by the threshold of all questions.
-
-    Args:
-        values: means of pairs, in the order of the blocks.
-        looks: how many blocks are complete; the last look is the one that stopped.
-        blocks: the rule.
-        alone: as there.
-
-    Returns:
-        Median-unbiased mean with its 95% interval.
-
-    Source: as there.
-
-    >>> import numpy as np
-    >>> ratings = np.random.default_rng(1).choice([2.0, 3.0, 4.0, 5.0], 40)
-    >>> round(unbiased_mean(ratings, 2, Blocks((20, 40, 100), 3.0, (1, 5))).value, 2)
-    3.51
-    """
-    ends = list(blocks.ends[:looks])
-    criterion = Criterion(blocks.threshold, blocks.scale, by=blocks.by)
-    return unbiased_of(np.asarray(values[: ends[-1]], dtype=float), ends, blocks.levels(looks), criterion, alone)
 
 
 def _stopping(values: Floats, threshold: float, bottom: float, top: float, level: float) -> float:

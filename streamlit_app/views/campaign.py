@@ -20,10 +20,24 @@ from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.verdicts.tables import display
 from generation.unit import COMMAND
 from plumbline.errors import StudyError
+from plumbline.exhibits.charts import first_panel
 from plumbline.study.transformations import EIGHT
 from plumbline.transformations import ORIGINAL
 from streamlit_app import charts, frames, pair
-from streamlit_app.elements import download_csv, exhibit, figure, filtered, heading, lines, link, sections, table
+from streamlit_app.elements import (
+    download_csv,
+    download_svg,
+    exhibit,
+    figure,
+    filtered,
+    fitted,
+    heading,
+    lines,
+    link,
+    sections,
+    table,
+    unchecked,
+)
 from streamlit_app.frames import error_frame, length_frame
 from streamlit_app.pair import side_by_side
 from streamlit_app.readers import NotYetError
@@ -83,8 +97,13 @@ def _looks(reader: CampaignReader) -> None:
                 " look decides where its interval leaves the dashed limit out."
             )
             says += " The ratings are SIMULATED." if status.simulated else ""
-            chart = looks_panels(looks, rubric.scale_of(question))
-            figure(f"{reader.name}-looks-{question}", chart, says, alt_text=looks_in_words(looks))
+            scale = rubric.scale_of(question)
+            columns = st.columns(2)
+            for number, (_, path) in enumerate(looks.groupby("verdict", sort=False)):
+                panel = fitted(first_panel(looks_panels(path, scale)), 2)  # Streamlit gives several at once no width
+                columns[number % 2].altair_chart(unchecked(panel), width="stretch", alt=looks_in_words(path))
+            st.caption(says)
+            download_svg(f"{reader.name}-looks-{question}", partial(looks_panels, looks, scale))
     if len(status.looks):
         table(f"{reader.name}-looks", status.looks, status.looks.drop(columns=["verdict", "most"]))
 

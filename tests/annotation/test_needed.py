@@ -87,6 +87,7 @@ def test_the_command_says_in_one_line_how_many_are_needed(tmp_path: Path) -> Non
     assert "How many do I need? All 100 pairs of each verdict ask for 6,752 ratings" in done.stdout
     assert f"Deviations as measured in {pilot}, of quality" in done.stdout
     assert "Cheapest: " in done.stdout and "the last look goes by the mean alone" in done.stdout
+    assert "these blocks end at 100 pairs, and a verdict has 24; raise sample.pairs from 24 to 100" in done.stdout
     for wrong, message in (
         (("--blocks", "40", "20"), "--blocks: blocks rise from at least 8 pairs"),
         (("--pilot", str(tmp_path / "none")), "none is not there"),

@@ -23,6 +23,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
 from plumbline.statistics.estimates import stream
+from plumbline.statistics.group_sequential import Blocks, looks
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
@@ -317,3 +318,29 @@ def test_a_plan_counts_pairs_money_and_certainty_for_each_verdict(variant: Calla
     assert rows["Expansion"] == ["2", "20", "20"] and rows["Translation and Cross-translation"] == ["4", "40", "32"]
     assert "Pairs  Raters  In a verdict  at 3.4" in text and "never: too few for any decision" in text
     assert "The languages of the texts are not known" in text and "no file" in text  # of none.csv; the file says them
+
+
+def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> None:
+    """The same campaigns, one by one by `looks`: decisions and pairs used; its size is that of the last block."""
+    raters = {"per_pair": 3, "blocks": [20, 40]}
+    rule = {"stop": "blocks", "rule": "lower_bound", "min_pairs": 8}
+    study = variant(raters=raters, acceptance=rule, sample={"pairs": 40})
+    own = Design.of(study, load_rubric(study))
+    found = outlook(own, RatingVariation(), (60, 3), 3.5, 30, np.random.default_rng(3))
+    campaigns = simulated(RatingVariation(), (60, 3), 3.5, (1, 2, 3, 4, 5), 30, np.random.default_rng(3))[:, :40]
+    order = np.repeat(np.arange(1, 41), 3)
+    columns = {"pair_id": order, "order": order, "question": "quality"}
+    rule_of_looks = Blocks((20, 40), 3.0, (1, 5))
+    results = [looks(pd.DataFrame({**columns, "value": one.ravel()}), rule_of_looks) for one in campaigns]
+    assert found.accepted * 30 == pytest.approx(sum(result.decision == "accepted" for result in results))
+    assert found.used == pytest.approx(np.mean([result.pairs for result in results]))
+    assert 0 < found.accepted < 1 and 20 < found.used < 40
+    first = [result.frame().iloc[-1] for result in results[:20]]
+    assert found.width == pytest.approx(np.mean([row["high"] - row["low"] for row in first]))
+    planned = plan(study, [(40, 3), (80, 3)], [3.5], campaigns=5)
+    assert planned["dollars"].nunique() == 1  # pairs beyond the last block are not offered
+    options = argparse.Namespace(
+        pairs=None, raters=None, means=[3.5], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
+    )
+    text = plan_text(study, options)
+    assert "Pairs used" in text and "after 20, 40 pairs at most" in text and "\n100 " not in text

@@ -22,15 +22,19 @@ from annotation.crowd.ledger import BatchOffer, Ledger
 from annotation.names import remember_names
 from annotation.offering import LEDGER
 from annotation.records import RuleSet, Verdict
+from annotation.sampling.sample import draw_sample
 from annotation.server import Home
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.tables import SIMULATED
+from generation.production import generate
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
-from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open, go_to
+from tests.annotation.verdicts.fixed import fixed_in_2025
+from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open, go_to, made_ratings
 
 HOSTILE = (
     "<script>document.title='taken'</script><img src=x onerror=alert(1)>",
@@ -476,6 +480,38 @@ def test_the_campaign_shows_progress_and_pseudonyms(page: Open, finished: Path, 
     assert list(progress["Answers that count"]) == [72] * 8
     assert list(progress["Wanted"]) == [96] * 8
     assert table_with(shown, "Rater")["Rater"].str.fullmatch("simulated-[0-9a-f]{8}").all()
+
+
+def test_a_campaign_by_blocks_shows_the_path_of_its_means(page: Open, tmp_path: Path) -> None:
+    """How far each verdict's blocks are, a chart a question, and a table of all looks."""
+    file, exports = tmp_path / "blocks.yaml", tmp_path / "exports"
+    text = DEMO.read_text(encoding="utf-8").replace("path: demo", f"path: {DEMO.parent / 'demo'}")
+    text = text.replace("training: demo", f"training: {DEMO.parent / 'demo'}").replace("per_pair: 4", "per_pair: 3")
+    text = text.replace("raters:\n", "raters:\n  blocks: [8, 16, 24]\n")
+    rule = "min_pairs: 8\n  stop: blocks\n  rule: lower_bound\n  protocol: paper"
+    file.write_text(text.replace("min_pairs: 20", rule), encoding="utf-8")
+    study = load_study(file, exports)
+    generate(study)
+    pairs = draw_sample(study)
+    write_table(study.folder / "ratings.parquet", made_ratings(pairs), Rating)
+    write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
+    fixed_in_2025(study)
+    accept(study)
+    shown = page("--study", file, "--exports", exports, view="campaign")
+    assert_calm(shown)
+    assert "Looks after blocks" in [heading.value for heading in shown.header]
+    lines = [line.value for line in shown.text]
+    assert any("accepted; decided after block" in line for line in lines)
+    assert any(line.startswith("Saved so far: ") for line in lines)
+    said = [caption.value for caption in shown.caption]
+    for question in ("Quality", "Fluency"):
+        (about,) = [line for line in said if line.startswith(f"{question}: mean after each block")]
+        assert about.endswith("The ratings are SIMULATED.")
+    charts = specs(shown)
+    assert len(charts) >= 16 and not any("concat" in chart for chart in charts)  # which Streamlit draws without width
+    looks = table_with(shown, "look", "low", "limit")
+    assert set(looks["look"]) == {1, 2, 3}
+    assert (looks["low"] <= looks["mean"]).all() and (looks["mean"] <= looks["high"]).all()
 
 
 def test_the_campaign_leads_to_the_pairs_to_read(page: Open, exports: Path, study: Study) -> None:

@@ -72,6 +72,7 @@ def test_blocks_stand_in_the_order_that_anytime_rules_take(variant: Make) -> Non
 def test_a_verdict_with_fewer_pairs_ends_with_them() -> None:
     assert ends_of((20, 40, 60), 41) == (20, 40, 41)
     assert ends_of((20, 40, 60), 12) == (12,)
+    assert ends_of((20, 40, 60), 200) == (20, 40, 60)
     assert ends_of((20, 40, 60), 0) == ()
 
 

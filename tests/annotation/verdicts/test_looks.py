@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
+from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
+from annotation.questions import QuestionScale
 from annotation.ratings.ratings import Dealt, dealt_with
-from annotation.records import TakenLook, Verdict
+from annotation.records import Verdict
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import fix_rules
+from annotation.verdicts.tables import unbiased_frame
 from annotation.verdicts.verdicts import sample_frame, verdicts
 from plumbline.errors import StudyError
-from plumbline.statistics.group_sequential import Blocks, looks, spent
+from plumbline.statistics.group_sequential import Blocks, Criterion, Looks, looks, spent
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, pair, ratings
@@ -29,6 +32,7 @@ from tests.annotation.sampling.test_queues import RULE
 ENDS, SEED = (20, 40, 60), 1337
 PAIRS = [pair(number) for number in range(60)]
 ORDER = in_order([one.pair_id for one in PAIRS], SEED)
+IN_ORDER = sorted(PAIRS, key=lambda one: ORDER.index(one.pair_id))
 
 
 def design(**rule: object) -> Design:
@@ -38,10 +42,8 @@ def design(**rule: object) -> Design:
 
 def frame(n_pairs: int, quality: list[int], fluency: list[int] | None = None) -> pd.DataFrame:
     """Ratings of the first pairs of the order: `quality` over and over, in their order, and likewise fluency."""
-    by_id = {one.pair_id: one for one in PAIRS}
-    first = [by_id[pair_id] for pair_id in ORDER[:n_pairs]]
     times = n_pairs // len(quality) + 1
-    return ratings(first, (quality * times)[:n_pairs], ((fluency or quality) * times)[:n_pairs])
+    return ratings(IN_ORDER[:n_pairs], (quality * times)[:n_pairs], ((fluency or quality) * times)[:n_pairs])
 
 
 def progress(found: pd.DataFrame, rule: Design | None = None, dealt: Dealt | None = None) -> BlockProgress:
@@ -81,43 +83,12 @@ def test_what_is_undecided_opens_its_next_block_alone() -> None:
     assert [look.pairs for look in last.looks if look.question == "quality"] == [20, 40, 60]
 
 
-@pytest.mark.parametrize("spending", ["pocock", "quadratic", "obrien_fleming"])
-def test_looks_decide_as_the_function_of_ratings_does(spending: str) -> None:
-    """The same campaigns by `annotation.looks`: decision, pairs, path and unbiased means."""
-    rng, rule = np.random.default_rng(5), design(spending=spending)
-    decisions = set()
-    for mean in (2.2, 2.7, 3.0, 3.3, 4.2):
-        drawn = np.clip(np.round(rng.normal(mean, 1.1, (60, 2))), 1, 5).astype(int)
-        found = ratings([{one.pair_id: one for one in PAIRS}[i] for i in ORDER], *drawn.T.tolist())
-        places = {pair_id: place for place, pair_id in enumerate(ORDER, 1)}
-        alone = looks(found.assign(order=found["pair_id"].map(places)), Blocks(ENDS, 3.0, (1, 5), spending))  # type: ignore[arg-type]
-        group, by_rule = progress(found, rule), verdict(found, rule)
-        assert (
-            (group.decision, len(group.counting))
-            == (alone.decision, alone.pairs)
-            == (
-                by_rule.decision,
-                by_rule.n_pairs,
-            )
-        )
-        for summary in by_rule.questions:
-            path = alone.paths[summary.question]
-            seen = [look for look in by_rule.looks if look.question == summary.question]
-            assert [look.low for look in seen] == pytest.approx(path.low.tolist(), abs=1e-9)
-            assert [look.high for look in seen] == pytest.approx(path.high.tolist(), abs=1e-9)
-            assert summary.unbiased is not None
-            assert summary.unbiased.value == pytest.approx(alone.unbiased[summary.question].value, abs=1e-9)
-        decisions.add(group.decision)
-    assert decisions == {"accepted", "rejected", "undecided"}
-
-
-def test_withdrawn_pairs_are_passed_over_and_spend_no_error() -> None:
+def test_withdrawn_pairs_are_passed_over() -> None:
     found = frame(60, [1, 5, 3, 3])
     gone = found[~found["pair_id"].isin(ORDER[:2])]
     group = progress(gone, dealt=Dealt(dealt_with(gone).raters, ORDER[:2]))
     assert [look.pairs for look in group.looks if look.question == "quality"] == [18, 38, 58]
-    whole = progress(found)
-    assert group.level < whole.level and group.complete == 3
+    assert group.complete == 3
 
 
 def test_a_pair_that_raters_discarded_counts_as_dealt_with() -> None:
@@ -158,32 +129,108 @@ def test_no_number_is_biased_or_hidden_before_the_first_look() -> None:
     assert math.isnan(group.level) and group.unbiased == {}
 
 
+def test_the_share_of_a_label_has_an_unbiased_estimate_too() -> None:
+    labelled = QuestionScale("sound", kind="label", labels=("odd", "natural"))
+    rules = [{"question": "sound", "statistic": "share", "label": "odd", "at_most": 0.3, "by": "interval"}]
+    acceptance = AcceptanceSpec.model_validate({"stop": "blocks", "min_pairs": 8, "rules": rules})
+    rule = Design(("sound",), SCALE, 2, acceptance, SEED, {"sound": labelled}, blocks=ENDS)
+    odd = frame(40, [1, 0, 0, 0, 0, 0, 0, 0]).loc[lambda rows: rows["question"] == "quality"]
+    answers = odd.assign(question="sound", answer=np.where(odd["value"] == 1, "odd", "natural"), value=None)
+    found = verdict(answers, rule)
+    alone = looks(
+        odd.assign(order=odd["pair_id"].map({pair_id: place for place, pair_id in enumerate(ORDER, 1)})),
+        Blocks(ENDS, criteria={"quality": Criterion(0.3, (0, 1), "at_most")}),
+    )
+    (share,) = [share for share in found.questions[0].shares if share.label == "odd"]
+    assert found.decision == alone.decision == "accepted" and share.unbiased == alone.unbiased["quality"]
+    assert not math.isnan(alone.unbiased["quality"].value)
+    assert unbiased_frame([found])["question"].tolist() == ["odd in sound"]
+
+
+PLACE = ("paraphrasing", "en")
+
+
+def after(group: BlockProgress) -> Design:
+    """The design with the looks that were taken."""
+    return replace(design(), taken=tuple(group.taken(PLACE, START, "u")))
+
+
 def test_a_look_that_was_taken_is_not_taken_again_on_other_ratings() -> None:
     """The first look left it undecided; then ratings changed so that it would accept."""
     undecided, better = frame(20, [1, 5, 3, 3]), frame(40, [5, 4])
-    (step,) = progress(undecided).steps
-    group = ("paraphrasing", "en")
-    taken = (TakenLook(group=group, at=START, rule_id="u", **asdict(step)),)
+    later_on = after(progress(undecided))
     assert progress(frame(20, [5, 4])).decision == "accepted"
-    stands = progress(frame(20, [5, 4]), replace(design(), taken=taken))
+    stands = progress(frame(20, [5, 4]), later_on)
     assert (stands.decision, stands.opened) == ("undecided", 2)
-    reasons = verdict(frame(20, [5, 4]), replace(design(), taken=taken)).reasons
+    reasons = verdict(frame(20, [5, 4]), later_on).reasons
     assert reasons[0].startswith("the look did not decide when it was taken, and stands")
-    later = progress(better, replace(design(), taken=taken))
-    assert (later.decision, [step.look for step in later.steps]) == ("accepted", [1, 2])
-    alone = np.diff(spent([20 / 60, 40 / 60], "pocock"))[0]
-    assert later.level == pytest.approx(alone)
+    later = progress(better, later_on)
+    assert (later.decision, later.n_looks) == ("accepted", 2)
+    assert later.level == pytest.approx(np.diff(spent([20 / 60, 40 / 60], "pocock"))[0])
     assert later.level < progress(frame(40, [1, 5, 3, 3])).level
-    elsewhere = (taken[0].model_copy(update={"group": ("expansion", "en")}),)
+    elsewhere = (later_on.taken[0].model_copy(update={"group": ("expansion", "en")}),)
     assert progress(frame(20, [5, 4]), replace(design(), taken=elsewhere)).decision == "accepted"
 
 
 def test_a_look_that_decided_still_must_on_what_counts_now() -> None:
-    (step,) = progress(frame(20, [5, 4])).steps
-    taken = (TakenLook(group=("paraphrasing", "en"), at=START, rule_id="u", **asdict(step)),)
-    same = progress(frame(20, [5, 4]), replace(design(), taken=taken))
-    assert (same.decision, same.level) == ("accepted", step.level)
-    assert progress(frame(20, [1, 5, 3, 3]), replace(design(), taken=taken)).decision == "undecided"
+    decided = progress(frame(20, [5, 4]))
+    same = progress(frame(20, [5, 4]), after(decided))
+    assert (same.decision, same.level) == ("accepted", decided.level)
+    changed = progress(frame(20, [1, 5, 3, 3]), after(decided))
+    assert changed.decision == "undecided"
+    assert progress(frame(20, [5, 4]), after(changed)).decision == "undecided"  # as it was taken last
+
+
+def _as_function(
+    found: pd.DataFrame, spending: str, taken: pd.DataFrame | None = None, gone: Collection[str] = ()
+) -> Looks:
+    """The same ratings by `annotation.looks`."""
+    places = {pair_id: place for place, pair_id in enumerate(ORDER, 1)}
+    blocks = Blocks(ENDS, 3.0, (1, 5), spending)  # type: ignore[arg-type]
+    without = [places[pair_id] for pair_id in gone]
+    return looks(found.assign(order=found["pair_id"].map(places)), blocks, taken=taken, without=without)
+
+
+def _are_the_same(group: BlockProgress, alone: Looks) -> None:
+    """Decision, pairs, and of each look level, mean and interval; unbiased means once it has stopped."""
+    assert (group.decision, group.looks[-1].pairs) == (alone.decision, alone.pairs)
+    columns = ["look", "question", "pairs", "mean", "low", "high", "level"]
+    rows = pd.DataFrame([look.model_dump() for look in group.looks])[columns].sort_values(["look", "question"])
+    expected = alone.frame()[columns].sort_values(["look", "question"])
+    pd.testing.assert_frame_equal(rows.reset_index(drop=True), expected.reset_index(drop=True), rtol=0, atol=1e-12)
+    for (question, _), estimate in group.unbiased.items():
+        assert estimate == alone.unbiased[question]
+
+
+@pytest.mark.parametrize("spending", ["pocock", "quadratic", "obrien_fleming"])
+def test_looks_are_those_of_the_function_also_where_ratings_change_after_one(spending: str) -> None:
+    """One of three raters is excluded after a look, and pairs are withdrawn, one of an open block."""
+    rng, rule = np.random.default_rng(5), replace(design(spending=spending), per_pair=3)
+    decisions, gone = set(), {ORDER[1], ORDER[8], ORDER[25]}
+    for mean in (2.2, 2.5, 2.9, 3.3, 3.5, 4.2):
+        drawn = [np.clip(np.round(rng.normal(mean, 1.1, (60, 2))), 1, 5).astype(int).T.tolist() for _ in range(3)]
+        found = pd.concat(
+            [
+                ratings(IN_ORDER, *answers)
+                .loc[lambda rows: rows["rater_id"] == "rater-1"]
+                .assign(rater_id=f"rater-{i}")
+                for i, answers in enumerate(drawn)
+            ],
+            ignore_index=True,
+        )
+        group, alone = progress(found, rule), _as_function(found, spending)
+        _are_the_same(group, alone)
+        assert verdict(found, rule).decision == alone.decision
+        early = found[found["pair_id"].isin(ORDER[:20])]
+        group, alone = progress(early, rule), _as_function(early, spending)
+        _are_the_same(group, alone)
+        changed = found[(found["rater_id"] != "rater-2") & ~found["pair_id"].isin(gone)]
+        dealt = Dealt({**dealt_with(found).raters}, gone)
+        later_on = replace(rule, taken=tuple(group.taken(PLACE, START, "u")))
+        group = progress(changed, later_on, dealt)
+        _are_the_same(group, _as_function(changed, spending, alone.frame(), gone))
+        decisions.add(group.decision)
+    assert decisions == {"accepted", "rejected", "undecided"}
 
 
 def test_blocks_may_not_change_once_ratings_came(generated: Study) -> None:

@@ -34,7 +34,6 @@ from plumbline.statistics.group_sequential import (
     lower_end,
     p_above,
     spent,
-    unbiased_mean,
     unbiased_of,
 )
 from tests.scale import scaled
@@ -148,7 +147,7 @@ def test_means_after_stopping_are_unbiased_and_their_intervals_hold() -> None:
     plain, estimates = [], []
     for values, stop in zip(pairs, used.astype(int), strict=True):
         plain.append(values[:stop].mean())
-        estimates.append(unbiased_mean(values, LOOKS.index(stop) + 1, BLOCKS))
+        estimates.append(unbiased_of(values[:stop], LOOKS[: (n := LOOKS.index(stop) + 1)], BLOCKS.levels(n), THREE))
     above = np.mean([estimate.value > true for estimate in estimates])
     assert abs(above - 0.5) <= 3 * math.sqrt(0.25 / 100)
     assert np.mean([estimate.low <= true <= estimate.high for estimate in estimates]) >= 0.95 - 3 * math.sqrt(
@@ -168,7 +167,7 @@ def test_pairs_that_do_not_vary_say_no_more_than_what_was_not_seen_allows() -> N
     same = np.full(20, 4.0)
     # With (2/3)^20 no pair of a third at the bottom would have been seen; were they there, the mean would be 3.
     assert float(p_above(same, 3.0, 1.0)) == pytest.approx((2 / 3) ** 20)
-    assert unbiased_mean(same, 1, BLOCKS).reason == "the pairs' means do not vary"
+    assert unbiased_of(same, [20], BLOCKS.levels(1), THREE).reason == "the pairs' means do not vary"
     assert 1 < lower_end(same, 1.0, 0.025) < 4
 
 
