@@ -18,7 +18,8 @@ from annotation.verdicts.tables import display, scoped
 from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_panel, ranked
 from generation.output_tables import RATES
 from plumbline.error_types import LABELS
-from plumbline.exhibits.charts import GAIN, LOSS, NEUTRAL, WIDTH, Kinds, colours, heads, heat_map, rows, tips
+from plumbline.exhibits.charts import WIDTH, Kinds, heads, heat_map, rows, tips
+from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL, colours
 from plumbline.transformations import Axes, in_order
 
 INK = {False: LETTERS, True: "#FAFAFA"}  # letters on a light and on a dark page

@@ -18,7 +18,7 @@ from annotation.status.progress import PEOPLE_REPORT, Stage
 from annotation.verdicts.tables import AT_LEAST, display, number, rated, scoped, with_interval
 from generation.output_tables import OVERALL, RATES
 from plumbline.error_types import LABELS
-from plumbline.exhibits.charts import GAIN, LOSS
+from plumbline.exhibits.palette import GAIN, LOSS
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.subject import ItemNames
 

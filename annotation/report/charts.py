@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, number, scoped, with_interval
-from plumbline.exhibits.charts import NEUTRAL, colours, panels, path_of_looks
+from plumbline.exhibits.charts import panels, path_of_looks
+from plumbline.exhibits.palette import NEUTRAL, colours
 from plumbline.scales import classes_of, is_whole, marks
 from plumbline.statistics.estimates import Estimate
 from plumbline.transformations import Axes

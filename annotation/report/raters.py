@@ -24,8 +24,9 @@ from annotation.report.material import CampaignMaterial
 from annotation.statistics.reliability import reliability_table, truth_table
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import SIMULATED, display, number, with_interval
-from plumbline.exhibits.charts import COLOURS, ROW, WIDTH, Interval, dots, rows, tips, upright
+from plumbline.exhibits.charts import ROW, WIDTH, Interval, dots, rows, tips, upright
 from plumbline.exhibits.page import Figure, Section
+from plumbline.exhibits.palette import COLOURS
 from plumbline.exhibits.table import Exhibit, Table
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.crowd import FAIR_WAGE

@@ -32,8 +32,8 @@ from evaluation.benchmarks.task_facts import UNITS, amount
 from generation.datasets.mteb_registry import TYPES
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.charts import COLOURS, NEUTRAL
 from plumbline.exhibits.page import Figure
+from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.exhibits.table import csv_bytes, json_file, write_files
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Estimate

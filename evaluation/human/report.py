@@ -16,9 +16,7 @@ from evaluation.human.records import FILES, HumanRecords
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.exhibits.charts import (
-    COLOURS,
     NAMES,
-    NEUTRAL,
     Chart,
     Kinds,
     across_of,
@@ -33,6 +31,7 @@ from plumbline.exhibits.charts import (
     upright,
 )
 from plumbline.exhibits.page import Figure, PageWords, write_outlined
+from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.manifest import stage
 from plumbline.study import Study
 

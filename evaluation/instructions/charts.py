@@ -12,11 +12,7 @@ from evaluation.instructions.analysis import Analysis, coverage_table
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
 from evaluation.report.paper_tables import SIGNIFICANT
 from plumbline.exhibits.charts import (
-    COLOURS,
-    GAIN,
-    LOSS,
     NAMES,
-    NEUTRAL,
     ROW,
     WIDTH,
     Interval,
@@ -30,6 +26,7 @@ from plumbline.exhibits.charts import (
     upright,
 )
 from plumbline.exhibits.page import Figure
+from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL
 
 MOST_MODELS, MOST_TASKS = 12, 12  # in figures that have something for each model and task
 _BLUE, _ORANGE, _GREEN = COLOURS.values()

@@ -13,27 +13,22 @@ from annotation.verdicts.tables import display, number, scoped
 from evaluation.report.paper_tables import SIGNIFICANT, p_value
 from evaluation.tables.datasets import ENGLISH, OTHERS
 from plumbline.exhibits.charts import (
-    COLOURS,
-    GAIN,
-    LOSS,
     NAMES,
-    NEUTRAL,
     PANEL_WIDTH,
     ROW,
     WIDTH,
     Interval,
     Kinds,
-    colours,
     dots,
     heads,
     heat_map,
     lines,
     panels,
     rows,
-    shapes,
     tips,
     upright,
 )
+from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL, colours, shapes
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, axes_in_order, in_order, total_axes
 
 TOTAL_COLOUR = "#CC79A7"

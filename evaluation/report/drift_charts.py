@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, number
-from plumbline.exhibits.charts import PANEL_WIDTH, colours, shapes, tips
+from plumbline.exhibits.charts import PANEL_WIDTH, tips
+from plumbline.exhibits.palette import colours, shapes
 from plumbline.transformations import in_order
 
 PANEL_HEIGHT = 340  # with title and axes

@@ -1,8 +1,7 @@
 """Forms of charts: frame in, chart out. Reports and the dashboard draw with them, so that all look alike.
 
 Texts go into tooltips and labels as data: Vega escapes them, and no expression is made of them. Backgrounds, grids and
-letters are the page's theme's, light or dark; colours keep a contrast of 3 to 1 on both. Each axis has
-one colour and one shape everywhere (Okabe and Ito's colours, which all eyes tell apart).
+letters are the page's theme's, light or dark; colours keep a contrast of 3 to 1 on both.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import altair as alt
 import pandas as pd
 
 from plumbline.exhibits.page import Figure
+from plumbline.exhibits.palette import GAIN, NEUTRAL
 
 ROW = 34  # pixels for a row of a chart with names beside it
 WIDTH = 620  # of such a chart
@@ -275,30 +275,3 @@ def first_panel(chart: alt.ConcatChart, *, titled: bool = True) -> alt.LayerChar
 def figure(chart: Chart, caption: str) -> Figure:
     """A chart with room at its sides: a browser's letters may be wider than those that it was laid out with."""
     return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; the numbers stand in the tables")
-
-
-COLOURS = {"lexical_stylistic": "#0072B2", "length": "#D55E00", "language": "#009E73"}
-SHAPES = {"lexical_stylistic": "circle", "length": "square", "language": "triangle-up"}
-NEUTRAL = "#7F7F7F"
-#: Up and down, accepted and rejected: the ends of Figure 6's scale, which no axis has.
-GAIN, LOSS = "#4393C3", "#D6604D"
-
-# Of axes of a study's own, in their order, beginning again after the last one. As dark and as light as those above.
-_OWN_COLOURS = ("#A6761D", "#8C6BB1", "#E7298A")
-_OWN_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
-
-
-def colours(axes: Iterable[str]) -> dict[str, str]:
-    """The colour of each axis: HTEB's have theirs everywhere."""
-    return _with_own(COLOURS, _OWN_COLOURS, axes)
-
-
-def shapes(axes: Iterable[str]) -> dict[str, str]:
-    """The shape of each."""
-    return _with_own(SHAPES, _OWN_SHAPES, axes)
-
-
-def _with_own(htebs: Mapping[str, str], of_study: tuple[str, ...], axes: Iterable[str]) -> dict[str, str]:
-    names = list(dict.fromkeys(axes))
-    others = [axis for axis in names if axis not in htebs]
-    return {axis: htebs.get(axis) or of_study[others.index(axis) % len(of_study)] for axis in names}

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from generation.output_tables import RATES
-from plumbline.exhibits.charts import COLOURS, SHAPES, colours, shapes
 from plumbline.exhibits.page import svg
+from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
 from plumbline.transformations import AXES
 from streamlit_app import charts
 from streamlit_app.elements import fitted, unchecked

@@ -21,8 +21,8 @@ from evaluation.tables import (
     size_table,
     transformation_table,
 )
-from plumbline.exhibits.charts import NEUTRAL
 from plumbline.exhibits.page import svg
+from plumbline.exhibits.palette import NEUTRAL
 from plumbline.transformations import TRANSFORMATIONS
 from tests.evaluation.made_scores import made_scores, score_row
 

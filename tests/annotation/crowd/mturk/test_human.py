@@ -23,6 +23,7 @@ from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
+from annotation.verdicts.evidence import Evidence
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from tests.annotation.crowd import campaigns
@@ -57,7 +58,7 @@ def test_a_plan_speaks_of_items_and_of_the_pay_of_these_tasks(tmp_path: Path) ->
     pay = {"extra": {"alike": 0.5, "expansion": 0.25}}
     study = study_of(tmp_path, {"data": "alike", "items": 3, "raters": 1}, crowd=CROWD | {"pay": pay})
     draw_sample(study)
-    text = plan_text(CampaignRecords.open(study), "mturk", "sandbox")
+    text = plan_text(Evidence.open(study), "mturk", "sandbox")
     assert "3 items to rate" in text and "30 s an item, 50% more for alike;" in text
     assert "pair" not in text
 

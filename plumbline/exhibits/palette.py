@@ -1,0 +1,31 @@
+"""One colour and one shape for each axis everywhere (Okabe and Ito's colours, which all eyes tell apart)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+COLOURS = {"lexical_stylistic": "#0072B2", "length": "#D55E00", "language": "#009E73"}
+SHAPES = {"lexical_stylistic": "circle", "length": "square", "language": "triangle-up"}
+NEUTRAL = "#7F7F7F"
+#: Up and down, accepted and rejected: the ends of Figure 6's scale, which no axis has.
+GAIN, LOSS = "#4393C3", "#D6604D"
+
+# Of axes of a study's own, in their order, beginning again after the last one. As dark and as light as those above.
+_OWN_COLOURS = ("#A6761D", "#8C6BB1", "#E7298A")
+_OWN_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
+
+
+def colours(axes: Iterable[str]) -> dict[str, str]:
+    """The colour of each axis: HTEB's have theirs everywhere."""
+    return _with_own(COLOURS, _OWN_COLOURS, axes)
+
+
+def shapes(axes: Iterable[str]) -> dict[str, str]:
+    """The shape of each."""
+    return _with_own(SHAPES, _OWN_SHAPES, axes)
+
+
+def _with_own(htebs: Mapping[str, str], of_study: tuple[str, ...], axes: Iterable[str]) -> dict[str, str]:
+    names = list(dict.fromkeys(axes))
+    others = [axis for axis in names if axis not in htebs]
+    return {axis: htebs.get(axis) or of_study[others.index(axis) % len(of_study)] for axis in names}
