@@ -23,7 +23,7 @@ from annotation.statistics.summaries import Design, compact, summarise
 from annotation.verdicts.rules import lacking, rules_for, short
 from annotation.verdicts.tables import count
 from plumbline.statistics.estimates import Estimate, Floats
-from plumbline.statistics.group_sequential import FEWEST, Blocks, Criterion, Looks, Path, Seen, Side, take_looks
+from plumbline.statistics.group_sequential import FEWEST, BlockData, Blocks, Criterion, Looks, Path, Side, take_looks
 from plumbline.study.campaign import RuleSpec
 
 #: Why a mean that stopped early is reported twice.
@@ -117,7 +117,7 @@ def block_progress(
         values = {str(number): _pair_means(rated, spec, design, len(order)) for number, spec in enumerate(specs)}
         able = [_may_decide(rated, list(itertools.compress(order, at)), design, group[0]) for at in counting]
         looks = take_looks(
-            Seen(values, counting, complete, able),
+            BlockData(values, counting, complete, able),
             Blocks(ends, spending=rule.spending, criteria=criteria),
             {str(number): _path(taken, number) for number in range(len(specs))} if taken else {},
             taken[-1].decision if taken else None,

@@ -230,7 +230,7 @@ def looks(  # noqa: PLR0913 (four are names of columns)
     gone = means.index.isin(list(without))
     rated = means.notna().all(axis=1).to_numpy() & ~gone
     complete = sum(bool((rated | gone)[:end].all()) for end in blocks.ends) if values else 0
-    seen = Seen(values, [rated & (means.index <= end) for end in blocks.ends], complete)
+    seen = BlockData(values, [rated & (means.index <= end) for end in blocks.ends], complete)
     return take_looks(seen, blocks, {name: _path_taken(taken, name) for name in values})
 
 
@@ -262,8 +262,8 @@ def _path_taken(taken: pd.DataFrame | None, question: str) -> Path:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What looks at a campaign see."""
+class BlockData:
+    """The pairs' means that looks at a campaign test, and which of them count."""
 
     values: Mapping[str, Floats]  #: of each question the pairs' means, in their order; NaN where there is none
     counting: Sequence[NDArray[np.bool_]]  #: which pairs count at each look
@@ -271,7 +271,7 @@ class Seen:
     able: Sequence[bool] = ()  #: whether a look may decide; without any, each may
 
 
-def take_looks(seen: Seen, blocks: Blocks, taken: Mapping[str, Path], decision: str | None = None) -> Looks:
+def take_looks(seen: BlockData, blocks: Blocks, taken: Mapping[str, Path], decision: str | None = None) -> Looks:
     """The looks that were taken and those at further complete blocks, up to the first that decides.
 
     Args:
@@ -286,7 +286,7 @@ def take_looks(seen: Seen, blocks: Blocks, taken: Mapping[str, Path], decision: 
     Source: as there.
 
     >>> import numpy as np
-    >>> seen = Seen({"quality": np.tile([4.0, 5.0], 10)}, [np.ones(20, bool)], 1)
+    >>> seen = BlockData({"quality": np.tile([4.0, 5.0], 10)}, [np.ones(20, bool)], 1)
     >>> take_looks(seen, Blocks((20,), 3.0, (1, 5)), {}).decision
     'accepted'
     """
@@ -296,7 +296,7 @@ def take_looks(seen: Seen, blocks: Blocks, taken: Mapping[str, Path], decision: 
 class _Campaign:
     """The looks at a campaign by a rule."""
 
-    def __init__(self, seen: Seen, blocks: Blocks) -> None:
+    def __init__(self, seen: BlockData, blocks: Blocks) -> None:
         self.values, self._counting, self._complete, self._able = seen.values, seen.counting, seen.complete, seen.able
         self._blocks, self._criteria = blocks, {name: blocks.criterion(name) for name in self.values}
 
