@@ -267,7 +267,14 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
         ]
         for row, of_row in zip(table.to_dict("records"), costs, strict=True)
     ]
-    best = int(table["pairs"].to_numpy().argmin())
+    least, hardest = int(table["pairs"].to_numpy().argmin()), int(table["pairs"].to_numpy().argmax())
+    reached = (
+        f"from {costs[least].ratings:,} ({costs[least].dollars:,.0f} dollars)"
+        f" at a true mean of {table['mean'][least]:g}"
+        f" to {costs[hardest].ratings:,} ({costs[hardest].dollars:,.0f}) at {table['mean'][hardest]:g}"
+        if least != hardest
+        else "as many: no look may decide earlier"
+    )
     scale = next(design.asked(name).scale for name in design.questions if design.asked(name).kind == "rating")
     at_n = precision(blocks.ends, scale, design.per_pair, (blocks.threshold + scale[-1]) / 2, assumed, seed=seed)
     beside = designs(pricing, design.rule, (most * verdicts, design.per_pair), assumed)
@@ -278,8 +285,7 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
         [
             f"How many do I need? All {most} {items} of each verdict ask for {whole.ratings:,} ratings"
             f" ({whole.dollars:,.0f} dollars); with looks",
-            f"after {', '.join(map(str, blocks.ends))}, a true mean of {table['mean'][best]:g} asks for"
-            f" {costs[best].ratings:,} ({costs[best].dollars:,.0f} dollars).",
+            f"after {', '.join(map(str, blocks.ends))}, {reached}.",
             "",
             f"Expected where every question has this true mean ({campaigns} simulated campaigns each, spending"
             f" {blocks.spending}{_LAST[blocks.by]}):",
