@@ -244,6 +244,12 @@ class _Proposer:
             hinted = [name for name in wordy if self._hinted(name, role) and name not in taken.values()]
             if not taken[role] and len(hinted) == 1:
                 taken[role] = hinted[0]
+        for role, beside in (("original", "output"), ("output", "original")):
+            short = [name for name in self._rest() if self._hinted(name, role) and name not in wordy]
+            few = min(10, len(self._cells) // 8)
+            short = [name for name in short if sum(" " in text for text in self._values[name]) > few]
+            if taken[beside] and not taken[role] and len(short) == 1:  # texts of two words, as phrases are
+                taken[role] = short[0]
         taken = self._texts_by_content(taken, [name for name in wordy if name not in taken.values()])
         for role, name in taken.items():
             if name and name not in self._roles:

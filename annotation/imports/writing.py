@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -481,7 +482,7 @@ def _ratings(
             "submitted_at": at.fillna(datetime.now(UTC)).dt.as_unit("us"),
             "source": answers["file"].astype(str).to_numpy(),
             "batch": "",
-            "comment": answers["comment"].astype(object).fillna("").map(readable).to_numpy(),
+            "comment": _comments(answers["comment"], pseudonyms),
             **dict.fromkeys(("excluded", "withdrawn", "order"), ""),
             "surplus": False,
             "again": False,
@@ -491,6 +492,16 @@ def _ratings(
     )
     frame["seconds"] = _seconds(answers, coarse_times)
     return frame[list(Rating.model_fields)].sort_values(list(Rating.KEY), ignore_index=True)
+
+
+def _comments(comments: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:
+    """What raters wrote, with pseudonyms where a word of it is a rater's id of four letters or more."""
+    ids = {name.casefold(): shown for name, shown in pseudonyms.items() if len(name) > 3 and not name.isdigit()}
+    texts = comments.astype(object).fillna("").map(readable)
+    return texts.map(lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), text)).to_numpy()
+
+
+_WORD = re.compile(r"\w[\w@.+-]*\w")  # addresses and ids with dots or hyphens too
 
 
 def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:

@@ -56,6 +56,19 @@ def test_a_question_a_row_with_texts_in_a_second_file(place: Workplace) -> None:
     assert values(place, 7, SYSTEMS[0]) == wanted(7, SYSTEMS[0])
 
 
+def test_short_outputs_go_by_their_name_and_ids_in_comments_become_pseudonyms(place: Workplace) -> None:
+    rows = [
+        [f"The cat number {n} sat on the mat.", f"Cat {n}", f"{rater}@example.org", (n + len(rater)) % 5 + 1,
+         f"as {rater}@example.org said."]
+        for n in range(12) for rater in ("anna", "bert", "carlos")
+    ]  # fmt: skip
+    write_csv(place.folder / "ratings.csv", ["original", "output", "rater", "meaning", "comment"], rows)
+    place.take("ratings.csv", "--language", "en")
+    ratings = place.ratings()
+    assert set(ratings["transformed"]) == {f"Cat {n}" for n in range(12)}
+    assert (ratings["comment"] == "as " + ratings["rater_id"].astype(str) + " said.").all()
+
+
 def test_one_id_with_two_texts_is_refused_with_both_rows(place: Workplace) -> None:
     write_csv(
         place.folder / "ratings.csv", ["item", "rater", "score"], [[n, r, n % 5] for n in range(30) for r in "ab"]
