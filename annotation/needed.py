@@ -267,14 +267,7 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
         ]
         for row, of_row in zip(table.to_dict("records"), costs, strict=True)
     ]
-    least, hardest = int(table["pairs"].to_numpy().argmin()), int(table["pairs"].to_numpy().argmax())
-    reached = (
-        f"from {costs[least].ratings:,} ({costs[least].dollars:,.0f} dollars)"
-        f" at a true mean of {table['mean'][least]:g}"
-        f" to {costs[hardest].ratings:,} ({costs[hardest].dollars:,.0f}) at {table['mean'][hardest]:g}"
-        if least != hardest
-        else "as many: no look may decide earlier"
-    )
+    reached = _reached(table, costs)
     scale = next(design.asked(name).scale for name in design.questions if design.asked(name).kind == "rating")
     at_n = precision(blocks.ends, scale, design.per_pair, (blocks.threshold + scale[-1]) / 2, assumed, seed=seed)
     beside = designs(pricing, design.rule, (most * verdicts, design.per_pair), assumed)
@@ -304,6 +297,18 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
             ),
             f"Cheapest: {cheapest['pairs']} {items} of each {study.called.judged} by {cheapest['raters']} raters.",
         ]
+    )
+
+
+def _reached(table: pd.DataFrame, costs: Sequence[Price]) -> str:
+    """What the cheapest and the dearest true mean ask for."""
+    least, most = (int(place) for place in (table["pairs"].argmin(), table["pairs"].argmax()))
+    if least == most:
+        return "as many: no look may decide earlier"
+    low, high = costs[least], costs[most]
+    return (
+        f"from {low.ratings:,} ({low.dollars:,.0f} dollars) at a true mean of {table['mean'][least]:g}"
+        f" to {high.ratings:,} ({high.dollars:,.0f}) at {table['mean'][most]:g}"
     )
 
 
