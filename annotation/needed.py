@@ -302,7 +302,7 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
 
 def _reached(table: pd.DataFrame, costs: Sequence[Price]) -> str:
     """What the cheapest and the dearest true mean ask for."""
-    least, most = (int(place) for place in (table["pairs"].argmin(), table["pairs"].argmax()))
+    least, most = (int(row) for row in (table["pairs"].argmin(), table["pairs"].argmax()))
     if least == most:
         return "as many: no look may decide earlier"
     low, high = costs[least], costs[most]
