@@ -24,7 +24,7 @@ from generation.unit import COMMAND as GENERATE
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
-from plumbline.records import Pair, TransformedText
+from plumbline.records import REHEARSAL, Pair, TransformedText
 from plumbline.store import only_one, read_batches
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
@@ -55,7 +55,7 @@ def offered(records: CampaignRecords) -> str:
     live = [name for name, mode in ledgers(records.study.scratch / LEDGER) if mode == "live"]
     if live:
         return f"offered to raters (live {live[0]})"
-    return "rated" if records.has(RATINGS) else ""
+    return "rated" if records.has(RATINGS) and len(records.all_ratings) else ""
 
 
 def offered_to_raters(records: CampaignRecords) -> bool:
@@ -68,6 +68,12 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
 
     `to` is `argilla`, or mode and platform of a crowd.
     """
+    if to != f"{_SANDBOX}rehearsal" and (records.all_ratings["source"] == REHEARSAL).any():
+        close = records.study.command("annotation crowd close")
+        raise StudyError(
+            f"{records.study.name} has a rehearsal's ratings, which mix with no others; first take them out: `{close}"
+            " --platform rehearsal --forget`"
+        )
     refuse_other_sample(records)
     for offering in {offering.to: offering for offering in records.offerings}.values():
         if offering.rubric_hash != rubric.identity() and not offering.to.startswith(_SANDBOX):

@@ -293,7 +293,11 @@ def users(parser: argparse.ArgumentParser) -> None:
     removing.add_argument("--force", action="store_true", help="remove even if answers are deleted with the account")
 
 
-PLATFORMS = ("mturk", "prolific")  # those of `plumbline.study.crowd`, which takes long to import; a test holds them
+PLATFORMS = (
+    "prolific",
+    "rehearsal",
+    "mturk",
+)  # those of `plumbline.study.crowd`, which takes long to import; a test holds them
 
 
 def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
@@ -340,13 +344,14 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     reject.add_argument("submissions", nargs="+", metavar="SUBMISSION", help="ids, as `review` lists them")
     reject.add_argument("--reason", default="", metavar="TEXT", help="why; the worker reads it")
     add("bonus", "pay_bonuses", "pay bonuses where the work took longer than the reward pays for", spends=True)
-    add("close", "close_campaign", "let nobody begin any more, for good; those at work may finish")
+    close = add("close", "close_campaign", "let nobody begin any more, for good; those at work may finish")
+    close.add_argument("--forget", action="store_true", help="take a rehearsal's ratings and records out of the study")
 
 
 def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> None:
     cli.add_study_options(parser)
     add_data_option(parser)
-    platform = "required for the first launch; later the campaign's own (MTurk closed on 30 September 2026)"
+    platform = "required for the first launch, later the campaign's own; `rehearsal` is a made-up crowd (MTurk closed)"
     parser.add_argument("--platform", choices=PLATFORMS, help=platform)
     live = "use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)"
     parser.add_argument("--live", action="store_true", help=live)

@@ -128,7 +128,14 @@ class Pair(Record):
 
 
 ARGILLA = "argilla"  # the source of ratings that were given there
-SOURCES = (ARGILLA, "mturk", "prolific", "simulated")  # of a study's own campaign; any other is the name of a file
+REHEARSAL = "REHEARSAL"  # the source of ratings by the made-up crowd
+SOURCES = (
+    ARGILLA,
+    "mturk",
+    "prolific",
+    REHEARSAL,
+    "simulated",
+)  # of a study's own campaign; any other is the name of a file
 SANDBOX = " sandbox"  # how the source of a crowd's rehearsal ends
 
 
@@ -147,7 +154,7 @@ class Rating(Record):
     )
     status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")
     submitted_at: datetime = Field(description="when the answer last changed, UTC")
-    source: str = Field(description="where it was given: argilla, mturk, prolific, or the CSV file's name")
+    source: str = Field(description="where it was given: argilla, mturk, prolific, REHEARSAL, or the CSV file's name")
     batch: str = Field(default="", description="the batch that a crowd worker did; empty elsewhere")
     seconds: Number = Field(
         default=math.nan, description="seconds spent on the pair, or since the rater's previous answer; NaN if unknown"

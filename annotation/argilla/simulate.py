@@ -11,7 +11,7 @@ Their accounts are called `simulated-...`, and every record of theirs says so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,24 +55,19 @@ def simulate(study: Study, argilla: Argilla) -> int:
     with alone(study):
         records, raters = CampaignRecords.open(study), study.raters
         rubric = asked_rubric(records)
-        rehearsal = rehearsal_of(study) if study.judging.does_tasks else None
-        truths, pools = _truths(study, rubric, records.shown), {pair.pair_id: pair.pool for pair in records.shown}
+        answer, pools = answering(study, rubric, records.shown), {pair.pair_id: pair.pool for pair in records.shown}
         accounts = _accounts(raters.simulated, argilla, study.name)
         todo: dict[str, list[Answer]] = {rater.name: [] for rater in raters.simulated}
         for dataset in published(records, argilla).values():
             for record in argilla.records(dataset.id):
                 pair_id = record["external_id"]
-                if pair_id not in truths:
+                if pair_id not in pools:
                     continue
-                pool, seed = pools[pair_id], raters.simulation_seed
+                pool = pools[pair_id]
                 # Who does a task does all of it: a score is of a rater's own items.
-                order = _order(raters.simulated, pair_id if rehearsal is None else pool)
+                order = _order(raters.simulated, pool if study.judging.does_tasks else pair_id)
                 for rater in _missing(order, record, accounts, study.raters_of(pool)):
-                    values = (
-                        rehearsal.answers(rater, pair_id)
-                        if rehearsal
-                        else simulated_answer(seed, rater, pair_id, truths[pair_id], rubric)
-                    )
+                    values = answer(rater, pair_id)
                     questions = {question.name: question for question in rubric.asked(pool)}
                     values_json = {name: {"value": questions[name].given(value)} for name, value in values.items()}
                     todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
@@ -123,6 +118,19 @@ def _trained(
     return todo
 
 
+def answering(
+    study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool = False
+) -> Callable[[SimulatedRater, str], Mapping[str, Value]]:
+    """How simulated raters answer these pairs: a function of rater and pair id; seeded, and always the same.
+
+    Raises DataError for a pair whose output nobody rated; with `draws` its worth is drawn by the seed.
+    """
+    if study.judging.does_tasks:
+        return rehearsal_of(study).answers
+    truths, seed = _truths(study, rubric, pairs, draws=draws), study.raters.simulation_seed
+    return lambda rater, pair_id: simulated_answer(seed, rater, pair_id, truths[pair_id], rubric)
+
+
 def simulated_answer(
     simulation_seed: int, rater: SimulatedRater, pair_id: str, truth: Mapping[str, float], rubric: Rubric
 ) -> dict[str, Value]:
@@ -161,7 +169,7 @@ def _labels(question: QuestionScale, felt: Floats) -> str:
     return ranked({question.labels[label_index]: rank for rank, label_index in enumerate(near, 1)})
 
 
-def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
+def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool) -> dict[str, dict[str, float]]:
     """What each pair deserves, by pair id and question: the author's ratings; of controls the expected answers.
 
     Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
@@ -169,7 +177,8 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> dict[str, di
     kinds = study.transforming
     transformed = [name for name, kind in kinds.items() if kind.calls]
     bundled = not study.outputs.exists()  # pairs of a bundle, without what tells of their outputs
-    wanted = not bundled and (study.generator.kind == "recorded" or any(name in EIGHT for name in transformed))
+    of_the_eight = not draws and any(name in EIGHT for name in transformed)
+    wanted = not bundled and (study.generator.kind == "recorded" or of_the_eight)
     recorded = RecordedOutputs.of(study) if transformed and wanted else None
     languages = {
         row.key: row.language
@@ -191,6 +200,9 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> dict[str, di
             kind, recording = kinds[pair.transformation], None
             if recorded is not None and kind.calls:
                 recording = recorded.find(pair.transformation, languages.get(pair.key), pair.original)
+            if draws and recording is None:
+                truths[pair.pair_id] = _drawn(study.raters.simulation_seed, pair.key, questions)
+                continue
             rated = _deserved(kind, pair, recording, ratings)
         best = 1.0
         if ratings:

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from annotation.crowd import platform as pay
 from annotation.crowd.batches import make_batches
-from annotation.crowd.ledger import BatchOffer, Kind, Ledger, Operation, Work, refuse_lost_batches
+from annotation.crowd.ledger import BatchOffer, Kind, Ledger, Operation, Work, label_of, refuse_lost_batches
 from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, Submission, crowd_of
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
@@ -99,7 +99,8 @@ class CrowdCampaign:
         """`key` makes workers' pseudonyms; `limit` is what may be spent in all, in cents (None: nothing more)."""
         self.study, self.platform, self.ledger = study, platform, ledger
         self.spec = crowd_of(study)
-        self.where = f"{platform.mode} {platform.name}"
+        self.where = f"{platform.mode} {platform.name}"  #: as records have it
+        self.label = label_of(platform.name, platform.mode)  #: as people read it
         self._key, self._limit = key, limit
         self.reopen()
 
@@ -133,7 +134,7 @@ class CrowdCampaign:
         unsettled = [operation for operation in self.ledger.operations() if operation.state == "intended"]
         if unsettled:
             tqdm.write(
-                f"[{self.where}] finishing {len(unsettled)} calls that an earlier command left open: first it is asked"
+                f"[{self.label}] finishing {len(unsettled)} calls that an earlier command left open: first it is asked"
                 " whether they took effect, for a bonus up to a quarter of an hour",
                 file=sys.stderr,
             )
@@ -142,12 +143,12 @@ class CrowdCampaign:
             try:
                 self.ledger.once(intention, operation.details, self._find, self._carry_out)
             except RefusedError as error:  # the others go on
-                tqdm.write(f"[{self.where}] refused: {error}", file=sys.stderr)
+                tqdm.write(f"[{self.label}] refused: {error}", file=sys.stderr)
         return len(unsettled)
 
     def _refuse_beyond_limit(self, cents: int) -> None:
-        if self.platform.mode == "sandbox":
-            return  # there it costs nothing
+        if not self.platform.spends:
+            return
         spent = self.ledger.spent()
         if self._limit is None or spent + cents > self._limit:
             limit = "no --max-cost was given" if self._limit is None else f"the limit is {pay.dollars(self._limit)}"
@@ -194,7 +195,7 @@ class CrowdCampaign:
         """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
         offer = self.ledger.find_offered(batch_id)
         if offer is None:
-            raise DataError(f"{self.ledger.path}: no batch {batch_id!r} in the {self.where} campaign")
+            raise DataError(f"{self.ledger.path}: no batch {batch_id!r} in the {self.label} campaign")
         return self.shown(offer)
 
     def shown(self, offer: BatchOffer) -> Offer:

@@ -16,10 +16,10 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import DECISIONS, CampaignRecords
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish
-from annotation.crowd.ledger import Work, refuse_lost_batches, source_of
+from annotation.crowd.ledger import Ledger, Work, refuse_lost_batches, source_of
 from annotation.crowd.mturk.form import read_archive
 from annotation.names import worker_pseudonym
 from annotation.offering import refuse_other_prompts
@@ -27,11 +27,12 @@ from annotation.ratings.answers import Answer, SourcePart, check, keep, source_o
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
-from plumbline.records import Pair
+from plumbline.manifest import Manifest
+from plumbline.records import REHEARSAL, Pair
 from plumbline.study import Study
 from plumbline.study.crowd import PLATFORMS
 
-REHEARSALS = tuple(source_of(platform, "sandbox") for platform in PLATFORMS)  # live ratings end them all
+REHEARSALS = tuple(source_of(name, "sandbox") for name in PLATFORMS if name != "rehearsal")  # live ratings end them
 COUNTED = ("submitted", "approved", "rejected")  # a rejected worker's ratings stay in the data, excluded
 
 
@@ -108,6 +109,18 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     return Collection(ratings, len({(answer.rater_id, answer.batch) for answer in answers}), left_out)
 
 
+def forget_rehearsal(study: Study, ledger: Ledger) -> int:
+    """Take the made-up crowd's ratings, and the decisions about its workers, out of the records; how many ratings."""
+    records, raters = CampaignRecords.open(study), {work.pseudonym for work in ledger.work()}
+    number = int((records.all_ratings["source"] == REHEARSAL).sum())
+    if number:
+        keep(records, REHEARSAL, {}, replace=True)
+    staying = [decision for decision in records.decided if decision.rater_id not in raters]
+    if len(staying) < len(records.decided):
+        Manifest.of(study).write_models(DECISIONS.name, staying)
+    return number
+
+
 def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
     """Whether ratings are missing and all of them are of work that was returned: nobody may use these any more."""
     of_source = ratings[ratings["source"] == source]
@@ -124,7 +137,7 @@ def _read(campaign: CrowdCampaign, rubric: Rubric) -> int:
     """
     ledger = campaign.ledger
     todo = [work for work in ledger.work() if work.submission.state in COUNTED and (not work.answered or work.trouble)]
-    for work in tqdm(todo, unit="submission", desc=f"[{campaign.where}] reading answers", disable=not todo):
+    for work in tqdm(todo, unit="submission", desc=f"[{campaign.label}] reading answers", disable=not todo):
         offer = campaign.offer(work.batch_id)
         try:
             answers = campaign.platform.answers(work.submission, offer)

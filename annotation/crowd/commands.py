@@ -18,7 +18,13 @@ from annotation.campaign_records import PAIRS, CampaignRecords
 from annotation.crowd import collecting, judging, summary
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign
-from annotation.crowd.ledger import Ledger, refuse_lost_campaign
+from annotation.crowd.ledger import (
+    REHEARSAL_FILE,
+    Ledger,
+    label_of,
+    refuse_lost_campaign,
+    refuse_rehearsal_beside_people,
+)
 from annotation.crowd.platform import Platform, crowd_of
 from annotation.names import pseudonym_key
 from annotation.offering import (
@@ -41,7 +47,7 @@ from plumbline import cli
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
-from plumbline.study.crowd import CrowdSpec, PlatformName
+from plumbline.study.crowd import PLATFORMS, CrowdSpec, PlatformName
 
 
 def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
@@ -55,6 +61,8 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
         queues = list(queues_of([pair for pair in records.pairs if pair.pair_id not in records.withdrawn]))
     languages = {code for queue in queues for code in ([queue.rarer] if platform == "mturk" else queue.languages)}
     checks: list[Callable[[], object]] = [partial(crowd_of, study)]
+    if platform == "rehearsal":
+        languages = set()  # nobody is looked for
     checks += [partial(spec.countries_of, language) for language in sorted(languages)]
     if platform == "prolific":
         checks.append(partial(pay.fee, platform, 100, 1, spec))
@@ -102,20 +110,26 @@ def campaign_of(
     """
     records = CampaignRecords.open(study)
     name, mode = platform_name(records, options), mode_of(options)
-    where = f"[{mode} {name}]"
+    where = f"[{label_of(name, mode)}]"
     try:
         if begins:
             refuse_incomplete(records, name, mode)
+        if name == "rehearsal":
+            refuse_rehearsal_beside_people(records)
         crowd_of(study)
         refuse_lost_campaign(records, mode)
-        limit = _limit(options, mode, where) if spends else None
+        limit = _limit(options, name, mode) if spends else None
         with contextlib.ExitStack() as stack:
             stack.enter_context(alone(study))
             ledger = stack.enter_context(Ledger(study.scratch / LEDGER, study.name, name, mode))
             home = home_of(options)
             key = pseudonym_key(home)
             platform: Platform
-            if name == "mturk":
+            if name == "rehearsal":
+                from annotation.crowd.rehearsal import MadeUpCrowd  # noqa: PLC0415 (as below)
+
+                platform = MadeUpCrowd(study)
+            elif name == "mturk":
                 from annotation.crowd.mturk.adapter import MTurk  # noqa: PLC0415 (extra `crowd`)
 
                 platform = MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
@@ -133,17 +147,18 @@ def campaign_of(
         raise type(error)(f"{where} {error}") from None
 
 
-def _limit(options: argparse.Namespace, mode: Mode, where: str) -> int | None:
-    """What may be spent, in cents, after a person said yes to it."""
-    if mode == "sandbox":
+def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> int | None:
+    """What may be spent, in cents, after a person said yes to it; in play in the rehearsal."""
+    if mode == "sandbox" and platform != "rehearsal":
         return None
+    where, what = f"[{label_of(platform, mode)}]", "--live" if mode == "live" else "a rehearsal"
     if options.max_cost is None:
-        raise StudyError("--live spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
+        raise StudyError(f"{what} spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
     limit = int(options.max_cost * 100 + 1e-6)
     if options.yes:
         return limit
     if not sys.stdin.isatty():
-        raise StudyError("--live asks before it spends, and nobody is there to answer; add --yes")
+        raise StudyError(f"{what} asks before it spends, and nobody is there to answer; add --yes")
     print(f"{where} This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on: ", end="", flush=True)
     if sys.stdin.readline().strip() != CONFIRM:
         raise StudyError("not confirmed; nothing was spent")
@@ -154,6 +169,8 @@ def platform_name(records: CampaignRecords, options: argparse.Namespace) -> Plat
     """The platform that is named, or that of the study's only campaign in this mode."""
     if options.platform:
         named: PlatformName = options.platform
+        if named == "rehearsal" and options.live:
+            raise StudyError("a rehearsal is never live; leave out --live")
         return named
     study = records.study
     platforms = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
@@ -162,7 +179,7 @@ def platform_name(records: CampaignRecords, options: argparse.Namespace) -> Plat
         has = f"has campaigns on {' and '.join(platforms)}" if platforms else f"has no {mode_of(options)} campaign yet"
         if not platforms and not options.live and ledgers(study.scratch / LEDGER):
             raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")
-        raise StudyError(f"{study.name} {has}; say which platform: --platform mturk or --platform prolific")
+        raise StudyError(f"{study.name} {has}; say which: --platform {' or --platform '.join(PLATFORMS)}")
     return platforms[0]
 
 
@@ -178,7 +195,7 @@ def show_plan(options: argparse.Namespace) -> int:
     platform, mode = platform_name(records, options), mode_of(options)
     refuse_incomplete(records, platform, mode, launching=False)
     print(summary.plan_text(records, platform, mode, options.pilot))
-    groups, where = ahead_of_sample(records.pairs, study.acceptance, study.raters_of), f"[{mode} {platform}]"
+    groups, where = ahead_of_sample(records.pairs, study.acceptance, study.raters_of), f"[{label_of(platform, mode)}]"
     print(summary.marked(where, size_line(groups, study.called.item, study.acceptance)))
     for line in [*never_lines(study, groups, offered=False), *lacking(records, platform, mode)]:
         print(summary.marked(where, f"before launching: {line}"))
@@ -196,7 +213,7 @@ def launch_batches(options: argparse.Namespace) -> int:
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
         fix_rules(campaign.records)
         campaign.reopen()
-        rubric, where = campaign.rubric, f"[{campaign.where}]"
+        rubric, where = campaign.rubric, f"[{campaign.label}]"
         if words_changed(campaign.records, campaign.where, rubric):
             print(f"{where} batches that were offered before show the words of their launch, not the rubric's of now")
         refuse_other_offering(campaign.records, campaign.where, rubric)
@@ -242,11 +259,13 @@ def collect_work(options: argparse.Namespace) -> int:
         return 0
     with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
         done = collecting.collect(campaign, replace=options.replace)
-        where = f"[{campaign.where}]"
+        where = f"[{campaign.label}]"
         rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
         print(f"{where} {count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}")
         for line in done.troubles.values():
             print(f"{where} cannot be read: {line}")
+        if campaign.platform.name == "rehearsal":
+            print(f"{where} half an hour has passed for the made-up crowd; run this again for the next")
     return 0
 
 
@@ -254,7 +273,7 @@ def review_work(options: argparse.Namespace) -> int:
     """List the submissions that wait for a decision."""
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
-        where = f"[{campaign.where}]"
+        where = f"[{campaign.label}]"
         if options.ask:
             judging.ask(campaign, options.ask, options.reason)
             print(f"{where} noted; write to the worker on the platform's own page")
@@ -279,7 +298,7 @@ def approve_work(options: argparse.Namespace) -> int:
         else:
             number, waiting = judging.approve(campaign, options.submissions, options.reason), []
         more = f"; {len(waiting)} wait for a person (crowd review)" if waiting else ""
-        print(f"[{campaign.where}] {count(number, 'submission')} approved{more}")
+        print(f"[{campaign.label}] {count(number, 'submission')} approved{more}")
     return 0
 
 
@@ -289,7 +308,7 @@ def reject_work(options: argparse.Namespace) -> int:
     with campaign_of(study, options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
-        print(f"[{campaign.where}] {count(number, 'submission')} rejected, with the ratings excluded;"
+        print(f"[{campaign.label}] {count(number, 'submission')} rejected, with the ratings excluded;"
               " `crowd launch` finds others for their places")  # fmt: skip
     return 0
 
@@ -298,16 +317,33 @@ def pay_bonuses(options: argparse.Namespace) -> int:
     """Pay bonuses where the work took longer than the reward pays for."""
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True) as campaign:
-        print(f"[{campaign.where}] {count(judging.pay_bonuses(campaign), 'bonus', 'bonuses')} paid for observed times")
+        print(f"[{campaign.label}] {count(judging.pay_bonuses(campaign), 'bonus', 'bonuses')} paid for observed times")
     return 0
 
 
 def close_campaign(options: argparse.Namespace) -> int:
     """Let nobody begin any more."""
     study = cli.study_of(options)
+    if options.forget:
+        return _forget(study, options)
     with campaign_of(study, options) as campaign:
         closed, released = campaign.close()
         unoffered = len(campaign.ledger.offered()) - closed
         more = f"; {unoffered} were never offered, and `crowd launch` would still offer them" if unoffered else ""
-        print(f"[{campaign.where}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
+        print(f"[{campaign.label}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
+    return 0
+
+
+def _forget(study: Study, options: argparse.Namespace) -> int:
+    """Take all that a rehearsal left out of the study's records: its ratings, its batches, its decisions."""
+    if platform_name(CampaignRecords.open(study), options) != "rehearsal":
+        raise StudyError(
+            "--forget takes a rehearsal's records out, and no others; leave it out, or name --platform rehearsal"
+        )
+    with alone(study), Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
+        number = collecting.forget_rehearsal(study, ledger)
+        (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
+        ledger.forget()  # last: what a crash leaves is taken out by the next run
+    label = label_of("rehearsal", "sandbox")
+    print(f"[{label}] {count(number, 'rating')} taken out with all else of the rehearsal")
     return 0

@@ -246,7 +246,7 @@ def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Wor
     for name in submission_ids:
         if name not in works_by_id:
             raise StudyError(
-                f"submission {name!r} is not of the {campaign.where} campaign of {campaign.study.name}, or was not"
+                f"submission {name!r} is not of the {campaign.label} campaign of {campaign.study.name}, or was not"
                 " collected yet; `crowd review` lists those that wait"
             )
     return [works_by_id[name] for name in dict.fromkeys(submission_ids)]

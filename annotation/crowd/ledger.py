@@ -24,8 +24,9 @@ from typing import Any, Literal
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import NoMoneyError, RefusedError, Submission
-from annotation.offering import LEDGER, Mode, ledgers
-from plumbline.errors import DataError
+from annotation.offering import LEDGER, Mode, ledgers, offered_to_raters
+from plumbline.errors import DataError, StudyError
+from plumbline.records import REHEARSAL
 from plumbline.store import make_folder
 from plumbline.study.crowd import PLATFORMS, PlatformName
 
@@ -125,6 +126,7 @@ class WorkTables:
 
 
 VERSION = 1
+REHEARSAL_FILE = "rehearsal.json"  # what the made-up crowd did, beside the ledger
 
 Kind = Literal["post", "extend", "approve", "reject", "bonus", "keep_out", "close", "release"]
 _SCHEMA = """
@@ -243,6 +245,14 @@ class Ledger(WorkTables):
         for content in {content for content, *_ in rows} - self._parsed.keys():
             self._parsed[content] = Batch.model_validate_json(content)
         return [BatchOffer(self._parsed[content], places, reward) for content, places, reward in rows]
+
+    def forget(self) -> None:
+        """Take out all of this platform and mode. Only a rehearsal is ever forgotten."""
+        if self.platform != "rehearsal":
+            raise ValueError(f"the ledger of {self.platform} says what was paid")
+        with self._transaction():
+            for table in ("decisions", "submissions", "operations", "batches"):
+                self._database.execute(f"DELETE FROM {table} WHERE platform = ? AND mode = ?", self._key)  # noqa: S608
 
     def posted(self, platform: PlatformName) -> set[str]:
         """The batches that were offered in this mode on a platform, or may have been."""
@@ -369,7 +379,24 @@ class Ledger(WorkTables):
 
 def source_of(platform: PlatformName, mode: Mode) -> str:
     """What the ratings of a campaign say about where they come from."""
+    if platform == "rehearsal":
+        return REHEARSAL
     return platform if mode == "live" else f"{platform} {mode}"
+
+
+def label_of(platform: PlatformName, mode: Mode) -> str:
+    """What stands before each line of a campaign's output."""
+    return REHEARSAL if platform == "rehearsal" else f"{mode} {platform}"
+
+
+def refuse_rehearsal_beside_people(records: CampaignRecords) -> None:
+    """Raise StudyError for a rehearsal in a study that people were asked, or have answered."""
+    people = ~records.all_ratings["simulated"].astype(bool)
+    if offered_to_raters(records) or people.any():
+        raise StudyError(
+            f"{records.study.name} was offered to people, or has their ratings, and a rehearsal's never stand among"
+            " them; rehearse under another study name"
+        )
 
 
 def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:

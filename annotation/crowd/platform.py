@@ -91,12 +91,14 @@ class Platform(ABC):
     mode: Mode
     refills: bool  #: whether a rejected worker's place is open again by itself, and costs what it did
     longest_reason: float = math.inf  #: characters of a reason for a rejection that it sends
+    spends: bool  #: whether a limit on what is spent holds: where money moves, and in the rehearsal
     patience: float = 0.0  #: seconds until a bonus that was paid shows for certain
     pause: Callable[[float], None] = staticmethod(time.sleep)
 
     def __init__(self, study: Study, mode: Mode) -> None:
         """Raises StudyError for a study without crowd settings."""
         self._study, self.mode, self._crowd = study, mode, crowd_of(study)
+        self.spends = mode == "live" or self.name == "rehearsal"
 
     @cached_property
     def _rubric(self) -> Rubric:
@@ -294,11 +296,15 @@ def hourly(paid: int, seconds: float) -> float:
 def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> int:
     """Cents that a platform takes for one payment of so many cents; `places` is how many workers a batch is for.
 
+    A rehearsal takes what Prolific would, or nothing where that is not said.
+
     Raises StudyError where Prolific's share is not said.
     """
     if platform == "mturk":
         share = MTURK_FEE if places < 10 else MTURK_FEE_FROM_TEN
         return max(1, _up(share * cents))
+    if platform == "rehearsal" and crowd.prolific_fee is None:
+        return 0
     if crowd.prolific_fee is None:
         raise StudyError("crowd.prolific_fee is not said; add the share that your contract has, such as 0.333")
     return _up(Decimal(str(crowd.prolific_fee)) * cents)

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
-from annotation.crowd.ledger import BatchOffer, Ledger, SubmissionReview, refuse_lost_batches, refuse_lost_campaign
+from annotation.crowd.ledger import (
+    BatchOffer,
+    Ledger,
+    SubmissionReview,
+    label_of,
+    refuse_lost_batches,
+    refuse_lost_campaign,
+)
 from annotation.crowd.mturk.adapter import SITES, countries_of, submit_address
 from annotation.crowd.page import question_xml
 from annotation.crowd.platform import Offer, crowd_of
@@ -123,7 +130,7 @@ def _decided(judgement: SubmissionReview, people: Mapping[str, tuple[str, str]])
 
 def summary_text(summary: CrowdSummary) -> str:
     """A campaign in lines, each with its mode."""
-    where = f"[{summary.mode} {summary.platform}]"
+    where = f"[{label_of(summary.platform, summary.mode)}]"
     states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
     lines = [
         f"batches: {summary.posted} of {summary.batches} offered ({summary.pilots} of them pilots),"
@@ -189,7 +196,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
             shown = Offer(offer.batch, texts, offer.places, offer.reward)
             question_xml(study, records.rubric, shown, submit_address(SITES[mode]))
             countries_of(spec, offer.batch.queue)
-        else:
+        elif platform != "rehearsal":
             for language in sorted(offer.batch.queue.languages):
                 spec.countries_of(language)
     for offer in new:
@@ -206,7 +213,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
     places = sum(len(offer.batch.pair_ids) * offer.places for offer in new)
     header = ["batch", "pool", "languages", f"{item}s", "workers", "minutes", "reward", "fees", "cost"]
     return marked(
-        f"[{mode} {platform}]",
+        f"[{label_of(platform, mode)}]",
         "\n".join([
             f"Plan of study {study.name}: nothing is created by this",
             columns(header, rows, f"no {item}s are left to be offered"),

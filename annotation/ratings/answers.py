@@ -27,7 +27,7 @@ from annotation.ratings.ratings import write_ratings
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
 from plumbline.reading import parse_json
-from plumbline.records import SANDBOX, SOURCES, Pair, Rating, is_whole
+from plumbline.records import REHEARSAL, SANDBOX, SOURCES, Pair, Rating, is_whole
 from plumbline.store import atomic
 from plumbline.words import readable
 
@@ -127,6 +127,7 @@ def keep(
     parts = {name: SourcePart(part.state, tuple(map(_readable, part.answers))) for name, part in parts.items()}
     before = records.all_ratings
     before = before[~before["source"].isin(list(instead_of))]
+    _refuse_mixing(records, source, before)
     now = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
     _refuse_twice(now, source)
     of_source = before["source"] == source
@@ -213,6 +214,20 @@ def _seconds(answers: Sequence[Answer]) -> list[float]:
             if at - before <= PAUSE and len(by_time[at]) == 1:
                 taken[by_time[at][0]] = (at - before).total_seconds()
     return taken
+
+
+def _refuse_mixing(records: CampaignRecords, source: str, before: pd.DataFrame) -> None:
+    """A rehearsal's ratings stand beside no others, whichever came first."""
+    others = sorted({name for name in before["source"] if (name == REHEARSAL) != (source == REHEARSAL)})
+    if not others:
+        return
+    first = (
+        f"first take the rehearsal out: `{records.study.command('annotation crowd close')} --platform rehearsal"
+        " --forget`" if source != REHEARSAL else "rehearse under another study name"
+    )  # fmt: skip
+    raise DataError(
+        f"{source}: {records.study.name} has ratings of {others[0]}, and a rehearsal mixes with nothing; {first}"
+    )
 
 
 def _refuse_twice(frame: pd.DataFrame, source: str) -> None:

@@ -165,7 +165,7 @@ def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibi
     return parts
 
 
-_NAMES = {"mturk": "Amazon Mechanical Turk", "prolific": "Prolific"}
+_NAMES = {"mturk": "Amazon Mechanical Turk", "prolific": "Prolific", "rehearsal": "REHEARSAL, a made-up crowd"}
 
 
 def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -241,6 +241,8 @@ def paragraphs(material: CampaignMaterial) -> list[str]:
 
 def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
     crowd = material.study.crowd
+    if campaign.platform == "rehearsal":
+        return "REHEARSAL: a made-up crowd answered, nobody was asked and nobody was paid."
     if campaign.mode == "sandbox":
         return f"A rehearsal ran on {_NAMES[campaign.platform]}'s {campaign.mode}; its ratings count as simulated."
     approved, rejected = campaign.states.get("approved", 0), campaign.states.get("rejected", 0)

@@ -373,7 +373,11 @@ def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
         return Stage("published", "done")
     if offered := ledgers(noted.study.scratch / LEDGER):
         return Stage(
-            "published", "done", None, "to crowd workers: " + ", ".join(f"{mode} {name}" for name, mode in offered)
+            "published",
+            "done",
+            None,
+            "to crowd workers: "
+            + ", ".join("REHEARSAL" if name == "rehearsal" else f"{mode} {name}" for name, mode in offered),
         )
     return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
 

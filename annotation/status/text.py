@@ -89,7 +89,7 @@ def _make(status: Status, arguments: str) -> str:
     refix = status.rules_changed and not status.sources  # they may change before the first rating
     if not begun or refix or state["published"] == "stale":
         crowd = (
-            f", or python -m annotation crowd plan {arguments} --platform mturk or prolific"
+            f", or python -m annotation crowd plan {arguments} --platform prolific or rehearsal"
             if _may_crowd(status)
             else ""
         )

@@ -40,8 +40,8 @@ def _country(code: str) -> str:
 
 Country = Annotated[str, AfterValidator(_country)]
 
-PlatformName = Literal["mturk", "prolific"]
-PLATFORMS: tuple[PlatformName, ...] = ("mturk", "prolific")
+PlatformName = Literal["prolific", "rehearsal", "mturk"]
+PLATFORMS: tuple[PlatformName, ...] = ("prolific", "rehearsal", "mturk")
 
 
 class PaySpec(StudyPart):

@@ -145,8 +145,8 @@ class Broken(ABC):
         rejected = [worker for worker, state in states.items() if state == "rejected"]
         assert len(rejected) == 1, why
         assert self.spent() <= self.limit, why
-        name = self.platform().name
-        with Ledger(self.study.scratch / LEDGER, self.study.name, name, "live") as ledger:
+        platform = self.platform()
+        with Ledger(self.study.scratch / LEDGER, self.study.name, platform.name, platform.mode) as ledger:
             assert ledger.spent() == self.spent(), why
             assert not [one for one in ledger.operations() if one.state == "intended"], why
         ratings = CampaignRecords.open(self.study).all_ratings

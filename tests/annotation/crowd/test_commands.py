@@ -67,7 +67,7 @@ def test_a_campaign_by_commands_alone(
 ) -> None:
     study = far(drawn(variant, crowd=CROWD | {"share": 1.0}))
     before = status_text(read_status(Evidence.open(study), datetime.now(UTC)), "--study x.yaml")
-    assert "or python -m annotation crowd plan --study x.yaml --platform mturk or prolific" in before
+    assert "or python -m annotation crowd plan --study x.yaml --platform prolific or rehearsal" in before
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
     # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
     assert code == 0
@@ -127,7 +127,10 @@ def _refuse_ids_outside_the_ledger(study: Study) -> None:
         (["--platform", "mturk", "--live"], "--live spends money and needs a limit; add --max-cost DOLLARS"),
         (["--platform", "mturk", "--live", "--max-cost", "5"], "--live asks before it spends, and nobody is there"),
         (["--platform", "mturk", "--pilot", "13"], "--pilot 13: no transformation has more than 12 pairs left"),
-        ([], "crowd has no sandbox campaign yet; say which platform: --platform mturk or --platform prolific"),
+        (
+            [],
+            "crowd has no sandbox campaign yet; say which: --platform prolific or --platform rehearsal or --platform mturk",
+        ),
     ],
 )
 def test_bad_input_is_one_line(variant: Make, crowd: Crowd, site: MTurkSite, words: list[str], says: str) -> None:

@@ -1,0 +1,197 @@
+"""A platform whose account is a file of ours: offers, decisions and payments where no service keeps them.
+
+The file stands beside the ledger and is written whole after each change. Each payment stands in it with its token, so
+that no token pays twice, and with the number of the list that it was put on, so that nobody is on two lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from annotation.crowd.platform import Decision, Offer, Platform, PlatformOffer, RefusedError, Submission
+from annotation.offering import Mode
+from plumbline.errors import DataError
+from plumbline.records import Record
+from plumbline.store import read_json, write_json
+from plumbline.study import Study
+
+
+class AccountOffer(Record):
+    """A batch as it was offered."""
+
+    KEY = ("posted_id",)
+    posted_id: str = Field(description="the account's id of it")
+    batch_id: str = Field(description="the batch")
+    token: str = Field(description="of the call that posted it")
+    places: int = Field(description="workers that it is open to in all")
+    reward: int = Field(description="cents for each")
+    open: bool = Field(default=True, description="whether anybody may begin")
+
+
+class AccountDecision(Record):
+    """How a submission was decided on."""
+
+    KEY = ("submission_id",)
+    submission_id: str = Field(description="the submission")
+    decision: Decision = Field(description="approved or rejected")
+    reason: str = Field(description="why it was rejected; empty if it was not")
+
+
+class Payment(Record):
+    """Cents that somebody is to get."""
+
+    KEY = ("token",)
+    token: str = Field(description="no token pays twice; of a reward, the submission's id")
+    submission_id: str = Field(description="whose work it is for")
+    worker: str = Field(description="the platform's id of who gets it")
+    kind: Literal["reward", "bonus"] = Field(description="what it is")
+    cents: int = Field(description="without fees")
+    reason: str = Field(description="what the worker reads; empty for a reward")
+    list: int = Field(default=0, description="the list of payments that it is on; 0: on none yet")
+
+
+#: The tables of an account, by the records of their rows.
+TABLES: Mapping[str, type[Record]] = {"offers": AccountOffer, "decisions": AccountDecision, "payments": Payment}
+
+
+@dataclass
+class PaymentAccount:
+    """The rows of an account by key, and what else a platform notes in it."""
+
+    path: Path
+    offers: dict[str, AccountOffer]
+    decisions: dict[str, AccountDecision]
+    payments: dict[str, Payment]
+    out: set[str]  #: workers who may begin nothing more
+    notes: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What the file has; an account with nothing in it where there is none. Raises DataError for a damaged one."""
+        advice = "bring it back from a backup: it says who was paid"
+        content: dict[str, Any] = read_json(path, "annotation crowd launch", advice) if path.exists() else {}
+        try:
+            tables: dict[str, Any] = {
+                name: {row[record.KEY[0]]: record(**row) for row in content.get(name, [])}
+                for name, record in TABLES.items()
+            }
+            return cls(path, **tables, out=set(content.get("out", [])), notes=dict(content.get("notes", {})))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{path}: damaged ({error.__class__.__name__}); {advice}") from None
+
+    def write(self) -> None:
+        """Put it on disk."""
+        tables = {name: [row.model_dump(mode="json") for row in getattr(self, name).values()] for name in TABLES}
+        write_json(self.path, tables | {"out": sorted(self.out), "notes": self.notes})
+
+
+class AccountPlatform(Platform):
+    """What a platform with an account of ours does alike; who works, and on what, is said by each."""
+
+    refills = False
+    longest_reason = 1024
+
+    def __init__(self, study: Study, mode: Mode, file: str) -> None:
+        """`file` is its name beside the ledger. Raises StudyError without crowd settings, DataError for a bad file."""
+        super().__init__(study, mode)
+        self.account = PaymentAccount.read(study.scratch / file)
+
+    def prepare(self) -> None:
+        """Nothing is shared by offers."""
+
+    def balance(self) -> int | None:
+        """It does not say: the money is elsewhere."""
+        return None
+
+    def send_offer(self, offer: Offer, token: str) -> str:
+        """Note the offer; its id."""
+        posted_id = self.find_posted(token) or self.posted_name(offer.batch.batch_id)
+        row = AccountOffer(
+            posted_id=posted_id, batch_id=offer.batch.batch_id, token=token, places=offer.places, reward=offer.reward
+        )
+        self.account.offers.setdefault(posted_id, row)
+        self.account.write()
+        return posted_id
+
+    def posted_name(self, batch_id: str) -> str:
+        """The id of a batch's offer."""
+        return batch_id
+
+    def find_posted(self, token: str) -> str | None:
+        """The offer that was noted with this token."""
+        return next((offer.posted_id for offer in self.account.offers.values() if offer.token == token), None)
+
+    def posted(self, posted_id: str) -> PlatformOffer:
+        """An offer as it is now."""
+        offer, states = self.offer_of(posted_id), [work.state for work in self.submissions(posted_id)]
+        used = sum(state != "returned" for state in states)
+        return PlatformOffer(posted_id, offer.places, None, (offer.open and used < offer.places) or "working" in states)
+
+    def extend(self, posted_id: str, *, places: int, token: str) -> bool:
+        """Open an offer to so many workers in all; whether it was not so already."""
+        before = self.offer_of(posted_id)
+        return self.change(before, {"places": max(places, before.places), "open": True})
+
+    def close(self, posted_id: str) -> None:
+        """Let nobody begin any more."""
+        self.change(self.offer_of(posted_id), {"open": False})
+
+    def change(self, before: AccountOffer, update: Mapping[str, Any]) -> bool:
+        """Change an offer; whether that changed anything."""
+        now = before.model_copy(update=update)
+        self.account.offers[before.posted_id] = now
+        self.account.write()
+        return now != before
+
+    def offer_of(self, posted_id: str) -> AccountOffer:
+        """An offer. Raises RefusedError for one that the account lacks."""
+        if posted_id not in self.account.offers:
+            raise RefusedError(f"{self.account.path}: has no offer {posted_id}; bring the file back from a backup")
+        return self.account.offers[posted_id]
+
+    # Decisions and money
+
+    def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
+        """Approve, which puts the reward among the payments, or reject: one write for both."""
+        submission = self.submission(submission_id)
+        if submission.state != "submitted":
+            raise RefusedError(f"submission {submission_id} is {submission.state}")
+        verdict = AccountDecision(submission_id=submission_id, decision=decision, reason=reason)
+        self.account.decisions[submission_id] = verdict
+        if decision == "approved":
+            self._pay(submission, "reward", self.offer_of(submission.posted_id).reward, ("", submission_id))
+        self.account.write()
+
+    def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
+        """Put a bonus among the payments; nothing where the token was used."""
+        self._pay(submission, "bonus", cents, (reason, token))
+        self.account.write()
+
+    def _pay(
+        self, submission: Submission, kind: Literal["reward", "bonus"], cents: int, reason_and_token: tuple[str, str]
+    ) -> None:
+        reason, token = reason_and_token
+        payment = Payment(
+            token=token, submission_id=submission.submission_id, worker=submission.worker, kind=kind, cents=cents,
+            reason=reason,
+        )  # fmt: skip
+        self.account.payments.setdefault(token, payment)
+
+    def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
+        """Whether it is among the payments."""
+        return any((payment.cents, payment.reason) == (cents, reason) for payment in self.bonuses(submission_id))
+
+    def bonuses(self, submission_id: str) -> Sequence[Payment]:
+        """A submission's bonuses."""
+        payments = self.account.payments.values()
+        return [payment for payment in payments if (payment.submission_id, payment.kind) == (submission_id, "bonus")]
+
+    def keep_out(self, worker: str) -> None:
+        """Let a worker begin nothing more."""
+        self.account.out.add(worker)
+        self.account.write()

@@ -1,0 +1,185 @@
+"""A crowd that is made up, for practice: launch, collect, review, approve, bonus and close without a key, on any study.
+
+Its workers have a skill, a speed and a habit of giving up; one in eleven or so answers carelessly. What they do follows
+from `raters.simulation_seed` and from how often the crowd was looked at: each command that asks it is half an hour to
+them. Nobody is paid: the account is `rehearsal.json` beside the ledger (`annotation.crowd.account`).
+
+All of it is a sandbox's: pseudonyms begin with `simulated-`, ratings are marked, and `annotation.ratings.answers.keep`
+lets them stand beside no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from annotation.argilla.simulate import answering
+from annotation.campaign_records import CampaignRecords
+from annotation.crowd.account import AccountOffer, AccountPlatform
+from annotation.crowd.ledger import REHEARSAL_FILE
+from annotation.crowd.platform import Offer, RefusedError, Submission
+from annotation.questions import Value
+from annotation.ratings.answers import Answer
+from plumbline.identity import identity
+from plumbline.records import Record
+from plumbline.study import Study
+from plumbline.study.campaign import SimulatedRater
+from plumbline.study.crowd import PlatformName
+
+STEP = 1800.0  # seconds of the crowd's time that pass at each command
+TAKEN = 0.8  # of the free places, in a step
+RETURNING = 0.3  # of those who come: have worked on the study before
+
+
+@dataclass(frozen=True)
+class MadeUpWorker:
+    """Somebody who is made up."""
+
+    name: str
+    rater: SimulatedRater  #: how well they rate
+    speed: float  #: their time by the time that is paid for
+    gives_up: float  #: how often they return what they began
+
+
+def worker_of(seed: int, number: int) -> MadeUpWorker:
+    """The worker of a number: the same whenever they come.
+
+    Args:
+        seed: of the simulation (`raters.simulation_seed`).
+        number: of the worker, from 0.
+
+    >>> worker_of(1337, 3) == worker_of(1337, 3)
+    True
+    """
+    draw = np.random.default_rng(int(identity("rehearsal-worker-v1", seed, number), 16))
+    kind, speed = draw.random(), float(np.exp(draw.normal(0.1, 0.4)))
+    careless, sloppy = kind < 0.09, 0.09 <= kind < 0.25
+    noise, right = (8.0, 0.3) if careless else (1.0, 0.75) if sloppy else (0.4, 0.92)
+    name, bias = f"REHEARSAL-{number:04d}", float(draw.normal(0.0, 0.3))
+    rater = SimulatedRater(name=name.lower(), bias=bias, noise=noise, right=right, cannot_tell=0.01)
+    return MadeUpWorker(name, rater, speed * (0.3 if careless else 1.0), float(draw.uniform(0.0, 0.2)))
+
+
+class MadeUpWork(Record):
+    """A made-up worker's work on a batch."""
+
+    KEY = ("submission_id",)
+    submission_id: str = Field(description="the crowd's id of it")
+    posted_id: str = Field(description="what was worked on")
+    worker: int = Field(description="the worker's number")
+    state: Literal["working", "submitted", "returned"] = Field(description="how it stands, before any decision")
+    seconds: float = Field(description="what it took, or will have taken")
+    ends: int = Field(description="the step in which it ends")
+    submitted_at: datetime | None = Field(default=None, description="when a command saw it end, UTC")
+
+
+class MadeUpCrowd(AccountPlatform):
+    """The made-up crowd as a platform (`platform.Platform`); always a sandbox."""
+
+    name: PlatformName = "rehearsal"
+    title = "the rehearsal"
+
+    def __init__(self, study: Study) -> None:
+        """Raises StudyError for a study without crowd settings, DataError for a damaged file."""
+        super().__init__(study, "sandbox", REHEARSAL_FILE)
+        self._seed, self._looked = study.raters.simulation_seed, False
+        rows = [MadeUpWork(**row) for row in self.account.notes.get("submissions", [])]
+        self._works, self._steps = {work.submission_id: work for work in rows}, int(self.account.notes.get("steps", 0))
+
+    def check(self, offer: Offer) -> None:
+        """It takes every batch."""
+
+    def posted_name(self, batch_id: str) -> str:
+        """An id that says what it is."""
+        return f"REHEARSAL-{batch_id}"
+
+    def preview(self, posted_id: str) -> str:
+        """There is no page: workers are made up."""
+        return (
+            f"no page, workers are made up; `{self._study.command('annotation preview')}` shows what people would see"
+        )
+
+    # Who works
+
+    def submissions(self, posted_id: str) -> Iterator[Submission]:
+        """All work on an offer. The first look of a command is half an hour to the crowd."""
+        if not self._looked:
+            self._looked = True
+            self._pass_time()
+        for work in self._of(posted_id):
+            yield self.submission(work.submission_id)
+
+    def submission(self, submission_id: str) -> Submission:
+        """One submission as it is now."""
+        if submission_id not in self._works:
+            raise RefusedError(f"{self.account.path}: has no submission {submission_id}; bring the file back")
+        work, decided = self._works[submission_id], self.account.decisions.get(submission_id)
+        bonuses = tuple(payment.cents for payment in self.bonuses(submission_id))
+        return Submission(
+            submission_id, work.posted_id, worker_of(self._seed, work.worker).name,
+            decided.decision if decided else work.state, work.seconds if work.submitted_at else float("nan"),
+            work.submitted_at, bonuses,
+        )  # fmt: skip
+
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
+        """What the worker answered: of each pair what they felt, in an equal share of their time."""
+        work = self._works[submission.submission_id]
+        rater, at = worker_of(self._seed, work.worker).rater, (work.submitted_at or datetime.now(UTC)).isoformat()
+        seconds = round(work.seconds / len(offer.pairs), 1)
+        return [
+            Answer(
+                pair_id=pair.pair_id, values=self._felt(rater, pair.pair_id), submitted_at=at, seconds=seconds,
+                comment="REHEARSAL",
+            )
+            for pair in offer.pairs
+        ]  # fmt: skip
+
+    @cached_property
+    def _felt(self) -> Callable[[SimulatedRater, str], Mapping[str, Value]]:
+        return answering(self._study, self._rubric, CampaignRecords.open(self._study).shown, draws=True)
+
+    def _of(self, posted_id: str) -> list[MadeUpWork]:
+        return [work for work in self._works.values() if work.posted_id == posted_id]
+
+    def _pass_time(self) -> None:
+        """Let a step pass: free places are taken, and whose time is over has ended."""
+        self._steps += 1
+        draw = np.random.default_rng(int(identity("rehearsal-step-v1", self._seed, self._steps), 16))
+        for offer in self.account.offers.values():
+            free = offer.places - sum(work.state != "returned" for work in self._of(offer.posted_id))
+            for _ in range(int(draw.binomial(max(0, free), TAKEN)) if offer.open else 0):
+                self._begin(offer, draw)
+        for key, work in list(self._works.items()):
+            if work.state == "working" and work.ends <= self._steps:
+                now = datetime.now(UTC)
+                self._works[key] = work.model_copy(update={"state": "submitted", "submitted_at": now})
+        self.account.notes = {"REHEARSAL": "nobody was asked and nobody is paid", "steps": self._steps}
+        self.account.notes["submissions"] = [work.model_dump(mode="json") for work in self._works.values()]
+        self.account.write()
+
+    def _begin(self, offer: AccountOffer, draw: np.random.Generator) -> None:
+        """Somebody who may takes a place, and will end in time or gives it back."""
+        seen, had = sorted({work.worker for work in self._works.values()}), self._workers(offer.posted_id)
+        may = [number for number in seen if number not in had and not self._is_out(number)]
+        returning = bool(may) and draw.random() < RETURNING
+        number = may[int(draw.integers(len(may)))] if returning else (seen[-1] + 1 if seen else 0)
+        worker, submission_id = worker_of(self._seed, number), f"REHEARSAL-{len(self._works) + 1:05d}"
+        paid_for = offer.reward * 36 / self._crowd.pay.hourly
+        seconds = round(paid_for * worker.speed * float(np.exp(draw.normal(0.0, 0.2))))
+        gave_up = bool(seconds > self._crowd.hours * 3600 or draw.random() < worker.gives_up)
+        self._works[submission_id] = MadeUpWork(
+            submission_id=submission_id, posted_id=offer.posted_id, worker=number,
+            state="returned" if gave_up else "working", seconds=seconds, ends=self._steps + int(seconds // STEP),
+        )  # fmt: skip
+
+    def _workers(self, posted_id: str) -> set[int]:
+        return {work.worker for work in self._of(posted_id)}
+
+    def _is_out(self, number: int) -> bool:
+        return worker_of(self._seed, number).name in self.account.out

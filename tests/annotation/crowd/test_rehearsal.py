@@ -1,0 +1,204 @@
+"""The crowd that is shipped: a campaign practised by commands alone, and nothing of it ever among real ratings."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from annotation.campaign_records import CampaignRecords
+from annotation.crowd import judging
+from annotation.crowd.campaign import CrowdCampaign
+from annotation.crowd.collecting import collect
+from annotation.crowd.ledger import Ledger
+from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
+from annotation.offering import LEDGER
+from annotation.report.page import write_report
+from annotation.verdicts.acceptance import accept
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study
+from tests.annotation.campaigns import Make
+from tests.annotation.crowd import campaigns
+from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs
+from tests.annotation.crowd.campaigns import CROWD, drawn, honest, step
+from tests.annotation.crowd.mturk.mturk_site import MTurkSite
+from tests.annotation.crowd.test_commands import Crowd, crowd, site  # noqa: F401 (fixtures)
+from tests.scale import scaled
+
+PLAY = ("--platform", "rehearsal", "--max-cost", "100", "--yes")
+
+
+def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
+    """A whole campaign, as the tutorial has it; what was printed."""
+    printed = [crowd(study, "plan", "--platform", "rehearsal"), crowd(study, "launch", *PLAY)]
+    for _ in range(12):
+        printed += [crowd(study, "collect"), crowd(study, "review"), crowd(study, "approve", "--all")]
+        waiting = [line.split()[1] for line in crowd(study, "review")[1].splitlines() if line.endswith(" ask")]
+        if waiting:
+            printed.append(crowd(study, "reject", *waiting, "--reason", "failed the controls, and gave no reason"))
+        printed.append(crowd(study, "launch", *PLAY[2:]))
+        if "0 are open, 0 wait" in printed[-1][1]:
+            break
+    printed += [crowd(study, "bonus", *PLAY[2:]), crowd(study, "close"), crowd(study, "status")]
+    assert all(code == 0 for code, *_ in printed), printed
+    return [out for _, out, _ in printed]
+
+
+def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: Make, crowd: Crowd) -> None:  # noqa: F811
+    study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd={**CROWD, "prolific_fee": 0.333})
+    printed = practise(study, crowd)
+    lines = [line for text in printed for line in text.splitlines()]
+    assert len(lines) > 50 and all(line.startswith("[REHEARSAL]") for line in lines)
+    # Six pairs in a batch at $0.20; 33.3% of $1.20, rounded up, is $0.40 for each of two workers.
+    assert "$1.20  $0.80  $3.20" in printed[0]
+    ratings = CampaignRecords.open(study).all_ratings
+    assert set(ratings["source"]) == {"REHEARSAL"} and ratings["simulated"].all()
+    assert ratings["rater_id"].str.startswith("simulated-worker-").all() and set(ratings["comment"]) == {"REHEARSAL"}
+    account = json.loads((study.scratch / "rehearsal.json").read_text(encoding="utf-8"))
+    states = Counter(work["state"] for work in account["notes"]["submissions"])
+    assert states["submitted"] >= 12 and states["returned"]  # somebody gave up, and was replaced
+    rewards = [payment for payment in account["payments"] if payment["kind"] == "reward"]
+    assert len(rewards) == 12 and {payment["cents"] for payment in rewards} == {120}
+    with Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
+        bonuses = [payment["cents"] for payment in account["payments"] if payment["kind"] == "bonus"]
+        cents = sum(120 + 40 for _ in rewards) + sum(paid + -(-paid * 333 // 1000) for paid in bonuses)
+        assert ledger.spent() == cents
+    accept(study)
+    assert "REHEARSAL" in write_report(study).read_text(encoding="utf-8")
+
+
+def test_the_same_seed_gives_the_same_crowd(variant: Make, tmp_path: Path) -> None:
+    study = drawn(variant)
+    accounts = []
+    for name in ("a", "b"):
+        copy = campaigns.copied(study, tmp_path / name)
+        for command in (lambda campaign: campaign.launch(), collect, collect):
+            assert campaigns.run(copy, lambda copy=copy: MadeUpCrowd(copy), command, 10**6)
+        works = json.loads((copy.scratch / "rehearsal.json").read_text(encoding="utf-8"))["notes"]["submissions"]
+        accounts.append([{**work, "submitted_at": ""} for work in works])
+    assert accounts[0] == accounts[1] and accounts[0]
+    workers = [worker_of(1, number) for number in range(1000)]
+    careless = sum(worker.rater.noise == 8 for worker in workers)
+    assert 60 < careless < 120 and len({worker.speed for worker in workers}) == 1000
+
+
+def test_the_limit_is_practised_and_live_is_refused(variant: Make, crowd: Crowd) -> None:  # noqa: F811
+    study = drawn(variant, crowd={**CROWD, "share": 1.0, "prolific_fee": 0.25})
+    assert (
+        crowd(study, "launch", "--platform", "rehearsal")[2]
+        .strip()
+        .endswith(
+            "[REHEARSAL] a rehearsal spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign"
+        )
+    )
+    code, _, complaint = crowd(study, "launch", *PLAY, "--live")
+    assert code == 2 and "a rehearsal is never live" in complaint
+    code, out, complaint = crowd(study, "launch", "--platform", "rehearsal", "--max-cost", "6.01", "--yes")
+    assert "2 batches offered now" in out and "$6.00 are spent or reserved, and the limit is $6.01" in complaint
+
+
+def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, site: MTurkSite) -> None:  # noqa: F811
+    study = drawn(variant)
+    crowd(study, "launch", *PLAY)
+    assert crowd(study, "collect")[0] == 0 and len(CampaignRecords.open(study).all_ratings)
+    code, _, complaint = crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")
+    assert code == 2 and "--platform rehearsal --forget" in complaint and not site.hits
+    code, out, _ = crowd(study, "close", "--platform", "rehearsal", "--forget")
+    assert code == 0 and "taken out with all else of the rehearsal" in out
+    assert not len(CampaignRecords.open(study).all_ratings) and not (study.scratch / "rehearsal.json").exists()
+    assert crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")[0] == 0
+    (hit,) = site.hits
+    site.work(hit, "A", site.fields(hit, honest(study)))
+    step(study, site, collect)
+    people = CampaignRecords.open(study).all_ratings
+    assert len(people) and not people["simulated"].any()
+    for words in (("launch", *PLAY), ("collect", "--platform", "rehearsal")):
+        code, _, complaint = crowd(study, *words)
+        assert code == 2 and "a rehearsal's never stand among" in complaint
+    assert CampaignRecords.open(study).all_ratings.equals(people)
+
+
+def test_ratings_of_a_rehearsal_are_refused_beside_a_files(variant: Make, crowd: Crowd) -> None:  # noqa: F811
+    from annotation.ratings.answers import SourcePart, keep
+
+    study = drawn(variant)
+    crowd(study, "launch", *PLAY)
+    assert crowd(study, "collect")[0] == 0
+    with pytest.raises(DataError, match="a rehearsal mixes with nothing"):
+        keep(CampaignRecords.open(study), "answers.csv", {"": SourcePart("", ())}, replace=False)
+
+
+# A batch by one worker each: everybody is paid once and every answer collected once, wherever a command ends.
+
+RUNS = scaled(6, 100)
+PLACES = places(())
+LIMIT = BATCHES * (REWARD + 500)
+
+
+class BrokenRehearsal(Broken):
+    """The shipped crowd; its workers come by themselves."""
+
+    def __init__(self, study: Study, seed: int) -> None:
+        super().__init__(study, seed, LIMIT, own(PLACES, seed, RUNS))
+
+    def platform(self) -> MadeUpCrowd:
+        return MadeUpCrowd(self.study)
+
+    def work(self) -> None:
+        """Time passes at each look."""
+
+    def judge(self, campaign: CrowdCampaign) -> None:
+        """The first that can be is rejected, all others approved."""
+        judging.finish(campaign)
+        works = [work for work in campaign.ledger.work() if work.submission.state == "submitted" and work.answered]
+        ids = [work.submission.submission_id for work in works]
+        if ids and "reject" not in {review.decision for review in campaign.ledger.judgements()}:
+            judging.reject(campaign, [ids.pop(0)], "failed the controls")
+        judging.approve(campaign, ids)
+
+    def states(self) -> dict[str, str]:
+        account = MadeUpCrowd(self.study).account
+        works = {work["submission_id"]: work["state"] for work in account.notes.get("submissions", [])}
+        decided = {key: verdict.decision for key, verdict in account.decisions.items()}
+        return {key: state for key, state in (works | decided).items() if state != "returned"}
+
+    def spent(self) -> int:
+        account, states = MadeUpCrowd(self.study).account, self.states()
+        held = 0
+        for offer in account.offers.values():
+            works = [work for work in account.notes.get("submissions", []) if work["posted_id"] == offer.posted_id]
+            now = [states[work["submission_id"]] for work in works if work["submission_id"] in states]
+            taken = max(offer.places, len(now)) if offer.open else len(now)
+            held += (taken - now.count("rejected")) * offer.reward
+        return held + sum(payment.cents for payment in account.payments.values() if payment.kind == "bonus")
+
+
+@pytest.fixture(scope="module")
+def broken_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return prepared(tmp_path_factory.mktemp("crowd"), prolific_fee=0.0)
+
+
+@runs(RUNS, 2)
+def test_everybody_is_paid_once_and_every_answer_collected_once(
+    broken_study: Study, tmp_path: Path, seeds: range
+) -> None:
+    for seed in seeds:
+        broken = BrokenRehearsal(campaigns.copied(broken_study, tmp_path / str(seed)), seed)
+        broken.go()
+        account = MadeUpCrowd(broken.study).account
+        rewards = Counter(payment.submission_id for payment in account.payments.values() if payment.kind == "reward")
+        assert len(rewards) == BATCHES and set(rewards.values()) == {1}, broken.places
+        bonuses = Counter(payment.submission_id for payment in account.payments.values() if payment.kind == "bonus")
+        assert set(bonuses.values()) <= {1}, broken.places
+        broken.check(f"seed {seed} {broken.places}")
+
+
+def test_a_study_that_people_rated_takes_no_rehearsal(variant: Make) -> None:
+    study = drawn(variant)
+    platform = MadeUpCrowd(study)
+    with Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
+        campaign = CrowdCampaign(study, platform, ledger, campaigns.KEY, 10**6)
+        with pytest.raises(StudyError, match="has no submission|not of the REHEARSAL campaign"):
+            judging.approve(campaign, ["REHEARSAL-00001"])
