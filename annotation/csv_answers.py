@@ -268,12 +268,12 @@ SAME_SAMPLE = (
     " following command, with its own file for YOUR_STUDY.yaml; one that lacks any of them refuses the whole. A sample"
     " has them that was drawn from the same outputs with the same rubric and the same `sample`, and extended alike."
 )
-_SOURCES = ("argilla", "mturk", "prolific")
+_SOURCES = ("argilla", "mturk", "prolific", "link")
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
     "control": "kind of check on the rater that the pair is (positive, negative, known, repeat); suggested: shown with"
     " judges' scores, in an experiment; empty for the sample",
-    "source": "where it was given: argilla, mturk, prolific, or file (a file's name may hold a person's)",
+    "source": "where it was given: argilla, mturk, prolific, link, or file (a file's name may hold a person's)",
     "withdrawn": "why a person withdrew the pair; empty if nobody did",
     "counts": "whether it counts in the verdicts: submitted, of the sample, not excluded, withdrawn or surplus",
 }

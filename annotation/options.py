@@ -295,6 +295,7 @@ def users(parser: argparse.ArgumentParser) -> None:
 
 PLATFORMS = (
     "prolific",
+    "link",
     "rehearsal",
     "mturk",
 )  # those of `plumbline.study.crowd`, which takes long to import; a test holds them
@@ -321,6 +322,8 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     add("status", "show_campaign", "show where the campaign stands, from the ledger alone")
     collect = add("collect", "collect_work", "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
+    people = "with `link`: a CSV of the platform's, whose participants alone are collected; several add up"
+    collect.add_argument("--participants", type=cli.local, metavar="CSV", help=people)
     collect.add_argument(
         "--archive",
         type=cli.local,

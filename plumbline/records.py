@@ -133,6 +133,7 @@ SOURCES = (
     ARGILLA,
     "mturk",
     "prolific",
+    "link",
     REHEARSAL,
     "simulated",
 )  # of a study's own campaign; any other is the name of a file
@@ -154,7 +155,9 @@ class Rating(Record):
     )
     status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")
     submitted_at: datetime = Field(description="when the answer last changed, UTC")
-    source: str = Field(description="where it was given: argilla, mturk, prolific, REHEARSAL, or the CSV file's name")
+    source: str = Field(
+        description="where it was given: argilla, mturk, prolific, link, REHEARSAL, or the CSV file's name"
+    )
     batch: str = Field(default="", description="the batch that a crowd worker did; empty elsewhere")
     seconds: Number = Field(
         default=math.nan, description="seconds spent on the pair, or since the rater's previous answer; NaN if unknown"

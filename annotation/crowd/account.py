@@ -141,7 +141,7 @@ class AccountPlatform(Platform):
         """Let nobody begin any more."""
         self.change(self.offer_of(posted_id), {"open": False})
 
-    def change(self, before: AccountOffer, update: Mapping[str, Any]) -> bool:
+    def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
         """Change an offer; whether that changed anything."""
         now = before.model_copy(update=update)
         self.account.offers[before.posted_id] = now

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 from annotation.argilla.client import connect
 from annotation.campaign_records import PAIRS, CampaignRecords
@@ -61,8 +62,8 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
         queues = list(queues_of([pair for pair in records.pairs if pair.pair_id not in records.withdrawn]))
     languages = {code for queue in queues for code in ([queue.rarer] if platform == "mturk" else queue.languages)}
     checks: list[Callable[[], object]] = [partial(crowd_of, study)]
-    if platform == "rehearsal":
-        languages = set()  # nobody is looked for
+    if platform in ("rehearsal", "link"):
+        languages = set()  # nobody is looked for there by country
     checks += [partial(spec.countries_of, language) for language in sorted(languages)]
     if platform == "prolific":
         checks.append(partial(pay.fee, platform, 100, 1, spec))
@@ -71,6 +72,11 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
             from annotation.crowd.prolific.workspaces import crowd_with_address  # noqa: PLC0415
 
             checks += [partial(crowd_with_address, study, mode), token_of]
+    if platform == "link":
+        from annotation.crowd.link import link_of  # noqa: PLC0415 (likewise)
+        from annotation.crowd.prolific.workspaces import crowd_with_address  # noqa: PLC0415
+
+        checks += [partial(link_of, spec), *([partial(crowd_with_address, study, mode)] if launching else [])]
     lines = []
     for check in checks:
         try:
@@ -93,7 +99,7 @@ def refuse_incomplete(records: CampaignRecords, platform: PlatformName, mode: Mo
     print("\n".join(f"  missing: {line}" for line in complaints), file=sys.stderr)
     raise StudyError(
         f"{records.study.file}: {len(complaints)} things are missing before crowd workers can be asked (they stand"
-        f" above); docs/howto/{platform}.md shows where each belongs"
+        f" above); docs/howto/{'links' if platform == 'link' else platform}.md shows where each belongs"
     )
 
 
@@ -134,12 +140,16 @@ def campaign_of(
 
                 platform = MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
             else:
+                from annotation.crowd.link import LinkPlatform  # noqa: PLC0415
                 from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
                 from annotation.crowd.prolific.workspaces import ArgillaRooms  # noqa: PLC0415
 
-                argilla = stack.enter_context(connect(home))
-                platform = Prolific(study, mode, key, ArgillaRooms(study, mode, key, argilla))
-                stack.callback(platform.close_connections)
+                rooms = ArgillaRooms(study, mode, key, stack.enter_context(connect(home)), name)
+                if name == "link":
+                    platform = LinkPlatform(study, mode, key, rooms)
+                else:
+                    platform = Prolific(study, mode, key, rooms)
+                    stack.callback(platform.close_connections)
             if not (begins or ledger.offered()):
                 raise StudyError(f"{study.name} has offered nothing here yet; begin with `crowd launch`")
             yield CrowdCampaign(study, platform, ledger, key, limit)
@@ -167,12 +177,12 @@ def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> i
 
 def platform_name(records: CampaignRecords, options: argparse.Namespace) -> PlatformName:
     """The platform that is named, or that of the study's only campaign in this mode."""
-    if options.platform:
-        named: PlatformName = options.platform
+    study = records.study
+    named: PlatformName | None = options.platform or (study.crowd.platform if study.crowd else None)
+    if named:
         if named == "rehearsal" and options.live:
             raise StudyError("a rehearsal is never live; leave out --live")
         return named
-    study = records.study
     platforms = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
     if len(platforms) != 1:
         refuse_lost_campaign(records, mode_of(options))
@@ -221,6 +231,9 @@ def launch_batches(options: argparse.Namespace) -> int:
         print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
               f" {done.open} {'is' if done.open == 1 else 'are'} open,"
               f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until others are done")  # fmt: skip
+        if campaign.platform.name == "link" and campaign.platform.mode == "live":
+            for batch_id, posted_id in campaign.posted_ids().items():
+                print(f"{where} batch {batch_id}: {campaign.platform.preview(posted_id)}")
         if campaign.platform.mode == "sandbox":
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} try batch {batch_id}: {campaign.platform.preview(posted_id)}")
@@ -258,6 +271,8 @@ def collect_work(options: argparse.Namespace) -> int:
         print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
         return 0
     with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
+        if options.participants:
+            _confirm(campaign, options.participants)
         done = collecting.collect(campaign, replace=options.replace)
         where = f"[{campaign.label}]"
         rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
@@ -299,6 +314,7 @@ def approve_work(options: argparse.Namespace) -> int:
             number, waiting = judging.approve(campaign, options.submissions, options.reason), []
         more = f"; {len(waiting)} wait for a person (crowd review)" if waiting else ""
         print(f"[{campaign.label}] {count(number, 'submission')} approved{more}")
+        _show_lists(campaign)
     return 0
 
 
@@ -318,7 +334,26 @@ def pay_bonuses(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True) as campaign:
         print(f"[{campaign.label}] {count(judging.pay_bonuses(campaign), 'bonus', 'bonuses')} paid for observed times")
+        _show_lists(campaign)
     return 0
+
+
+def _confirm(campaign: CrowdCampaign, path: Path) -> None:
+    """Note whom the platform's file names. Raises StudyError for a platform that says so itself."""
+    from annotation.crowd.link import LinkPlatform, link_of, read_participants  # noqa: PLC0415 (as above)
+
+    if not isinstance(campaign.platform, LinkPlatform):
+        raise StudyError(f"--participants is for `--platform link`; {campaign.platform.title} knows them")
+    campaign.platform.confirm(read_participants(path, link_of(campaign.spec).names[0]))
+
+
+def _show_lists(campaign: CrowdCampaign) -> None:
+    """Write the lists of payments of a platform that is paid by them."""
+    from annotation.crowd.link import LinkPlatform  # noqa: PLC0415 (as above)
+
+    if isinstance(campaign.platform, LinkPlatform):
+        for path in campaign.platform.write_lists():
+            print(f"[{campaign.label}] to be paid: {path}")
 
 
 def close_campaign(options: argparse.Namespace) -> int:

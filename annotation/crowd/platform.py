@@ -303,6 +303,8 @@ def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> in
     if platform == "mturk":
         share = MTURK_FEE if places < 10 else MTURK_FEE_FROM_TEN
         return max(1, _up(share * cents))
+    if platform == "link" and crowd.link is not None:
+        return _up(Decimal(str(crowd.link.fee)) * cents)
     if platform == "rehearsal" and crowd.prolific_fee is None:
         return 0
     if crowd.prolific_fee is None:

@@ -196,7 +196,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
             shown = Offer(offer.batch, texts, offer.places, offer.reward)
             question_xml(study, records.rubric, shown, submit_address(SITES[mode]))
             countries_of(spec, offer.batch.queue)
-        elif platform != "rehearsal":
+        elif platform == "prolific":
             for language in sorted(offer.batch.queue.languages):
                 spec.countries_of(language)
     for offer in new:

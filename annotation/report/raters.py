@@ -165,7 +165,12 @@ def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibi
     return parts
 
 
-_NAMES = {"mturk": "Amazon Mechanical Turk", "prolific": "Prolific", "rehearsal": "REHEARSAL, a made-up crowd"}
+_NAMES = {
+    "mturk": "Amazon Mechanical Turk",
+    "prolific": "Prolific",
+    "link": "a platform by link",
+    "rehearsal": "REHEARSAL, a made-up crowd",
+}
 
 
 def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:

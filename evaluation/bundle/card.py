@@ -38,7 +38,7 @@ _TASKS = {
 }
 _SIZES = (("n<1K", 1_000), ("1K<n<10K", 10_000), ("10K<n<100K", 100_000), ("100K<n<1M", 1_000_000))
 _LARGEST = "1M<n<10M"
-_CROWDS = ("mturk", "prolific")
+_CROWDS = ("mturk", "prolific", "link")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ PTEB_COUNTRIES: dict[str, tuple[str, ...]] = {
     "sw": ("BI", "CD", "KE", "MZ", "RW", "SD", "TZ", "UG"),
     "tr": ("TR",),
 }
+_PARAMETER = r"^([A-Za-z_][A-Za-z0-9_.-]{0,63})?$"  # of an address
 _ANY = "en"  # a text that stands in for languages without one
 _GROUPS = ("EU", "EZ", "UN", "ZZ")  # codes of CLDR that are no countries
 
@@ -40,8 +41,8 @@ def _country(code: str) -> str:
 
 Country = Annotated[str, AfterValidator(_country)]
 
-PlatformName = Literal["prolific", "rehearsal", "mturk"]
-PLATFORMS: tuple[PlatformName, ...] = ("prolific", "rehearsal", "mturk")
+PlatformName = Literal["prolific", "link", "rehearsal", "mturk"]
+PLATFORMS: tuple[PlatformName, ...] = ("prolific", "link", "rehearsal", "mturk")
 
 
 class PaySpec(StudyPart):
@@ -86,12 +87,78 @@ class ComprehensionQuestion(StudyPart):
         return self
 
 
+PresetName = Literal["connect", "sona", "prolific", "mailing_list"]
+#: What each platform's own documentation calls participant, study and session in an address (docs/howto/links.md).
+PRESETS: dict[PresetName, tuple[str, str, str, str]] = {
+    "connect": ("CloudResearch Connect", "participantId", "projectId", "assignmentId"),
+    "sona": ("SONA", "survey_code", "", ""),
+    "prolific": ("Prolific", "PROLIFIC_PID", "STUDY_ID", "SESSION_ID"),
+    "mailing_list": ("the study", "participant", "", "signature"),
+}
+
+
+class LinkSpec(StudyPart):
+    """A platform that sends people by a link: what it calls them in the address, and where they go at the end."""
+
+    preset: PresetName | None = Field(
+        default=None, description="a platform whose names are known; those below go before"
+    )
+    participant: str = Field(default="", pattern=_PARAMETER, description="parameter with the participant's id")
+    study: str = Field(default="", pattern=_PARAMETER, description="parameter with the platform's id of its study")
+    session: str = Field(default="", pattern=_PARAMETER, description="parameter with the session's id, if it has one")
+    studies: dict[str, str] = Field(default={}, description="the platform's id of the study of each batch, by batch")
+    complete: dict[str, str] = Field(
+        default={},
+        description="address at the end, one for all or one for each batch; {code} and {participant} are filled in;"
+        " without one the code is shown",
+    )
+    fee: float = Field(default=0.0, ge=0, le=1, description="the platform's fee on rewards and bonuses, as a share")
+    invited: int = Field(
+        default=20, ge=1, le=10_000, description="of a mailing list: people who get a link of their own"
+    )
+
+    @field_validator("complete", mode="before")
+    @classmethod
+    def _for_all(cls, value: object) -> object:
+        return {"": value} if isinstance(value, str) else value
+
+    @field_validator("complete")
+    @classmethod
+    def _addresses(cls, value: dict[str, str]) -> dict[str, str]:
+        for address in value.values():
+            refuse_no_address(address.partition("?")[0], "https://example.org/done")
+        return value
+
+    @model_validator(mode="after")
+    def _named(self) -> LinkSpec:
+        if not self.names[0]:
+            raise ValueError("participant is not said; name the parameter, or take a preset, such as connect")
+        return self
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The parameters of participant, study and session; empty for one that the platform does not send."""
+        _, *names = PRESETS[self.preset] if self.preset else ("", "", "", "")
+        participant, study, session = (
+            mine or preset for mine, preset in zip((self.participant, self.study, self.session), names, strict=True)
+        )
+        return participant, study, session
+
+    @property
+    def title(self) -> str:
+        """What people call the platform."""
+        return PRESETS[self.preset][0] if self.preset else "the platform"
+
+
 class CrowdSpec(StudyPart):
-    """A campaign with crowd workers on MTurk or Prolific; each batch is `sample.batch` pairs of a queue."""
+    """A campaign with crowd workers; each batch is `sample.batch` pairs of a queue."""
 
     FIXED = ("review_days",)
+    LATER: ClassVar[frozenset[str]] = frozenset({"platform", "link"})
     review_days: ClassVar[float] = 7.0  #: until MTurk approves a submission by itself
 
+    platform: PlatformName | None = Field(default=None, description="the platform where --platform names none")
+    link: LinkSpec | None = Field(default=None, description="for `link`: what the platform puts into its links")
     pay: PaySpec = Field(default=PaySpec(), description="what workers are paid")
     share: float = Field(
         default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"
@@ -117,10 +184,10 @@ class CrowdSpec(StudyPart):
     )
     contact: str = Field(default="", description="e-mail or web address for workers' questions; shown to them")
     comprehension: tuple[ComprehensionQuestion, ...] = Field(
-        default=(), max_length=5, description="asked before the first pair (Prolific)"
+        default=(), max_length=5, description="asked before the first pair (Prolific, link)"
     )
     address: str = Field(
-        default="", description="https address of the started Argilla server that participants open (Prolific)"
+        default="", description="https address of the started Argilla server that participants open (Prolific, link)"
     )
 
     @field_validator("consent", mode="before")

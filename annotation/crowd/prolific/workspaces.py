@@ -8,9 +8,11 @@ answer counts twice.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,6 +29,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.page import consent_of, direction, examples_html, prolific_words
 from annotation.crowd.platform import Offer
 from annotation.human.order import drawing_of
+from annotation.names import WORKER
 from annotation.offering import Mode
 from annotation.questions import QuestionScale
 from annotation.ratings.answers import PAUSE, Answer
@@ -38,13 +41,12 @@ from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import read_json
 from plumbline.study import Study
-from plumbline.study.crowd import CrowdSpec
+from plumbline.study.crowd import CrowdSpec, PlatformName
 
 VERSION = 1
 #: Argilla stops showing a pair that has so many answers. Never reached: whoever comes in the place of one who gave up,
 #: ran out of time or was rejected must see every pair, too.
 ENOUGH = 1000
-PLATFORM = "prolific"
 DONE = "When you have rated all pairs: get your completion code"
 ADMITTED = "admitted.json"  #: beside the file of rooms
 
@@ -59,6 +61,22 @@ class Room:
     return_code: str  #: what it is told when a participant cannot take part
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a participant is."""
+
+    answered: int  #: pairs that are submitted or discarded
+    rated: int  #: of these submitted
+    pairs: int  #: of the batch
+    last: datetime | None  #: when the last answer changed, UTC
+    consented: datetime | None  #: UTC
+
+    @property
+    def done(self) -> bool:
+        """Whether the completion code is earned."""
+        return self.pairs > 0 and self.answered >= self.pairs and self.rated >= self.pairs / 2
+
+
 class Rooms(Protocol):
     """Where participants work; the tests of campaigns have a simpler one."""
 
@@ -70,8 +88,17 @@ class Rooms(Protocol):
         """What one participant answered to a batch so far, in the order of answering."""
         ...
 
-    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Note which study of Prolific a batch's participants come from, and who has a submission there."""
+    def admit(
+        self, batch_id: str, posted_id: str, pseudonyms: Sequence[str], limits: Mapping[str, Any] | None = None
+    ) -> None:
+        """Note which study of the platform a batch's participants come from, and who has a submission there.
+
+        `limits` are for platforms that keep nobody out themselves: `places` in all, and who is `out`.
+        """
+        ...
+
+    def progress(self, batch_id: str) -> Mapping[str, Progress]:
+        """How far each participant of a batch is, by pseudonym."""
         ...
 
 
@@ -104,15 +131,17 @@ def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
 class ArgillaRooms:
     """Rooms on the home's own server."""
 
-    def __init__(self, study: Study, mode: Mode, key: bytes, argilla: Argilla) -> None:
+    def __init__(
+        self, study: Study, mode: Mode, key: bytes, argilla: Argilla, platform: PlatformName = "prolific"
+    ) -> None:
         """Raises StudyError for an Argilla elsewhere: it has no page where participants could enter."""
         if argilla.connection is None or argilla.connection.home is None:
             raise StudyError(
-                f"participants of Prolific cannot enter the Argilla at {argilla.url}; start the server of this home"
+                f"participants of a crowd cannot enter the Argilla at {argilla.url}; start the server of this home"
                 " (python -m annotation serve) and unset ARGILLA_API_URL"
             )
         self._study, self._mode, self._key, self._crowd = study, mode, key, crowd_with_address(study)
-        self._argilla, self._home = argilla, argilla.connection.home
+        self._argilla, self._home, self._platform = argilla, argilla.connection.home, platform
 
     @cached_property
     def _rubric(self) -> Rubric:
@@ -161,8 +190,33 @@ class ArgillaRooms:
                     answers.append(replace(_answer(record["external_id"], response, questions), **order))
         return timed(answers)
 
-    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Note which study of Prolific a room's participants come from, and who has a submission there."""
+    def progress(self, batch_id: str) -> Mapping[str, Progress]:
+        """How far each participant of a batch is, by pseudonym: from Argilla and the server's book of consents."""
+        name = self._name(room_of(self._study.name, self._crowd.address, self._mode, self._key, batch_id))
+        dataset = self._argilla.datasets().get((name, name))
+        if dataset is None:
+            return {}
+        names = {user_id: user.username for user_id, user in self._argilla.members(dataset.workspace_id).items()}
+        records = list(self._argilla.records(dataset.id))
+        given: dict[str, list[tuple[str, str]]] = {username: [] for username in names.values()}
+        for record in records:
+            for response in record.get("responses") or []:
+                if response["user_id"] in names and response["status"] in ("submitted", "discarded"):
+                    given[names[response["user_id"]]].append((response["status"], response["updated_at"]))
+        consents = read_consents(self._home, f"{batch_id}-{self._mode}")
+        return {
+            worker: Progress(
+                len(answers), sum(status == "submitted" for status, _ in answers), len(records),
+                max((_moment(at) for _, at in answers), default=None), consents.get(worker),
+            )
+            for worker, answers in given.items()
+            if worker.startswith(WORKER)
+        }  # fmt: skip
+
+    def admit(
+        self, batch_id: str, posted_id: str, pseudonyms: Sequence[str], limits: Mapping[str, Any] | None = None
+    ) -> None:
+        """Note which study a room's participants come from, who has a submission there, and how many may come."""
         file = rooms_file(self._home).with_name(ADMITTED)
         file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         room_id = f"{batch_id}-{self._mode}"
@@ -170,6 +224,7 @@ class ArgillaRooms:
             rooms = read_admitted(file)
             before = rooms.get(room_id, {})
             now = {"study": posted_id, "workers": sorted({*before.get("workers", ()), *pseudonyms})}
+            now |= limits or {}
             if now != before:
                 content = {"version": VERSION, "rooms": {**rooms, room_id: now}}
                 write_private(file, json.dumps(content, indent=1) + "\n")
@@ -195,7 +250,7 @@ class ArgillaRooms:
         crowd, rubric = self._crowd, self._rubric
         entry: dict[str, Any] = {
             "study": self._study.name,
-            "platform": PLATFORM,
+            "platform": self._platform,
             "address": crowd.address,
             "key": self._key.hex(),
             "workspace_id": workspace_id,
@@ -205,6 +260,10 @@ class ArgillaRooms:
             "return_code": room.return_code,
             **shown_first(crowd, rubric, offer.batch.queue, len(offer.pairs)),
         }
+        if self._platform == "link" and (link := crowd.link) is not None:
+            complete = link.complete.get(offer.batch.batch_id, link.complete.get("", ""))
+            entry |= {"parameters": link.names, "complete": complete, "title": link.title}
+            entry |= {"signed": link.preset == "mailing_list"}
         if examples := examples_html(read_items(self._study, rubric), rubric, offer.batch.queue):
             entry["examples"] = examples
         file = rooms_file(self._home)
@@ -249,6 +308,20 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
     except (DataError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file}: damaged ({error}); move it away and run launch again, which makes it anew") from None
     return rooms
+
+
+def read_consents(home: server.Home, room_id: str) -> dict[str, datetime]:
+    """When each participant of a room consented, by pseudonym; nobody where the server has no book yet."""
+    file = home.path / "crowd" / "entries.db"
+    if not file.exists():
+        return {}
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10)) as book:
+        query = "SELECT worker, consented_at FROM entries WHERE room = ? AND consented_at IS NOT NULL"
+        return {worker: datetime.fromisoformat(at) for worker, at in book.execute(query, (room_id,))}
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(f"{text.removesuffix('Z')}+00:00")
 
 
 def read_admitted(file: Path) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,15 @@ from starlette.routing import Route
 from . import crowd_pages as pages
 from .crowd_book import TICKET_SECONDS, Book, Entry, Seal
 from .crowd_files import Newcomers, Rooms
+from .crowd_words import on_platform as said
 from .guard import CLIENT
 from .recent import Recent
 
 LOGGER = logging.getLogger("plumbline_argilla.crowd")
 ROOM = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)")
 PARTICIPANT = re.compile(r"[0-9a-f]{24}")
+LINKED = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.~-]{0,127}")  # an id of a platform that sends people by a link
+PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 #: The share of a room's pairs that have to be rated, not discarded, for the completion code.
 LEAST_RATED = 0.5
 MOST_BYTES, MOST_FIELDS = 8192, 20
@@ -60,6 +63,11 @@ USED = (
 
 
 UNLIKE_PROLIFIC = "Please open this page from Prolific: the link lacks what Prolific adds to it."
+UNLIKE_LINK = "Please open this page by the link that you were given: it lacks who you are, or was changed."
+
+
+SHARED = "This link has been used by somebody else. Please open the study from Prolific."
+FULL = "Too many people have entered here. Please return your place on Prolific."
 
 
 class RefusedError(Exception):
@@ -110,21 +118,31 @@ class Entrance:
     async def show(self, request: Request) -> HTMLResponse:
         """What a participant who comes from Prolific sees."""
         room_id, room = self._room(request)
-        pid = request.query_params.get("PROLIFIC_PID", "")
-        others = [request.query_params.get(name, "") for name in ("STUDY_ID", "SESSION_ID")]
-        if not PARTICIPANT.fullmatch(pid) or not all(PARTICIPANT.fullmatch(one) for one in others if one):
-            raise RefusedError(400, UNLIKE_PROLIFIC)
+        names = room.get("parameters", PARAMETERS)
+        pid, *others = (request.query_params.get(name, "") if name else "" for name in names)
+        form = LINKED if linked(room) else PARTICIPANT
+        if not form.fullmatch(pid) or not all(form.fullmatch(one) for one in others if one):
+            raise RefusedError(400, UNLIKE_LINK if linked(room) else UNLIKE_PROLIFIC)
         key = bytes.fromhex(room["key"])
         worker = pseudonym(key, room["study"], room["platform"], pid)
-        return await self._next_page(room_id, room, worker, self._session(room_id, key, *others))
+        session = self._session(room_id, room, key, pid, *others)
+        return await self._next_page(room_id, room, worker, session, pid if linked(room) else "")
 
-    def _session(self, room_id: str, key: bytes, study: str, session: str) -> str:
-        """What stands for Prolific's session. Raises RefusedError for a live room that this study does not have."""
+    def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, study: str, session: str) -> str:
+        """What stands for the platform's session. Raises RefusedError for a live room that this study does not have.
+
+        A platform without sessions has one for each participant. A link of a mailing list is signed for its person.
+        """
         if not room_id.endswith("-live"):
             return ""  # a rehearsal is tried out with made-up ids
+        unlike = RefusedError(400, UNLIKE_LINK if linked(room) else UNLIKE_PROLIFIC)
         posted_id, _ = self._known(room_id)
+        if room.get("signed") and not hmac.compare_digest(session, signature(key, room_id, pid)):
+            raise unlike
+        if linked(room) and not room["parameters"][2]:
+            session = f"{room_id}/{pid}"  # one for each room
         if not session or (posted_id and not hmac.compare_digest(posted_id, study)):
-            raise RefusedError(400, UNLIKE_PROLIFIC)
+            raise unlike
         return hmac.new(key, f"session\0{session}".encode(), hashlib.sha256).hexdigest()
 
     async def let_in(self, request: Request) -> HTMLResponse:
@@ -136,7 +154,7 @@ class Entrance:
         ticket = self._seal.open("enter", form.get("ticket", ""))
         if ticket is None or ticket[2][0] != room_id or not self._entries.use(ticket[1], ticket[0]):
             raise RefusedError(409, USED)
-        _, worker, session = ticket[2]
+        _, worker, session, person = (*ticket[2], "")[:4]
         if self._entries.entry(room_id, worker).state == "new":
             if form.get("consent") != "yes":
                 raise RefusedError(422, "Without your consent you cannot take part. Please return your place.")
@@ -146,9 +164,9 @@ class Entrance:
                 self._admit(room_id, room, worker, session)
                 self._entries.judge(room_id, worker, right, given)
         if self._entries.entry(room_id, worker).state != "in":
-            return await self._next_page(room_id, room, worker, session)
+            return await self._next_page(room_id, room, worker, session, person)
         user = await self._account(room, worker)
-        cookie = self._seal.close("worker", room["study"], room["platform"], worker, seconds=COOKIE_SECONDS)
+        cookie = self._seal.close("worker", room["study"], room["platform"], worker, person, seconds=COOKIE_SECONDS)
         secure = "; Secure" if request.headers.get("x-forwarded-proto", request.url.scheme) == "https" else ""
         headers = {
             "Set-Cookie": f"{COOKIE}={cookie}; Path=/crowd; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
@@ -165,12 +183,23 @@ class Entrance:
         gets one in any case.
         """
         if session and not self._entries.owns(session, room_id, worker):
-            raise RefusedError(403, "This link has been used by somebody else. Please open the study from Prolific.")
+            raise RefusedError(403, said(room, SHARED))
         _, known = self._known(room_id)
+        self._refuse_beyond(room_id, room, worker, known)
         if worker in known or self._entries.entry(room_id, worker).missed:
             return
         if not self._newcomers.take(CLIENT.get()) or self._entries.strangers(room_id, known) >= room["most"]:
-            raise RefusedError(503, "Too many people have entered here. Please return your place on Prolific.")
+            raise RefusedError(503, said(room, FULL))
+
+    def _refuse_beyond(self, room_id: str, room: dict[str, Any], worker: str, known: frozenset[str]) -> None:
+        """Raise RefusedError for who is kept out, or more than there are places, where no platform sees to that."""
+        limits = self._limits(room_id)
+        if worker in known or "places" not in limits:
+            return
+        if worker in limits.get("out", ()):
+            raise RefusedError(403, "You have taken part in as much of this study as one person may. Thank you.")
+        if len(known) + self._entries.strangers(room_id, known | {worker}) >= int(limits["places"]):
+            raise RefusedError(503, said(room, FULL))
 
     async def done(self, request: Request) -> HTMLResponse:
         """The completion code, or how much is left."""
@@ -178,25 +207,27 @@ class Entrance:
         known = self._seal.open("worker", request.cookies.get(COOKIE, ""))
         if known is None or known[2][:2] != [room["study"], room["platform"]]:
             raise RefusedError(
-                403, "Please open the study from Prolific once more in this browser, and then this page."
+                403, said(room, "Please open the study from Prolific once more in this browser, and then this page.")
             )
         left, rated = await self._answered(room, known[2][2])
-        return pages.unfinished(room, left) if left else self._end(room, rated)
+        return pages.unfinished(room, left) if left else self._end(room, rated, (*known[2], "")[3])
 
-    def _end(self, room: dict[str, Any], rated: int) -> HTMLResponse:
+    def _end(self, room: dict[str, Any], rated: int, person: str) -> HTMLResponse:
         """The completion code, for who has rated enough of what was answered."""
         least = math.ceil(int(room["records"]) * LEAST_RATED)
-        return pages.finished(room) if rated >= least else pages.too_few_rated(room, rated, least)
+        return pages.finished(room, person) if rated >= least else pages.too_few_rated(room, rated, least)
 
-    async def _next_page(self, room_id: str, room: dict[str, Any], worker: str, session: str) -> HTMLResponse:
-        """The page that suits how a participant stands."""
+    async def _next_page(
+        self, room_id: str, room: dict[str, Any], worker: str, session: str, person: str
+    ) -> HTMLResponse:
+        """The page that suits how a participant stands; `person` is the id where the end of a link wants it."""
         entry: Entry = self._entries.entry(room_id, worker)
         if entry.state == "out":
             return pages.sent_back(room)
-        ticket = self._seal.close("enter", room_id, worker, session, seconds=TICKET_SECONDS)
+        ticket = self._seal.close("enter", room_id, worker, session, person, seconds=TICKET_SECONDS)
         if entry.state == "in":
             left, rated = await self._answered(room, worker)
-            return pages.resume(room_id, room, left, ticket) if left else self._end(room, rated)
+            return pages.resume(room_id, room, left, ticket) if left else self._end(room, rated, person)
         questions = entry.open_questions(len(room["questions"]))
         return pages.entrance(room_id, room, questions, ticket, again=any(entry.missed))
 
@@ -261,6 +292,23 @@ class Entrance:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             LOGGER.error("crowd/admitted.json cannot be read (%s); run crowd status", type(error).__name__)
             return "", frozenset()
+
+    def _limits(self, room_id: str) -> dict[str, Any]:
+        """How many may come into a room, and who may not; nothing where a platform sees to that."""
+        try:
+            return dict(self._admitted.all().get(room_id, {}))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}  # `_known` says so
+
+
+def linked(room: Mapping[str, Any]) -> bool:
+    """Whether people come by a link, and not from Prolific's API."""
+    return bool(room["platform"] == "link")
+
+
+def signature(key: bytes, room_id: str, person: str) -> str:
+    """What a personal link is signed with; the same as `annotation.crowd.link.signature`."""
+    return hmac.new(key, "\0".join(("link-v1", room_id, person)).encode(), hashlib.sha256).hexdigest()[:32]
 
 
 async def made(session: AsyncSession, worker: str) -> User:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 
@@ -65,7 +66,7 @@ def entrance_body(room_id: str, room: Mapping[str, Any], questions: Sequence[int
         f'<fieldset><legend>{shown(room, "consent")}</legend><p dir="auto">{escape(room["consent"])}</p>'
         f'<label><input type="checkbox" name="consent" value="yes" required>{shown(room, "agree")}</label></fieldset>'
         f"{asked}<p><button>{shown(room, 'begin')}</button></p></form>"
-        f"<p>{link(room['return_code'], said(room, 'not_part'))} ({shown(room, 'returns')})</p>"
+        f"<p>{back(room, said(room, 'not_part'))} ({shown(room, 'returns')})</p>"
     )
 
 
@@ -77,10 +78,22 @@ def _question(number: int, question: Mapping[str, Any]) -> str:
     return f'<fieldset><legend dir="auto">{escape(question["text"])}</legend>{options}</fieldset>'
 
 
-def link(code: str, words: str, style: str = "") -> str:
-    """Back to Prolific with a code."""
+def back(room: Mapping[str, Any], words: str, style: str = "") -> str:
+    """Back without having taken part; a platform that sends people by a link has no address for it."""
+    return escape(words) if "complete" in room else _link(COMPLETE + room["return_code"], words, style)
+
+
+def complete(room: Mapping[str, Any], person: str, words: str) -> str:
+    """On to the platform, with what it wants to know; nothing where it has no address for it."""
+    address = str(room.get("complete", COMPLETE + "{code}"))
+    for name, value in (("code", room["code"]), ("participant", person)):
+        address = address.replace(f"{{{name}}}", quote(value, safe=""))
+    return f"<p>{_link(address, words, 'button')}</p>" if address else ""
+
+
+def _link(address: str, words: str, style: str) -> str:
     kind = f' class="{style}"' if style else ""
-    return f'<a{kind} rel="noreferrer" href="{escape(COMPLETE + code)}">{escape(words)}</a>'
+    return f'<a{kind} rel="noreferrer" href="{escape(address)}">{escape(words)}</a>'
 
 
 def contact(room: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.responses import HTMLResponse
 
-from .crowd_html import contact, document, entrance_body, link
+from .crowd_html import back, complete, contact, document, entrance_body
 from .crowd_words import said, shown
 
 ONCE = (
@@ -84,12 +84,12 @@ def sign_in(
     return page(said(room, "one_moment"), body, room=room, script=script, headers=headers)
 
 
-def finished(room: Mapping[str, Any]) -> HTMLResponse:
+def finished(room: Mapping[str, Any], person: str) -> HTMLResponse:
     """All is answered: the completion code."""
     code = str(room["code"])
     body = (
         f"<p>{shown(room, 'answered')}</p><p class='code'>{escape(code)}</p>"
-        f"<p>{link(code, said(room, 'complete'), 'button')}</p>{contact(room)}"
+        f"{complete(room, person, said(room, 'complete'))}{contact(room)}"
     )
     return page(said(room, "thank_you"), body, room=room)
 
@@ -108,7 +108,7 @@ def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLRespon
     body = (
         f"<p>{shown(room, 'too_few', rated=rated, all=int(room['records']), least=least)}</p>"
         f'<p><a class="button" href="{escape(target)}">{shown(room, "go_on")}</a></p>'
-        f"<p>{link(room['return_code'], said(room, 'not_go_on'))} ({shown(room, 'returns')})</p>"
+        f"<p>{back(room, said(room, 'not_go_on'))} ({shown(room, 'returns')})</p>"
         f"{contact(room)}"
     )
     return page(said(room, "too_few_title"), body, room=room)
@@ -116,10 +116,7 @@ def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLRespon
 
 def sent_back(room: Mapping[str, Any]) -> HTMLResponse:
     """For who missed a question twice: a kind word, and the way to return the place."""
-    body = (
-        f"<p>{shown(room, 'sent_back')}</p>"
-        f"<p>{link(room['return_code'], said(room, 'back'), 'button')}</p>{contact(room)}"
-    )
+    body = f"<p>{shown(room, 'sent_back')}</p><p>{back(room, said(room, 'back'), 'button')}</p>{contact(room)}"
     return page(said(room, "cannot_title"), body, room=room)
 
 

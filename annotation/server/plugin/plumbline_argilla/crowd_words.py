@@ -42,9 +42,14 @@ WORDS = {
 }
 
 
+def on_platform(room: Mapping[str, Any], text: str) -> str:
+    """A wording with the name of the platform that participants come from."""
+    return text.replace("Prolific", str(room.get("title", "Prolific")))
+
+
 def said(room: Mapping[str, Any], name: str, **numbers: int) -> str:
     """A room's wording, in its language where it has one, with numbers put in; not escaped."""
-    text = str((room.get("words") or {}).get(name) or WORDS[name])
+    text = on_platform(room, str((room.get("words") or {}).get(name) or WORDS[name]))
     for key, number in numbers.items():
         text = text.replace(f"{{{key}}}", str(number))
     return text

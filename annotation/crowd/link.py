@@ -1,0 +1,234 @@
+"""Any platform that sends people by a link: they rate in a room of our own server, and are paid by lists.
+
+The platform says who took part: a CSV of its participants (`crowd collect --participants`), whose pseudonyms are looked
+for in the rooms; of a mailing list each person has a signed link of their own, and the list is ours. So made-up ids
+never count, as on Prolific (`annotation.crowd.prolific.workspaces` has the rooms). Approved work and bonuses go on
+lists of payments that the coordinator uploads, or pays by.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import hmac
+import io
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlencode
+
+from annotation.argilla.dataset import Words
+from annotation.crowd.account import AccountOffer, AccountPlatform
+from annotation.crowd.platform import Offer, RefusedError, State, Submission, amount
+from annotation.crowd.prolific.workspaces import Progress, Rooms, crowd_with_address, room_of
+from annotation.names import worker_pseudonym
+from annotation.offering import Mode
+from annotation.ratings.answers import Answer
+from plumbline.errors import DataError, StudyError
+from plumbline.reading import read_text
+from plumbline.store import atomic
+from plumbline.study import Study
+from plumbline.study.crowd import CrowdSpec, LinkSpec, PlatformName
+
+PERSON = re.compile("[0-9A-Za-z][0-9A-Za-z_.~-]{0,127}")  # an id, as the server's page takes it
+HELD = timedelta(hours=6)  # that a place is held for who does not answer, beyond the time limit
+LISTS = "payments"  #: the folder of lists, beside the ledger
+
+
+def link_of(crowd: CrowdSpec) -> LinkSpec:
+    """What the platform's links hold. Raises StudyError where the study does not say."""
+    if crowd.link is None:
+        raise StudyError("crowd.link is not said; name a preset, such as `link: {preset: sona}` (docs/howto/links.md)")
+    return crowd.link
+
+
+def signature(key: bytes, room_id: str, person: str) -> str:
+    """What a person's link to a room is signed with; nobody can make it without the home's key."""
+    # The server's page (plumbline_argilla.crowd) makes the same.
+    return hmac.new(key, "\0".join(("link-v1", room_id, person)).encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def read_participants(path: Path, column: str) -> list[str]:
+    """The ids in a platform's CSV, of the column that is called so, or `participant`, or else of the first.
+
+    Raises DataError with file and line for what is no id.
+    """
+    try:
+        rows = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+        names = list(rows.fieldnames or ())
+        if not names:
+            raise DataError(f"{path}: is empty; a CSV with a header and a participant's id in each row is expected")
+        named = next((name for name in (column, "participant", names[0]) if name in names), names[0])
+        ids = [(rows.line_num, (row[named] or "").strip()) for row in rows]
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{path}: cannot be read as a CSV ({error})") from None
+    for line, person in ids:
+        if person and not PERSON.fullmatch(person):
+            raise DataError(f"{path}, line {line}: {person[:40]!a} in column {named!r} is no participant's id")
+    return [person for _, person in ids if person]
+
+
+class LinkPlatform(AccountPlatform):
+    """A platform that sends people by a link, in one mode (`platform.Platform`)."""
+
+    name: PlatformName = "link"
+
+    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms) -> None:
+        """`key` makes pseudonyms. Raises StudyError where the study names no address or no link."""
+        super().__init__(study, mode, f"link-{mode}.json")
+        self._crowd, self._key, self._rooms = crowd_with_address(study, mode), key, rooms
+        self._link = link_of(self._crowd)
+        self.title = self._link.title
+
+    @property
+    def _people(self) -> list[str]:
+        """Whom the platform knows, in the order of their ids."""
+        return sorted(self.account.notes.get("participants", []))
+
+    def confirm(self, people: Collection[str]) -> None:
+        """Note whom the platform knows; they add up."""
+        self.account.notes["participants"] = sorted({*self._people, *people})
+        self.account.write()
+
+    def check(self, offer: Offer) -> None:
+        """Raise StudyError for questions too fine for Argilla's page."""
+        if what := Words.of(self._rubric, offer.batch.queue).too_much():
+            raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
+
+    def send_offer(self, offer: Offer, token: str) -> str:
+        """Open the batch's room; of a mailing list, write everybody's link, too."""
+        self._rooms.open(offer)
+        posted_id = super().send_offer(offer, token)
+        self._limit(self.offer_of(posted_id), ())
+        if self._link.preset == "mailing_list":
+            self._invite(posted_id)
+        return posted_id
+
+    def preview(self, posted_id: str) -> str:
+        """The link to give to the platform; without names of parameters where it fills them in itself."""
+        participant, study, session = self._link.names
+        made_up = {name: "EXAMPLE" for name in (participant, study, session) if name}
+        return self._address(posted_id) + ("" if self.mode == "live" else f"?{urlencode(made_up)}")
+
+    def _address(self, batch_id: str) -> str:
+        return room_of(self._study.name, self._crowd.address, self.mode, self._key, batch_id).address
+
+    def _invite(self, batch_id: str) -> None:
+        """Draw the people of a mailing list, the same for each batch, and write their links."""
+        parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in range(self._link.invited))
+        people = [hmac.new(self._key, part, hashlib.sha256).hexdigest()[:12] for part in parts]
+        participant, _, session = self._link.names
+        rows = [["number", "link"]]
+        for number, person in enumerate(people, 1):
+            signed = {participant: person, session: signature(self._key, f"{batch_id}-{self.mode}", person)}
+            rows.append([str(number), f"{self._address(batch_id)}?{urlencode(signed)}"])
+        _write_csv(self._study.scratch / LISTS / f"links-{self.mode}-{batch_id}.csv", rows)
+        self.confirm(people)
+
+    # Who works
+
+    def submissions(self, posted_id: str) -> Iterator[Submission]:
+        """The work on a batch of those whom the platform knows."""
+        progress = self._rooms.progress(self.offer_of(posted_id).batch_id)
+        for person in self._people:
+            worker = worker_pseudonym(self._key, self._study.name, self.name, person)
+            if worker in progress:
+                yield self._submission(posted_id, person, worker, progress[worker])
+
+    def _submission(self, posted_id: str, person: str, worker: str, progress: Progress) -> Submission:
+        submission_id = f"{posted_id}-{worker.rpartition('-')[2]}"
+        decided, since = self.account.decisions.get(submission_id), progress.last or progress.consented
+        over = since is not None and datetime.now(UTC) - since > HELD + timedelta(hours=self._crowd.hours)
+        state: State = "submitted" if progress.done else "returned" if over else "working"
+        seconds = math.nan
+        if progress.done and progress.last and progress.consented:
+            seconds = max(0.0, (progress.last - progress.consented).total_seconds())
+        return Submission(
+            submission_id, posted_id, person, decided.decision if decided else state, seconds,
+            progress.last if progress.done else None, tuple(paid.cents for paid in self.bonuses(submission_id)),
+        )  # fmt: skip
+
+    def submission(self, submission_id: str) -> Submission:
+        """One submission as it is now."""
+        posted_id = submission_id.rpartition("-")[0]
+        works = self.submissions(posted_id) if posted_id in self.account.offers else iter(())
+        work = next((work for work in works if work.submission_id == submission_id), None)
+        if work is None:
+            raise RefusedError(f"{self.account.path}: has no submission {submission_id}")
+        return work
+
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
+        """What the participant answered in our Argilla."""
+        return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
+
+    # Who may come
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Tell the room whom the platform knows, and how many may come: who gave up holds no place."""
+        self._limit(self.offer_of(posted_id), pseudonyms)
+
+    def _limit(self, offer: AccountOffer, pseudonyms: Sequence[str]) -> None:
+        gave_up = sum(work.state == "returned" for work in self.submissions(offer.posted_id))
+        out = sorted(worker_pseudonym(self._key, self._study.name, self.name, person) for person in self.account.out)
+        limits = {"places": offer.places + gave_up if offer.open else 0, "out": out}
+        # A pseudonym in a sandbox says that it is simulated; an account's name does not.
+        known = [name.removeprefix("simulated-") for name in pseudonyms]
+        self._rooms.admit(offer.batch_id, self._link.studies.get(offer.batch_id, ""), known, limits)
+
+    def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
+        """Change an offer, and tell its room."""
+        changed = super().change(before, update)
+        self._limit(self.offer_of(before.posted_id), ())
+        return changed
+
+    def keep_out(self, worker: str) -> None:
+        """Let a worker begin nothing more, in no room."""
+        super().keep_out(worker)
+        for offer in self.account.offers.values():
+            self._limit(offer, ())
+
+    # Lists of payments
+
+    def write_lists(self) -> list[Path]:
+        """Put what is on no list yet on a new one; all lists whose files are missing are written.
+
+        The account notes first what is on which list, so that a list that is written once more is the same, and nobody
+        is on two.
+        """
+        account = self.account
+        number = max((payment.list for payment in account.payments.values()), default=0)
+        if any(not payment.list for payment in account.payments.values()):
+            number += 1
+            account.payments = {
+                token: payment if payment.list else payment.model_copy(update={"list": number})
+                for token, payment in account.payments.items()
+            }
+            account.write()
+        written = []
+        for which in range(1, number + 1):
+            path = self._study.scratch / LISTS / f"{self.mode}-{which:03d}.csv"
+            if not path.exists():
+                rows = [["participant", "dollars", "kind", "submission", "reason"]]
+                rows += [
+                    [
+                        paid.worker,
+                        amount(paid.cents),
+                        paid.kind,
+                        paid.submission_id,
+                        paid.reason,
+                    ]
+                    for paid in account.payments.values()
+                    if paid.list == which
+                ]
+                _write_csv(path, rows)
+                written.append(path)
+        return written
+
+
+def _write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    with atomic(path) as file:
+        file.write(text.getvalue().encode())

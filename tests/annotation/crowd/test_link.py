@@ -1,0 +1,262 @@
+"""People who come by a link, on the really started server: who is let in, where they go, who is paid and how often."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from pydantic import ValidationError
+
+from annotation import server
+from annotation.argilla.client import Argilla
+from annotation.campaign_records import CampaignRecords
+from annotation.crowd import judging
+from annotation.crowd.campaign import CrowdCampaign
+from annotation.crowd.collecting import collect
+from annotation.crowd.ledger import Ledger
+from annotation.crowd.link import LinkPlatform, read_participants
+from annotation.crowd.prolific.workspaces import ArgillaRooms
+from annotation.names import worker_pseudonym
+from annotation.offering import LEDGER
+from plumbline.errors import DataError
+from plumbline.study import Study
+from plumbline.study.crowd import CrowdSpec, LinkSpec
+from tests.annotation.campaigns import answer, pending
+from tests.annotation.crowd.campaigns import KEY, drawn, run
+from tests.annotation.crowd.test_entry import ticket
+from tests.conftest import make_variant
+
+SESSIONS = itertools.count()
+END = "https://connect.example.org/project/X1/complete?who={participant}&cc={code}"
+
+
+def linked(folder: Path, argilla: Argilla, name: str, **link: object) -> Study:
+    """A study of one batch of four pairs and two controls, for two people; $1.20 each."""
+    # Live rooms want https; the server itself is reached over the loopback, as a proxy would.
+    crowd = {"address": argilla.url.replace("http:", "https:"), "share": 1.0, "link": link}
+    sample = {"pairs": 4, "batch": 4, "repeats": 0, "seed": int(name[5:])}
+    return drawn(make_variant(folder), name=name, sample=sample, crowd=crowd, acceptance={"min_pairs": 4})
+
+
+class Site:
+    """A campaign by link, a command after the other, and a way in for people."""
+
+    def __init__(self, study: Study, argilla: Argilla) -> None:
+        self.study, self.argilla = study, argilla
+        self.http = httpx.Client(base_url=argilla.url, trust_env=False, timeout=60.0)
+
+    def platform(self) -> LinkPlatform:
+        return LinkPlatform(self.study, "live", KEY, ArgillaRooms(self.study, "live", KEY, self.argilla, "link"))
+
+    def step(
+        self, what: Callable[[CrowdCampaign], object], breaks: Callable[[str], bool] = lambda place: False
+    ) -> bool:
+        return run(self.study, self.platform, what, 10**6, breaks)
+
+    @property
+    def room(self) -> str:
+        (offer,) = self.platform().account.offers.values()
+        return f"{offer.batch_id}-live"
+
+    def enter(self, **ids: str) -> httpx.Response:
+        self.http.cookies.clear()
+        return self.http.get(f"/crowd/enter/{self.room}", params=ids)
+
+    def begin(self, **ids: str) -> httpx.Response:
+        shown = self.enter(**ids)
+        assert shown.status_code == 200, shown.text
+        return self.http.post(f"/crowd/enter/{self.room}", data={"ticket": ticket(shown), "consent": "yes"})
+
+    def work(self, person: str, quality: int = 4) -> None:
+        """Rate every pair."""
+        name = worker_pseudonym(KEY, self.study.name, "link", person)
+        (user,) = [user for user in self.argilla.users() if user.username == name]
+        (dataset,) = [one.id for (_, title), one in self.argilla.datasets().items() if title.endswith(self.room)]
+        for record in pending(self.argilla, user, dataset):
+            answer(self.argilla, user, record, "submitted", quality=quality, fluency=5)
+
+    def lists(self) -> list[list[dict[str, str]]]:
+        self.platform().write_lists()
+        files = sorted((self.study.scratch / "payments").glob("live-*.csv"))
+        return [list(csv.DictReader(file.open(encoding="utf-8"))) for file in files]
+
+
+@pytest.fixture
+def site(argilla: Argilla, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """By CloudResearch Connect's names, but where a test says otherwise."""
+    link = getattr(request, "param", {"preset": "connect", "complete": END, "fee": 0.25})
+    name = f"link-{int(sha256(request.node.name.encode()).hexdigest()[:7], 16)}"
+    made = Site(linked(tmp_path, argilla, name, **link), argilla)
+    assert made.step(lambda campaign: campaign.launch())
+    yield made
+    made.http.close()
+
+
+def ids(person: str, session: str = "") -> dict[str, str]:
+    return {"participantId": person, "projectId": "P1", "assignmentId": session or f"a-{person}-{next(SESSIONS)}"}
+
+
+def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server.Home) -> None:
+    for person in ("ada1", "BOB-2"):
+        assert "Bearer" in site.begin(**ids(person)).text
+        assert "6 pairs are still to be rated" in site.http.get(f"/crowd/done/{site.room}").text
+        site.work(person)
+        end = site.http.get(f"/crowd/done/{site.room}").text
+        assert f"https://connect.example.org/project/X1/complete?who={person}&amp;cc=" in end
+        assert "Complete on CloudResearch Connect" in end and "Prolific" not in end
+    assert "who=BOB-2&amp;cc=" in site.enter(**ids("BOB-2")).text  # who comes again
+    site.step(collect)
+    assert not len(CampaignRecords.open(site.study).all_ratings)  # nobody has said that they are the platform's
+    people = site.study.scratch / "people.csv"
+    people.write_text("participantId,state\nada1,done\nBOB-2,done\nghost,returned\n", encoding="utf-8")
+    site.step(lambda campaign: campaign.platform.confirm(read_participants(people, "participantId")))  # type: ignore[attr-defined]
+    site.step(collect)
+    ratings = CampaignRecords.open(site.study).all_ratings
+    assert len(ratings) == 2 * 6 * 2 and set(ratings["source"]) == {"link"} and not ratings["simulated"].any()
+    site.step(lambda campaign: judging.approve(campaign, [w.submission.submission_id for w in campaign.ledger.work()]))
+    (first,) = site.lists()
+    assert sorted((row["participant"], row["dollars"], row["kind"]) for row in first) == [
+        ("BOB-2", "1.20", "reward"), ("ada1", "1.20", "reward"),
+    ]  # fmt: skip
+    (offer,) = site.platform().account.offers.values()
+    site.step(lambda campaign: campaign.bonus(campaign.ledger.work()[0], 33))
+    assert [[row["kind"] for row in rows] for rows in site.lists()] == [["reward", "reward"], ["bonus"]]
+    again = [list(rows) for rows in site.lists()]
+    for file in (site.study.scratch / "payments").iterdir():
+        file.unlink()
+    assert site.lists() == again  # a list that is lost is written as it was
+    with Ledger(site.study.scratch / LEDGER, site.study.name, "link", "live") as ledger:
+        assert ledger.spent() == 2 * (120 + 30) + 33 + 9  # 25% of $1.20, and of $0.33 rounded up
+    assert offer.places == 2
+    for file in (home.path / "crowd").iterdir():  # ids stand in the ledger and the account alone
+        assert b"ada1" not in file.read_bytes(), file
+
+
+def test_forged_shared_and_too_many_are_refused(site: Site) -> None:
+    for person in ("", "a b", "<script>", "=1+1", "-x", "x" * 200, "../etc"):
+        shown = site.enter(**ids(person, "s1"))
+        assert shown.status_code == 400 and "by the link that you were given" in shown.text
+    assert site.enter(PROLIFIC_PID="a" * 24, STUDY_ID="b" * 24, SESSION_ID="c" * 24).status_code == 400
+    assert site.enter(participantId="ada1", projectId="P1").status_code == 400  # no session
+    assert "Bearer" in site.begin(**ids("ada1", "hers")).text
+    assert "Welcome back" in site.enter(**ids("ada1", "again")).text  # a second start goes on with the first
+    stolen = site.begin(**ids("eve", "hers"))
+    assert stolen.status_code == 403 and "somebody else" in stolen.text
+    assert "Bearer" in site.begin(**ids("bob")).text
+    full = site.begin(**ids("carol"))  # two places, and two hold them
+    assert full.status_code == 503 and "return your place on CloudResearch Connect" in full.text
+    site.step(lambda campaign: campaign.platform.keep_out("dora"))
+    assert site.begin(**ids("dora")).status_code == 403
+    site.step(lambda campaign: campaign.close())
+    assert site.begin(**ids("erin")).status_code == 503
+    assert (
+        "Bearer"
+        in site.http.post(
+            f"/crowd/enter/{site.room}", data={"ticket": ticket(site.enter(**ids("ada1", "hers"))), "consent": "yes"}
+        ).text
+    )  # who is at work may finish
+
+
+@pytest.mark.parametrize("site", [{"preset": "mailing_list", "invited": 3}], indirect=True)
+def test_a_mailing_list_has_a_signed_link_for_each_person(site: Site) -> None:
+    (file,) = (site.study.scratch / "payments").glob("links-live-*.csv")
+    assert file.stat().st_mode & 0o077 == 0
+    links = [row["link"] for row in csv.DictReader(file.open(encoding="utf-8"))]
+    assert len(set(links)) == 3
+    first, second = ({name: values[0] for name, values in parse_qs(urlsplit(link).query).items()} for link in links[:2])
+    assert "Bearer" in site.begin(**first).text
+    for forged in (
+        {**first, "participant": second["participant"]},
+        {**first, "signature": "0" * 32},
+        {"participant": "x"},
+    ):
+        assert site.enter(**forged).status_code == 400
+    site.work(first["participant"])
+    end = site.enter(**first).text
+    assert "Your completion code is" in end and "<a " not in end  # nowhere to go
+    site.step(collect)
+    assert CampaignRecords.open(site.study).all_ratings["rater_id"].nunique() == 1  # the list is ours
+
+
+@pytest.mark.parametrize("site", [{"preset": "sona", "complete": "https://u.sona-systems.example/webstudy_credit.aspx?survey_code={participant}"}], indirect=True)  # fmt: skip  # noqa: E501
+def test_sona_sends_a_code_and_no_session(site: Site) -> None:
+    assert "Bearer" in site.begin(survey_code="1234").text
+    site.work("1234")
+    assert "webstudy_credit.aspx?survey_code=1234" in site.enter(survey_code="1234").text
+    assert "SONA" in site.enter(survey_code="1234").text
+
+
+def test_a_kill_between_payment_and_list_puts_nobody_on_two(site: Site) -> None:
+    site.begin(**ids("ada1"))
+    site.work("ada1")
+    site.step(lambda campaign: campaign.platform.confirm(["ada1"]))  # type: ignore[attr-defined]
+    site.step(collect)
+
+    def approve(campaign: CrowdCampaign) -> None:
+        judging.approve(campaign, [work.submission.submission_id for work in campaign.ledger.work()])
+
+    for place in ("before approve", "after approve", "after _settle"):
+        site.step(approve, lambda at, place=place: at == place)  # type: ignore[misc]
+    assert [len(rows) for rows in site.lists()] in ([1], [])
+    site.step(approve)
+    assert [[row["participant"] for row in rows] for rows in site.lists()] == [["ada1"]]
+
+
+def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: server.Home) -> None:
+    site.begin(**ids("ada1"))
+    site.step(lambda campaign: campaign.platform.confirm(["ada1"]))  # type: ignore[attr-defined]
+    site.step(lambda campaign: campaign.refresh())
+    late = (datetime.now(UTC) - timedelta(hours=8)).isoformat(timespec="seconds")
+    with sqlite3.connect(home.path / "crowd" / "entries.db") as book:
+        book.execute("UPDATE entries SET consented_at = ? WHERE room = ?", (late, site.room))
+    site.step(lambda campaign: campaign.refresh())
+    with Ledger(site.study.scratch / LEDGER, site.study.name, "link", "live") as ledger:
+        assert [work.submission.state for work in ledger.work()] == ["returned"]
+    admitted = json.loads((home.path / "crowd" / "admitted.json").read_text(encoding="utf-8"))["rooms"][site.room]
+    assert admitted["places"] == 3  # two, and the one that was given up
+    for person in ("bob", "carol"):
+        assert "Bearer" in site.begin(**ids(person)).text
+    assert site.begin(**ids("dora")).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("id\n=cmd()\n", "line 2: '=cmd()' in column 'id' is no participant's id"),
+        ('id\n"a', "cannot be read as a CSV"),
+    ],
+)
+def test_a_file_of_participants_that_is_none_is_one_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=says.replace("(", r"\(").replace(")", r"\)")):
+        read_participants(path, "participantId")
+
+
+@pytest.mark.parametrize(
+    ("link", "says"),
+    [
+        ({}, "participant is not said"),
+        ({"preset": "sona", "complete": "javascript:alert(1)"}, "complete"),
+        ({"participant": "a b"}, "participant"),
+        ({"preset": "mturk"}, "preset"),
+    ],
+)
+def test_a_link_that_cannot_be_is_refused(link: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        LinkSpec(**link)
+    assert CrowdSpec().model_dump() == CrowdSpec(link=None, platform=None).model_dump()
+    assert "link" not in CrowdSpec().model_dump() and LinkSpec(preset="connect").names == (
+        "participantId", "projectId", "assignmentId",
+    )  # fmt: skip
