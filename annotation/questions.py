@@ -162,7 +162,7 @@ def wordings(node: Any, path: str) -> Iterator[tuple[str, str]]:
 class Question(StudyPart):
     """One question about a pair; what is not said means what it meant before there were kinds: a required rating."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "labels", "required", "pools"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "start", "labels", "required", "pools"})
 
     name: str = Field(description="quality, fluency or similarity, in records and tables")
     title: Words = Field(description="what the rater is asked")
@@ -172,6 +172,9 @@ class Question(StudyPart):
     kind: Kind = Field(default="rating", description="what is answered: a point, a label, labels, an order, a text")
     scale: Scale = Field(
         default=(), description="a rating's scale, if it is not the rubric's: its points, or {from, to} and a step"
+    )
+    start: Point | None = Field(
+        default=None, description="where a slider stands until it is touched; nowhere where left out"
     )
     labels: dict[str, Words] = Field(default={}, description="what can be chosen or ranked, with its words, in order")
     required: bool | None = Field(default=None, description="whether it must be answered; texts need not, others must")
