@@ -103,5 +103,6 @@ const hosted = data => {
     end: () => address ? {text: task.words.all_answered, label: task.words.submit, go: post} : {text: task.words.trial},
   };
 };
-const data = JSON.parse(document.getElementById("data").textContent);
-start(data.task, hosted(data));
+const packed = Uint8Array.from(atob(document.getElementById("data").textContent), letter => letter.charCodeAt(0));
+new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).json()
+  .then(data => start(data.task, hosted(data)));

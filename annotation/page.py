@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 import math
-import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -35,13 +35,12 @@ from plumbline.scales import Continuous, is_fine
 from plumbline.study import Study
 
 RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
+ANSWERING_WORDS = "answering_words.yaml"
 COMMENT = "comment"  # what the comment is called among an answer's values
 COMMENT_LENGTH = 2000  # characters of a comment that are kept
 _REASONS = ("no_language", "damaged", "another")  # why a pair is not judged; the last one is told in the comment
 _OF_EXAMPLES = ("examples", "right", "why", "open")
 _STEPS = 100  # of a slider on a scale without points
-# What would end the script, or is no character of XML 1.0; JSON has escapes for all of it.
-_UNSAFE = re.compile("[<>&\u2028\u2029\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def direction(language: str) -> str:
@@ -55,7 +54,9 @@ def rating_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
     Where no pairs are judged (`of_pairs`), the page speaks of items.
     """
     content = words_of(language)
-    words: dict[str, str] = content.get("rating", rate.WORDS)
+    words: dict[str, str] = rate.WORDS
+    if "rating" in content:
+        words = {**content["rating"], **{name: content["prolific"][name] for name in ("begin", "thank_you")}}
     return words if of_pairs else {**words, **content["items"]["rating"]}
 
 
@@ -132,12 +133,13 @@ def named(rubric: Rubric, queue: Queue, language: str) -> str:
         langcodes.Language.get(code).display_name(language)
         for code in dict.fromkeys((queue.language, queue.output_language))
     ]
-    return f"{worded(rubric.pool(queue.pool).title, language)}, {' – '.join(names)}"
+    comma = "، " if direction(language) == "rtl" else ", "
+    return f"{worded(rubric.pool(queue.pool).title, language)}{comma}{' – '.join(names)}"
 
 
 def about(rubric: Rubric, language: str) -> str:
     """What stands before the line that says what was asked of the program; of other subjects, what it is about."""
-    return words_in("answering_words.yaml", language)["about"] if rubric.fields.shown else worded(
+    return words_in(ANSWERING_WORDS, language)["about"] if rubric.fields.shown else worded(
         rubric.fields.asked, language
     )  # fmt: skip
 
@@ -177,7 +179,11 @@ def _questions(rubric: Rubric, pool: str, language: str) -> Iterable[dict[str, A
         shown: dict[str, Any] = {"name": question.name, "kind": asked.kind, "required": asked.required}
         shown |= {"title": worded(question.title, language), "hint": hint, "points": list(meanings.items())}
         if asked.kind == "rating" and is_fine(asked.scale):
-            shown |= {"kind": "slider", "start": question.start, **_range(asked.scale, f"{rubric.name}, {question.name}")}
+            shown |= {
+                "kind": "slider",
+                "start": question.start,
+                **_range(asked.scale, f"{rubric.name}, {question.name}"),
+            }
         elif asked.kind == "rating":  # a button each, worded or not
             shown["points"] = [(point, meanings.get(point, "")) for point in asked.scale]
         if asked.kind == "ranking" and not asked.required and before is not None and YES in before.labels:
@@ -219,18 +225,30 @@ def hosted_html(
     Returns:
         HTML with a policy that lets its own script and style run, and nothing else.
     """
-    script = _lean(rate.source("rate.js") + files("annotation").joinpath("hosted.js").read_text(encoding="utf-8"))
-    style = _lean(rate.source("rate.css"))
+    script, style = _code()
     data = {"task": task, "items": items, "drawn": _drawn(drawing, task, items), "submit_to": submit_to}
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'"
+    policy = f"default-src 'none'; style-src {_hash(style)}; {script_policy()}; base-uri 'none'"
+    policy += "" if submit_to else "; form-action 'none'"
     return rate.document(
         str(task["name"]),
         str(task["language"]),
         str(task["direction"]),
         str(task["words"]["no_script"]),
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>',
-        foot=f'<script type="application/json" id="data">{_json(data)}</script><script>{script}</script>',
+        foot=f'<script type="text/plain" id="data">{_packed(data)}</script><script>{script}</script>',
     )
+
+
+def script_policy() -> str:
+    """The part of a policy that lets the page's script run, and no other."""
+    return f"script-src {_hash(_code()[0])}"
+
+
+@functools.cache
+def _code() -> tuple[str, str]:
+    """Script and style."""
+    script = rate.source("rate.js") + files("annotation").joinpath("hosted.js").read_text(encoding="utf-8")
+    return _lean(script), _lean(rate.source("rate.css"))
 
 
 def _drawn(
@@ -260,7 +278,11 @@ def _hash(source: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
 
 
-def _json(data: Mapping[str, Any]) -> str:
-    """JSON that can stand in a script element and in XML as it is; letters stay as they are, which keeps it small."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+def _packed(data: Mapping[str, Any]) -> str:
+    """What the page shows, short, and of letters that mean nothing to HTML and XML."""
+    return base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()
+
+
+def data_of(html: str) -> Any:
+    """What a page of `hosted_html` shows: task, items, drawn, submit_to."""
+    return json.loads(zlib.decompress(base64.b64decode(html.split('id="data">', 1)[1].split("<", 1)[0])))

@@ -19,6 +19,7 @@ from tqdm import tqdm
 from annotation.argilla.client import Argilla
 from annotation.human.order import OrderDrawing
 from annotation.human.records import UNKNOWN
+from annotation.page import ANSWERING_WORDS, about
 from annotation.questions import Kind, Question, QuestionScale, Value, worded
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
@@ -33,16 +34,14 @@ from plumbline.scales import MOST_LEVELS, is_fine
 if TYPE_CHECKING:
     import argilla as rg
 
-ANSWERING_WORDS = "answering_words.yaml"
 TITLE = 500  # characters of a title that Argilla takes
 
 
 def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
     """The fields beside the texts of a pool's items, by name: title and text. Of `language` where there are words."""
     words = words_in(ANSWERING_WORDS, language)
-    about = words["about"] if rubric.fields.shown else worded(rubric.fields.asked, language)
     return {
-        ASKED: (about, worded(rubric.pool(pool).asked, language)),
+        ASKED: (about(rubric, language), worded(rubric.pool(pool).asked, language)),
         ANSWERING: (words["title"], _keys(rubric, pool, language)),
     }
 

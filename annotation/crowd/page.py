@@ -1,7 +1,7 @@
-"""What crowd workers read: the words of the pages before and after the rating page, their consent, and MTurk's page.
+"""What crowd workers read: the words before and after the rating page, their consent, and MTurk's page.
 
-A worker on MTurk rates a batch on the rating page in one HTML file (`annotation.page.hosted_html`). MTurk takes it as an
-HTMLQuestion, of at most 65,535 bytes (its API reference, HTMLQuestion).
+A worker on MTurk rates a batch on the rating page in one HTML file (`annotation.page.hosted_html`). MTurk takes it as
+an HTMLQuestion, of at most 65,535 bytes (its API reference, HTMLQuestion).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMESPACE = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/20
 
 
 def prolific_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
-    """The words of the pages before and after the rating page; of pairs in English none, which stand where they are made.
+    """The words of the pages before and after the rating page; none of pairs in English, which stand with these pages.
 
     Where no pairs are judged (`of_pairs`), the pages speak of items.
     """

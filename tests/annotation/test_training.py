@@ -13,6 +13,7 @@ from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.preview import preview_html
 from annotation.questions import ENGLISH, QuestionScale
+from annotation.page import data_of
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
@@ -81,9 +82,11 @@ def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, 
     file.write_text(json.dumps(ROW | {"original": "<b>One</b>"}), encoding="utf-8")
     study = small(variant, "seen", transformations=["paraphrasing"], training=str(file))
     html = preview_html(study, 1)
-    assert '<section id="seen-training-EN">' in html and "&lt;b&gt;One&lt;/b&gt;" in html
-    assert html.count("<details><summary>Answer&#32;first".replace("&#32;", " ")) == 1
-    assert "<b>One" not in html
+    assert html.index('<section id="seen-training-EN">') < html.index('<section id="seen-paraphrasing-EN">')
+    shown = data_of(unescape(html.split('srcdoc="')[1]))
+    (item,) = shown["items"]
+    assert item["texts"][0] == "<b>One</b>" and item["right"]["answers"] and item["asked"] != shown["task"]["asked"]
+    assert shown["task"]["words"]["open"].startswith("Answer first")
     training_rubric(load_rubric(study), read_items(study, load_rubric(study)))
 
 
@@ -139,8 +142,10 @@ def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant:
     for code, html in found.items():
         assert "<img" not in html and "]]>" not in html and f"{harm} {code}" in unescape(html)
         offer = make_offer(languages=("en", code), pool=POOLS[code])
-        page = question_html(study, rubric, offer, "about:blank")
-        assert page.count(html) == 1 and page.index(html) < page.index("<form")
+        task = data_of(question_html(study, rubric, offer, "about:blank"))["task"]
+        (example,) = task["examples"]
+        assert example["texts"][1]["text"] == f"{harm} {code}" and example["right"]["answers"]
+        assert task["words"]["examples"].startswith("Worked examples" if code == "en" else "Beispiele mit Lösung")
         room = shown_first(study.crowd, rubric, offer.batch.queue, 1) | {"examples": html, "return_code": ""}
         entrance = entrance_body("room", room, [], "", again=False)
         assert entrance.count(html) == 1 and entrance.index(html) < entrance.index("<form")

@@ -24,10 +24,11 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.dataset import Orders, Words, mark_dataset, said_in, send_pairs
 from annotation.argilla.publish import create_dataset
 from annotation.campaign_records import CampaignRecords
-from annotation.crowd.page import consent_of, direction, examples_html, prolific_words
+from annotation.crowd.page import consent_of, examples_html, prolific_words
 from annotation.crowd.platform import Offer
 from annotation.human.order import drawing_of
 from annotation.offering import Mode
+from annotation.page import direction
 from annotation.questions import QuestionScale
 from annotation.ratings.answers import PAUSE, Answer
 from annotation.rubric import Rubric

@@ -206,7 +206,6 @@ function start(task, store) {
   const fill = () => filling ||= fetchMore().finally(() => { filling = null; });
 
   // Questions. Each is {group, question, value(), set(value), answered(), needed(), key(digit), first()}.
-  const hintOf = (point, place, byValue) => byValue || place > 8 ? null : String(place + 1);
   const choices = (group, question, key, changed) => {
     const {kind, points} = question, several = kind === "multi_label", rating = kind === "rating";
     const byValue = rating && points.every(([value]) => Number.isInteger(value) && value >= 0 && value <= 10);
@@ -216,8 +215,7 @@ function start(task, store) {
       const label = make(box, "label", {class: "point"});
       const input = make(label, "input", {type: several ? "checkbox" : "radio", name: key, value});
       if (rating) make(label, "strong", {}, String(value));
-      const hint = hintOf(value, place, byValue);
-      if (hint) make(label, "kbd", {"aria-hidden": "true"}, hint);
+      if (!byValue && place < 9) make(label, "kbd", {"aria-hidden": "true"}, String(place + 1));
       if (words) make(label, "span", {dir: "auto", class: bare ? "unseen" : null}, words);
       return input;
     });
@@ -235,7 +233,7 @@ function start(task, store) {
         inputs.forEach((input, place) => { input.checked = all.includes(String(points[place][0])); });
       },
       key: digit => {
-        const place = byValue ? points.findIndex(([value]) => value === digit) : digit - 1;
+        const at = byValue ? points.findIndex(([value]) => value === digit) : digit - 1, place = at < 0 && !digit ? 9 : at;
         if (!inputs[place]) return false;
         inputs[place].checked = several ? !inputs[place].checked : true;
         changed();
@@ -395,8 +393,12 @@ function start(task, store) {
     view.timer = setTimeout(put, DRAFT_MS, id, entry);
   };
 
+  // On narrow screens an answered question shows its answer alone, until it is active again.
   const activate = one => {
-    for (const other of view.questions) other.group.classList.toggle("active", other === one);
+    for (const other of view.questions) {
+      other.group.classList.toggle("active", other === one);
+      other.group.classList.toggle("answered", other.answered());
+    }
   };
   const nextOpen = one => {
     const at = view.questions.indexOf(one);
@@ -407,7 +409,7 @@ function start(task, store) {
     one.group.classList.remove("missing");
     view.alert.textContent = "";
     view.order = [...view.order.filter(other => other !== one), one];
-    if (one.answered()) activate(nextOpen(one));
+    activate(one.answered() && one.question.kind !== "multi_label" ? nextOpen(one) : one);
     draft();
   };
 
@@ -535,7 +537,7 @@ function start(task, store) {
     const title = make(form, "h2", {id: "turn", tabindex: -1, class: "unseen"}, word("pair", {n: item.number, all}));
     if (task.asked) {
       const asked = make(form, "p", {class: "asked", dir: "auto"});
-      make(asked, "span", {}, `${task.about} `);
+      make(asked, "span", {}, `${task.about}: `);
       asked.append(item.asked || task.asked);
     }
     makeTexts(form, item);
@@ -590,7 +592,11 @@ function start(task, store) {
   };
   document.addEventListener("keydown", event => {
     const {target} = event, typing = target.matches("textarea, select, input[type=text]");
-    if (!view || store.closed || $("dialog").open || event.isComposing) return;
+    if (store.closed || $("dialog").open || event.isComposing) return;
+    if (!view) {
+      if (event.key === "Backspace" && !$("end").hidden) back();
+      return;
+    }
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); return submit(); }
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key === "Escape") {
@@ -614,6 +620,8 @@ function start(task, store) {
     const following = nextOpen(one);
     if (following) following.group.focus(); else view.submit.focus();
   });
+  // The second of two quick taps chooses nothing: another question may have moved below the finger.
+  $("item").addEventListener("click", event => { if (event.detail > 1 && event.target.closest(".point")) event.preventDefault(); });
   $("item").addEventListener("submit", event => { event.preventDefault(); submit(); });
   $("item").addEventListener("focusin", event => {
     const one = view && view.questions.find(other => other.group.contains(event.target));
