@@ -206,22 +206,26 @@ function start(task, store) {
   const fill = () => filling ||= fetchMore().finally(() => { filling = null; });
 
   // Questions. Each is {group, question, value(), set(value), answered(), needed(), key(digit), first()}.
+  const MOST_IN_ROW = 7;  // of bare numbers on a narrow screen
+  const rowed = (box, n) => box.style.setProperty("--row", Math.ceil(n / Math.ceil(n / MOST_IN_ROW)));
   const choices = (group, question, key, changed) => {
     const {kind, points} = question, several = kind === "multi_label", rating = kind === "rating";
+    const signed = rating && points[0][0] < 0, shown = value => `${signed && value > 0 ? "+" : ""}${value}`.replace("-", "−");
     const byValue = rating && points.every(([value]) => Number.isInteger(value) && value >= 0 && value <= 10);
     const bare = rating && points.slice(1, -1).every(([, words]) => !words) && points.length > 2;
-    const box = make(group, "div", {class: `points ${rating ? bare ? "bare" : "scale" : "labels"} n${points.length}`});
+    const box = make(group, "div", {class: `points ${rating ? bare ? "bare" : "scale" : "labels"}`});
+    rowed(box, points.length);
     const inputs = points.map(([value, words], place) => {
       const label = make(box, "label", {class: "point"});
       const input = make(label, "input", {type: several ? "checkbox" : "radio", name: key, value});
-      if (rating) make(label, "strong", {}, String(value));
+      if (rating) make(label, "strong", {}, shown(value));
       if (!byValue && place < 9) make(label, "kbd", {"aria-hidden": "true"}, String(place + 1));
       if (words) make(label, "span", {dir: "auto", class: bare ? "unseen" : null}, words);
       return input;
     });
     if (bare) {
       const ends = make(group, "p", {class: "ends", "aria-hidden": "true"});
-      for (const [value, words] of [points[0], points.at(-1)]) make(ends, "span", {dir: "auto"}, words && `${value} ${words}`);
+      for (const [value, words] of [points[0], points.at(-1)]) make(ends, "span", {dir: "auto"}, words && `${shown(value)} ${words}`);
     }
     group.addEventListener("change", changed);
     const chosen = () => inputs.flatMap((input, place) => input.checked ? [points[place][0]] : []);
@@ -296,6 +300,7 @@ function start(task, store) {
         return {line, rank: () => Number(list.value), set: rank => { list.value = rank || ""; }};
       }
       const box = make(line, "div", {class: "points bare"});
+      rowed(box, ranks.length);
       const inputs = ranks.map(rank => {
         const label = make(box, "label", {class: "point"});
         const input = make(label, "input", {type: "radio", name: `${key}-${place}`, value: rank});
