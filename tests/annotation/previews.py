@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
 from html import unescape
 from typing import Any
 
@@ -19,4 +19,12 @@ def pages(html: str) -> list[dict[str, Any]]:
 
 def words(html: str) -> str:
     """All that can be read in a preview, but for what stands before a room of Prolific's."""
-    return _FRAME.sub("", html) + json.dumps(pages(html), ensure_ascii=False)
+    return _FRAME.sub("", html) + "\n".join(_texts(pages(html)))
+
+
+def _texts(node: Any) -> Iterator[str]:
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for part in parts:
+        yield from _texts(part)
+    if isinstance(node, str):
+        yield node

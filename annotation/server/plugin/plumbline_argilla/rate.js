@@ -130,6 +130,7 @@ function start(task, store) {
   // Answers on their way to the store, one after another; the last of an item counts.
   const unsent = new Map(), ANSWER = "answer ";
   for (const [name, entry] of remembered()) if (name.startsWith(ANSWER)) unsent.set(name.slice(ANSWER.length), entry);
+  const earlier = new Map(unsent);  // a store may not know yet what it is sent meanwhile
   let sending = false, wait = 1, timer = 0;
   const isRefused = error => error.status >= 400 && error.status < 500 && ![401, 408, 429].includes(error.status);
   const troubled = error => {
@@ -179,13 +180,14 @@ function start(task, store) {
     $("progress").textContent = parts.filter(Boolean).join(" · ");
     $("meter").max = progress.total || 1;
     $("meter").value = n;
+    return n;
   };
 
   // Items that are here before they are asked for.
   const queue = [], met = new Set(), done = new Set();
   let exhausted = false, filling = null;
   const accept = item => {
-    const entry = unsent.get(item.id);
+    const entry = earlier.get(item.id);
     if (met.has(item.id) || done.has(item.id) || entry && entry.status !== "draft") return;
     met.add(item.id);
     queue.push(entry ? {...item, answer: entry} : item);
@@ -400,6 +402,7 @@ function start(task, store) {
 
   // On narrow screens an answered question shows its answer alone, until it is active again.
   const activate = one => {
+    view.active = one;
     for (const other of view.questions) {
       other.group.classList.toggle("active", other === one);
       other.group.classList.toggle("answered", other.answered());
@@ -605,8 +608,9 @@ function start(task, store) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); return submit(); }
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key === "Escape") {
-      if (!view.reasons.hidden) { toggleUnable(false); return view.cannot.focus(); }
-      return typing ? view.submit.focus() : undefined;
+      if (typing) return (view.reasons.hidden ? view.submit : view.reasons.lastChild).focus();
+      if (!view.reasons.hidden) { toggleUnable(false); view.cannot.focus(); }
+      return;
     }
     if (typing) return;
     if (event.key === "Backspace") { event.preventDefault(); return undo(); }
@@ -618,7 +622,7 @@ function start(task, store) {
       if (reason) { event.preventDefault(); reason.click(); }
       return;
     }
-    const one = view.questions.find(other => other.group.contains(target)) || view.questions.find(other => !other.answered());
+    const one = view.active;
     if (!one) return;
     event.preventDefault();
     if (!one.key(digit)) return;
@@ -701,8 +705,7 @@ function start(task, store) {
   const open = async () => {
     send();
     fill();
-    await showProgress();
-    counter = progress.done;
+    counter = await showProgress();
     makeIntro(advance);
     if (remembered().has("seen") && !store.closed) return advance();
     page("intro");
