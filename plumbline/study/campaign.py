@@ -69,7 +69,7 @@ class SimulatedRater(StudyPart):
 class RatersSpec(StudyPart):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded", "blocks", "difference"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded", "blocks", "difference", "page"})
 
     per_pair: int = Field(
         default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
@@ -103,6 +103,11 @@ class RatersSpec(StudyPart):
         " [20, 40, 60, 80, 100]; raters get block after block, until the verdict is decided",
     )
 
+    page: Literal["plumbline", "argilla"] = Field(
+        default="plumbline",
+        description="where annotators rate on our server: our rating page, or Argilla's own; an Argilla elsewhere, and"
+        " `suggestions`, have Argilla's",
+    )
     difference: bool = Field(
         default=False,
         description="whether the rating page marks the words in which two texts of one language differ; marks lead the"
