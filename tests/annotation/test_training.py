@@ -11,9 +11,9 @@ import pytest
 
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
+from annotation.page import data_of
 from annotation.preview import preview_html
 from annotation.questions import ENGLISH, QuestionScale
-from annotation.page import data_of
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
@@ -25,6 +25,7 @@ from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make, small
 from tests.annotation.crowd.made_offers import make_offer
 from tests.annotation.kinds import EFFORT, FAULTS, NATURAL, ORDER, RULES, ask, rubric
+from tests.annotation.previews import pages
 
 POOLS = {"en": "paraphrasing", "de": "translation"}
 
@@ -83,7 +84,7 @@ def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, 
     study = small(variant, "seen", transformations=["paraphrasing"], training=str(file))
     html = preview_html(study, 1)
     assert html.index('<section id="seen-training-EN">') < html.index('<section id="seen-paraphrasing-EN">')
-    shown = data_of(unescape(html.split('srcdoc="')[1]))
+    shown = pages(html)[0]
     (item,) = shown["items"]
     assert item["texts"][0] == "<b>One</b>" and item["right"]["answers"] and item["asked"] != shown["task"]["asked"]
     assert shown["task"]["words"]["open"].startswith("Answer first")

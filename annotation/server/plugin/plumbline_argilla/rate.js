@@ -133,6 +133,7 @@ function start(task, store) {
   // Answers on their way to the store, one after another; the last of an item counts.
   const unsent = new Map(), ANSWER = "answer ";
   for (const [name, entry] of remembered()) if (name.startsWith(ANSWER)) unsent.set(name.slice(ANSWER.length), entry);
+  const earlier = new Map(unsent);  // a store may not know yet what it is sent meanwhile
   let sending = false, wait = 1, timer = 0;
   const isRefused = error => error.status >= 400 && error.status < 500 && ![401, 408, 429].includes(error.status);
   const troubled = error => {
@@ -182,13 +183,14 @@ function start(task, store) {
     $("progress").textContent = parts.filter(Boolean).join(" · ");
     $("meter").max = progress.total || 1;
     $("meter").value = n;
+    return n;
   };
 
   // Items that are here before they are asked for.
   const queue = [], met = new Set(), done = new Set();
   let exhausted = false, filling = null;
   const accept = item => {
-    const entry = unsent.get(item.id);
+    const entry = earlier.get(item.id);
     if (met.has(item.id) || done.has(item.id) || entry && entry.status !== "draft") return;
     met.add(item.id);
     queue.push(entry ? {...item, answer: entry} : item);
@@ -209,22 +211,26 @@ function start(task, store) {
   const fill = () => filling ||= fetchMore().finally(() => { filling = null; });
 
   // Questions. Each is {group, question, value(), set(value), answered(), needed(), key(digit), first()}.
+  const MOST_IN_ROW = 7;  // of bare numbers on a narrow screen
+  const rowed = (box, n) => box.style.setProperty("--row", Math.ceil(n / Math.ceil(n / MOST_IN_ROW)));
   const choices = (group, question, key, changed) => {
     const {kind, points} = question, several = kind === "multi_label", rating = kind === "rating";
+    const signed = rating && points[0][0] < 0, shown = value => `${signed && value > 0 ? "+" : ""}${value}`.replace("-", "−");
     const byValue = rating && points.every(([value]) => Number.isInteger(value) && value >= 0 && value <= 10);
     const bare = rating && points.slice(1, -1).every(([, words]) => !words) && points.length > 2;
-    const box = make(group, "div", {class: `points ${rating ? bare ? "bare" : "scale" : "labels"} n${points.length}`});
+    const box = make(group, "div", {class: `points ${rating ? bare ? "bare" : "scale" : "labels"}`});
+    rowed(box, points.length);
     const inputs = points.map(([value, words], place) => {
       const label = make(box, "label", {class: "point"});
       const input = make(label, "input", {type: several ? "checkbox" : "radio", name: key, value});
-      if (rating) make(label, "strong", {}, String(value));
+      if (rating) make(label, "strong", {}, shown(value));
       if (!byValue && place < 9) make(label, "kbd", {"aria-hidden": "true"}, String(place + 1));
       if (words) make(label, "span", {dir: "auto", class: bare ? "unseen" : null}, words);
       return input;
     });
     if (bare) {
       const ends = make(group, "p", {class: "ends", "aria-hidden": "true"});
-      for (const [value, words] of [points[0], points.at(-1)]) make(ends, "span", {dir: "auto"}, words && `${value} ${words}`);
+      for (const [value, words] of [points[0], points.at(-1)]) make(ends, "span", {dir: "auto"}, words && `${shown(value)} ${words}`);
     }
     group.addEventListener("change", changed);
     const chosen = () => inputs.flatMap((input, place) => input.checked ? [points[place][0]] : []);
@@ -299,6 +305,7 @@ function start(task, store) {
         return {line, rank: () => Number(list.value), set: rank => { list.value = rank || ""; }};
       }
       const box = make(line, "div", {class: "points bare"});
+      rowed(box, ranks.length);
       const inputs = ranks.map(rank => {
         const label = make(box, "label", {class: "point"});
         const input = make(label, "input", {type: "radio", name: `${key}-${place}`, value: rank});
@@ -398,6 +405,7 @@ function start(task, store) {
 
   // On narrow screens an answered question shows its answer alone, until it is active again.
   const activate = one => {
+    view.active = one;
     for (const other of view.questions) {
       other.group.classList.toggle("active", other === one);
       other.group.classList.toggle("answered", other.answered());
@@ -603,8 +611,9 @@ function start(task, store) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); return submit(); }
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key === "Escape") {
-      if (!view.reasons.hidden) { toggleUnable(false); return view.cannot.focus(); }
-      return typing ? view.submit.focus() : undefined;
+      if (typing) return (view.reasons.hidden ? view.submit : view.reasons.lastChild).focus();
+      if (!view.reasons.hidden) { toggleUnable(false); view.cannot.focus(); }
+      return;
     }
     if (typing) return;
     if (event.key === "Backspace") { event.preventDefault(); return undo(); }
@@ -616,7 +625,7 @@ function start(task, store) {
       if (reason) { event.preventDefault(); reason.click(); }
       return;
     }
-    const one = view.questions.find(other => other.group.contains(target)) || view.questions.find(other => !other.answered());
+    const one = view.active;
     if (!one) return;
     event.preventDefault();
     if (!one.key(digit)) return;
@@ -699,8 +708,7 @@ function start(task, store) {
   const open = async () => {
     send();
     fill();
-    await showProgress();
-    counter = progress.done;
+    counter = await showProgress();
     makeIntro(advance);
     if ((store.introduced || remembered().has("seen")) && !store.closed) return advance();
     page("intro");
