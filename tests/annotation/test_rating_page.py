@@ -112,6 +112,11 @@ def test_discards_comments_and_second_thoughts(argilla: Argilla, study: Study, u
     page.keyboard.press("Backspace")
     page.keyboard.press("Backspace")
     turn(page, 1, 4)
+    page.get_by_role("group", name="Fluency").or_(page.get_by_role("radiogroup", name="Fluency")).get_by_role(
+        "radio", name="2"
+    ).check()
+    page.keyboard.press("Enter")  # the same answer once more, with another point
+    turn(page, 2, 4)
     page.reload()
     turn(page, 3, 4)
     rate(page, 2, 2)
@@ -119,6 +124,9 @@ def test_discards_comments_and_second_thoughts(argilla: Argilla, study: Study, u
     rate(page, 3, 1)
     expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
     ratings = collect(study, argilla)
+    first = set(ratings.query("value == 4")["pair_id"])
+    values = ratings[ratings["pair_id"].isin(first)].set_index("question")["value"].to_dict()
+    assert values == {"quality": 4, "fluency": 2}
     assert set(ratings.query("value == 4")["comment"]) == {"5 is much <b>& \u202eso on"}
     assert len(ratings.query("status == 'discarded'").drop_duplicates("pair_id")) == 1
     assert "language" in set(ratings.query("status == 'discarded'")["comment"]).pop()
@@ -155,7 +163,7 @@ def test_what_a_lost_reply_and_a_lost_network_leave(
     expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
     given = responses(argilla, dataset_id)
     assert lost and all(len(each) == 1 and each[0]["status"] == "submitted" for each in given.values())
-    assert sorted(each[0]["values"]["quality"]["value"] for each in given.values()) == ["1", "2", "3", "4"]
+    assert sorted(each[0]["values"]["quality"]["value"] for each in given.values()) == [1, 2, 3, 4]
 
 
 def test_a_pair_withdrawn_while_shown_and_a_session_that_ends(
@@ -200,9 +208,8 @@ def test_nothing_of_one_rater_goes_out_in_the_name_of_another(
     assert not any(responses(argilla, dataset_id).values())
     other.close()
     page.get_by_role("button", name="Sign out").click()
-    begin(page, argilla.url, one, dataset_id) if page.get_by_role("button", name="Begin").count() else sign_in(
-        page, argilla.url, one
-    )
+    sign_in(page, argilla.url, one)
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
     page.goto(f"{argilla.url}/rate/{dataset_id}")
     expect(page.locator("#progress")).to_contain_text("1 of 4")
     given = [each for each in responses(argilla, dataset_id).values() if each]

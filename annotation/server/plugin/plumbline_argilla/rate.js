@@ -135,7 +135,7 @@ function start(task, store) {
   for (const [name, entry] of remembered()) if (name.startsWith(ANSWER)) unsent.set(name.slice(ANSWER.length), entry);
   const earlier = new Map(unsent);  // a store may not know yet what it is sent meanwhile
   let sending = false, wait = 1, timer = 0;
-  const isRefused = error => error.status >= 400 && error.status < 500 && ![401, 408, 429].includes(error.status);
+  const isRefused = error => [403, 404, 413, 422].includes(error.status);  // all else is tried again
   const troubled = error => {
     say("session", error.status === 401 ? word("expired") : "");
     say("network", error.status === 401 ? "" : word("offline"));

@@ -14,22 +14,23 @@ const argilla = async (task, questions, reader) => {
 
   // Somebody else may have signed in meanwhile, in another tab: nothing of one rater's goes out in another's name.
   let token = session();
-  const call = async (path, body) => {
+  const call = async (path, body, method) => {
     if (session() && session() !== token) {
       if ((await ask("me")).id !== reader.id) { location.replace("/work"); throw failed(401); }
       token = session();
     }
-    return ask(path, body);
+    return ask(path, body, method);
   };
   const search = async (status, limit, sort = {}) => {
     const path = `me/datasets/${DATASET}/records/search?include=responses&offset=0&limit=${limit}`;
     return (await call(path, {...queueOf(status), ...sort})).items.map(({record}) => record);
   };
 
-  const responses = new Map(), handed = new Set(), waiting = new Set();
+  const responses = new Map(), handed = new Set(), waiting = new Set(), answered = new Set();
   const itemOf = record => {
     const [response] = record.responses || [], asked = record.fields.asked;
     if (response) responses.set(record.id, response.id);
+    if (response && response.status !== "draft") answered.add(record.id);
     return {
       id: record.id, texts: task.texts.map(text => record.fields[text.name]), asked,
       answer: response ? {values: read(response.values), status: response.status} : null,
@@ -43,8 +44,9 @@ const argilla = async (task, questions, reader) => {
   };
 
   // Counted anew now and then: others finish items too.
-  let rest = null, here = {done: 0, left: 0}, counted_at = 0, finals = new Set();
+  let rest = null, here = {done: 0, left: 0}, countedAt = 0, finals = new Set(), saving = 0, saves = 0;
   const recount = async () => {
+    const before = saves;
     if (!rest) {
       const work = await allWork();
       here = work.find(one => one.id === DATASET) || here;
@@ -52,7 +54,23 @@ const argilla = async (task, questions, reader) => {
     } else {
       here = await counted(DATASET);
     }
-    [counted_at, finals] = [Date.now(), new Set()];
+    // What was being stored meanwhile may be in these numbers or not: the next look counts anew.
+    [countedAt, finals] = [saving || saves !== before ? 0 : Date.now(), new Set()];
+  };
+
+  const store = async (id, body) => {
+    if (responses.has(id)) {
+      await call(`responses/${responses.get(id)}`, body, "PUT");
+      return;
+    }
+    try {
+      responses.set(id, (await call(`records/${id}/responses`, body)).id);
+    } catch (error) {
+      if (error.status !== 409) throw error;  // the reply to an earlier try was lost, or another tab answered
+      const {items: [{item, error: wrong}]} = await call("me/responses/bulk", {items: [{record_id: id, ...body}]});
+      if (!item) throw failed(/not found|not allowed/i.test(wrong.detail) ? 404 : 503);
+      responses.set(id, item.id);
+    }
   };
 
   let begun = false, earlier = null;
@@ -66,24 +84,20 @@ const argilla = async (task, questions, reader) => {
       return drafts.length ? drafts : handOut(await search("pending", Math.min(n + waiting.size, MOST)));
     },
     save: async (id, values, status) => {
-      const body = {status, values: written(values)};
-      if (!responses.has(id)) {
-        try {
-          responses.set(id, (await call(`records/${id}/responses`, body)).id);
-        } catch (error) {
-          if (error.status !== 409) throw error;  // the reply to an earlier try was lost, or another tab answered
-          const {items: [{item, error: wrong}]} = await call("me/responses/bulk", {items: [{record_id: id, ...body}]});
-          if (!item) throw failed(/not found|not allowed/i.test(wrong.detail) ? 404 : 503);
-          responses.set(id, item.id);
-        }
-      } else {
-        await call(`responses/${responses.get(id)}`, body, "PUT");
+      saving++;
+      try {
+        await store(id, {status, values: written(values)});
+      } finally {
+        saving--;
+        saves++;
       }
       if (status === "draft") return;
-      if (waiting.delete(id)) finals.add(id);
+      waiting.delete(id);
+      if (!answered.has(id)) finals.add(id);
+      answered.add(id);
     },
     progress: async () => {
-      if (Date.now() - counted_at > AGAIN_MS) await recount();
+      if (Date.now() - countedAt > AGAIN_MS) await recount();
       const all = [here, ...rest], done = sum(all, "done") + finals.size;
       return {done, total: Math.max(sum(all, "done") + sum(all, "left"), done)};
     },

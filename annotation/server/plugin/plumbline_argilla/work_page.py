@@ -16,7 +16,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from . import rate
@@ -35,7 +35,7 @@ def mount(app: FastAPI) -> None:
 
     Call it once.
     """
-    own = {PAGE: work, SCRIPT: beside, STYLE: style, RATE: to_work, f"{RATE}/{{dataset:uuid}}": rating}
+    own = {PAGE: work, SCRIPT: beside, STYLE: style, RATE: work, f"{RATE}/{{dataset:uuid}}": rating}
     app.router.routes[:0] = [Route(path, answer, methods=["GET"]) for path, answer in own.items()]
     added = f'<link rel="stylesheet" href="{STYLE}"><script src="{SCRIPT}" defer></script></body>'
     for file in pages_of(app).rglob("*.html"):
@@ -49,11 +49,6 @@ async def work(request: Request) -> HTMLResponse:
     words = room["words"]
     body = re.sub(r"%(\w+)%", lambda found: escape(words[found[1]]), _text("work.html"))
     return page(words["title"], body, room=room, script=_script(room, "work.js"))
-
-
-async def to_work(_: Request) -> Response:
-    """Where a rater's next dataset is chosen."""
-    return RedirectResponse(PAGE)
 
 
 async def rating(request: Request) -> HTMLResponse:
