@@ -38,6 +38,7 @@ from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import refuse_other_half
+from annotation.server import Connection
 from annotation.training import TrainingItem, read_items
 from annotation.verdicts.counted import Place
 from annotation.verdicts.evidence import Evidence
@@ -144,7 +145,7 @@ def _publish(
         raise StudyError(f"{study.file}: {wrong}; run `{study.command('annotation sample')}` again")
     training = read_items(study, rubric)
     targets = [
-        _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(study, argilla))
+        _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(study, argilla.connection))
         for queue, queue_pairs in queues_of(pairs).items()
     ]
     _refuse_too_much(targets, f"{study.file}: rubric {rubric.name!r} is too much for Argilla")
@@ -212,9 +213,9 @@ class _Target:
         return datasets.get((self.workspace, self.name))
 
 
-def has_rating_page(study: Study, argilla: Argilla) -> bool:
+def has_rating_page(study: Study, connection: Connection | None) -> bool:
     """Whether the study's annotators rate on our page: on our own server, where they see no suggestions of judges."""
-    here = argilla.connection is not None and argilla.connection.home is not None
+    here = connection is not None and connection.home is not None
     return here and study.raters.page == "plumbline" and study.raters.suggestions == "none"
 
 

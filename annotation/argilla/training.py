@@ -85,7 +85,7 @@ def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str
         for queue, items in by_queue(read_items(study, rubric)).items():
             where = (workspace_name(study.name, queue.languages), queue.dataset(study.name))
             if where[0] in workspaces:
-                words = words_of(study, rubric, queue, items, ours=has_rating_page(study, argilla))
+                words = words_of(study, rubric, queue, items, ours=has_rating_page(study, argilla.connection))
                 new[where[1]] = _fill(argilla, where, listed.get(where), items, rubric, words)
     return new
 

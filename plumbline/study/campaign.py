@@ -69,7 +69,9 @@ class SimulatedRater(StudyPart):
 class RatersSpec(StudyPart):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded", "blocks", "difference", "page"})
+    LATER: ClassVar[frozenset[str]] = frozenset(
+        {"suggestions", "replace_excluded", "blocks", "difference", "page", "contact"}
+    )
 
     per_pair: int = Field(
         default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
@@ -107,6 +109,9 @@ class RatersSpec(StudyPart):
         default="plumbline",
         description="where annotators rate on our server: our rating page, or Argilla's own; an Argilla elsewhere, and"
         " `suggestions`, have Argilla's",
+    )
+    contact: str = Field(
+        default="", max_length=200, description="e-mail or web address for annotators' questions; shown to them"
     )
     difference: bool = Field(
         default=False,
