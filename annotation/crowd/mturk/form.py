@@ -99,7 +99,7 @@ class Sheet:
             return None
         if question.kind == "rating":
             value = question.kept(text)
-            if question.wrong(value):
+            if str(value) != text or question.wrong(value):
                 scale = f"{question.scale[0]} to {question.scale[-1]}"
                 raise DataError(
                     f"{self.where}: pair {pair_id}, {question.name}: {_short(text)} is not on the scale {scale}"

@@ -635,10 +635,15 @@ function start(task, store) {
   // The second of two quick taps chooses nothing: another question may have moved below the finger.
   $("item").addEventListener("click", event => { if (event.detail > 1 && event.target.closest(".point")) event.preventDefault(); });
   $("item").addEventListener("submit", event => { event.preventDefault(); submit(); });
-  $("item").addEventListener("focusin", event => {
+  // What is entered is active: by keys at once, by a finger when it is lifted, for nothing may move below it.
+  let pressed = false;
+  const enter = event => {
     const one = view && view.questions.find(other => other.group.contains(event.target));
-    if (one) activate(one);
-  });
+    if (one && !pressed) activate(one);
+  };
+  for (const [kind, down] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]])
+    document.addEventListener(kind, () => { pressed = down; }, true);
+  for (const kind of ["focusin", "click"]) $("item").addEventListener(kind, enter);
   window.addEventListener("pagehide", () => { if (view) keep(); });
 
   // Another tab of the same rater: what is answered there is not asked here.
@@ -687,7 +692,7 @@ function start(task, store) {
     }
     const alert = make(door, "p", {role: "alert", class: "alert"});
     const go = make(door, "button", {id: "begin"}, word("begin"));
-    go.disabled = Boolean(store.closed);
+    if (store.closed) for (const element of door.elements) element.disabled = true;
     door.addEventListener("submit", event => {
       event.preventDefault();
       if (consent && !consent.checked) { alert.textContent = word("consent_missing"); return consent.focus(); }
@@ -703,8 +708,7 @@ function start(task, store) {
   $("help").addEventListener("click", () => dialog.showModal());
 
   $("name").textContent = task.name;
-  if (store.notice) say("page", store.notice);
-  if (store.closed) say("page", store.closed);
+  say("page", store.closed || store.notice || "");
   const open = async () => {
     send();
     fill();
