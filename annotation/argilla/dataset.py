@@ -88,12 +88,14 @@ class QuestionForm:
     required: bool
 
     @classmethod
-    def of(cls, rubric: Rubric, pool: str, question: Question, language: str) -> QuestionForm:
-        """What the raters of a pool can answer to a question."""
+    def of(cls, rubric: Rubric, pool: str, question: Question, language: str, *, sliders: bool = False) -> QuestionForm:
+        """What the raters of a pool can answer to a question; a text holds the number of a slider, where there are."""
         scaled, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
         options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
         if scaled.kind != "rating":
             return cls(scaled.kind, options, scaled.required)
+        if sliders and is_fine(scaled.scale):
+            return cls("text", (), scaled.required)
         if is_fine(scaled.scale) or not scaled.has_buttons:
             points = () if is_fine(scaled.scale) else scaled.scale
             return cls("rating", tuple((point, "") for point in points), scaled.required)
@@ -161,9 +163,10 @@ class Words:
     plain: Mapping[str, str] = field(default_factory=dict)  #: the questions' titles as earlier versions published them
     platforms: frozenset[str] = frozenset()  #: fields whose titles are no rubric's, so that they are never corrected
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: of the fields that are no plain text
+    task: Mapping[str, Any] | None = None  #: what the rating page shows; None where Argilla's own page is used
 
     @classmethod
-    def of(cls, rubric: Rubric, queue: Queue, note: str = "") -> Words:
+    def of(cls, rubric: Rubric, queue: Queue, note: str = "", task: Mapping[str, Any] | None = None) -> Words:
         """What a rubric says to the raters of a queue; `note` (Markdown) stands above and below the guidelines."""
         language = rubric.language_for(queue.language, queue.output_language)
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
@@ -180,7 +183,10 @@ class Words:
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
             fields={ASKED: more[ASKED][0], **titles, ANSWERING: more[ANSWERING][0]},
             questions={**anchors, COMMENT: (worded(rubric.comment, language), "")},
-            forms={question.name: QuestionForm.of(rubric, queue.pool, question, language) for question in questions},
+            forms={
+                question.name: QuestionForm.of(rubric, queue.pool, question, language, sliders=task is not None)
+                for question in questions
+            },
             beside={name: text for name, (_, text) in more.items()},
             plain={question.name: worded(question.title, language) for question in questions},
             platforms=frozenset(BESIDE if rubric.fields.shown else [ANSWERING]),
@@ -189,21 +195,24 @@ class Words:
                 for question_field in rubric.fields.of(queue.pool)
                 if question_field.kind == "chat"
             },
+            task=task,
         )
 
     @classmethod
     def shown(cls, argilla: Argilla, dataset_id: str) -> Words:
         """What a dataset says now. Raises ServiceError."""
+        dataset = argilla.request("GET", f"/datasets/{dataset_id}")
         fields = argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]
         questions = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
         return cls(
-            guidelines=argilla.request("GET", f"/datasets/{dataset_id}")["guidelines"] or "",
+            guidelines=dataset["guidelines"] or "",
             fields={shown_field["name"]: shown_field["title"] for shown_field in fields},
             kinds={shown_field["name"]: "chat" for shown_field in fields if shown_field["settings"]["type"] == "chat"},
             questions={question["name"]: (question["title"], question["description"] or "") for question in questions},
             forms={
                 question["name"]: QuestionForm.shown(question) for question in questions if question["name"] != COMMENT
             },
+            task=(dataset.get("metadata") or {}).get(TASK),
         )
 
     def corrects(self, shown: Words) -> str:
@@ -224,6 +233,11 @@ class Words:
             changes.append(f"the texts' titles {from_to(list(now.values()), list(titles.values()))}")
         if self.guidelines.strip() != shown.guidelines.strip():
             changes.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
+        if shown.task is not None and self.task is None:
+            changes.append("the page, from ours to Argilla's")
+        elif shown.task is not None and self.task is not None:
+            marked = [bool(task["difference"]) for task in (shown.task, self.task)]
+            changes += [f"the marks of differing words {from_to(*marked)}"] if marked[0] != marked[1] else []
         return "; ".join(changes)
 
     def too_much(self) -> str:
@@ -254,6 +268,7 @@ class Words:
 
 def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
     """Let a dataset say these words; its questions and their points are the same already. Raises ServiceError."""
+    give_task(argilla, dataset_id, words.task)
     argilla.request("PATCH", f"/datasets/{dataset_id}", json={"guidelines": words.guidelines})
     for item in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]:
         argilla.request("PATCH", f"/fields/{item['id']}", json={"title": words.fields[item["name"]]})
@@ -310,11 +325,24 @@ def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
 MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.ordering` reads it
 
 
+TASK = "rate"  # in a dataset's metadata: what the rating page shows of it (`annotation.page.task_of`)
+
+
+def give_task(argilla: Argilla, dataset_id: str, task: Mapping[str, Any] | None) -> None:
+    """Let the rating page show a dataset by this task, or Argilla's own page show it. Raises ServiceError."""
+    before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
+    now = {name: value for name, value in before.items() if name != TASK} | ({} if task is None else {TASK: task})
+    if now != before:
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json={"metadata": now})
+
+
 def mark_dataset(argilla: Argilla, dataset_id: str, drawing: OrderDrawing | None) -> None:
     """Have a new dataset's orders drawn for each rater, where the server can. Raises ServiceError."""
     if drawing is not None and _read(argilla, dataset_id) is not None:
-        metadata = {"metadata": {MARK: drawing.of_dataset()}, "allow_extra_metadata": True}  # of records, too
-        argilla.request("PATCH", f"/datasets/{dataset_id}", json=metadata)
+        before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
+        metadata = {**before, MARK: drawing.of_dataset()}
+        change = {"metadata": metadata, "allow_extra_metadata": True}  # of records, too
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json=change)
 
 
 def is_marked(argilla: Argilla, dataset_id: str) -> bool:

@@ -10,13 +10,15 @@
 //   previous(id) -> item | null       what was answered before this one, or last of all (null)
 //   end() -> {text, label, href | go} the last page: a sentence, and a link or what its button does
 //   closed                            a sentence where items can be looked at alone
+//   introduced                        whether the rater has read the instructions elsewhere
+//   door                              {href, label} of where to sign in again
 // All of them may return promises. An item is {id, texts, answer, questions, right}: its answer so far, questions that
 // stand in place of the task's, and of known items what is right; the last three may be missing.
 // Values are numbers (rating, slider), names (label), lists of names (multi_label), lists of {value, rank} (ranking), texts.
 
 const IDLE_SECONDS = 120;  // who does nothing for longer has paused: no time of it counts, nor while the page is hidden
 const AHEAD = 4;  // items that are fetched before they are asked for
-const DRAFT_MS = 800, MOST_WAIT = 30;  // seconds between two tries
+const DRAFT_MS = 5000, MOST_WAIT = 30;  // seconds between two tries
 const MOST_BUTTONS = 20, MOST_RANKS = 9, MOST_CELLS = 4e6;
 
 // Texts come in by textContent and by attributes' values alone: nothing in them is markup.
@@ -125,6 +127,7 @@ function start(task, store) {
   const say = (topic, text) => {
     sentences.set(topic, text);
     $("notice").textContent = ["session", "network", "tabs", "page"].map(name => sentences.get(name)).find(Boolean) || "";
+    if (sentences.get("session") && store.door) { $("notice").append(" "); make($("notice"), "a", {href: store.door.href}, store.door.label); }
   };
 
   // Answers on their way to the store, one after another; the last of an item counts.
@@ -132,7 +135,7 @@ function start(task, store) {
   for (const [name, entry] of remembered()) if (name.startsWith(ANSWER)) unsent.set(name.slice(ANSWER.length), entry);
   const earlier = new Map(unsent);  // a store may not know yet what it is sent meanwhile
   let sending = false, wait = 1, timer = 0;
-  const isRefused = error => error.status >= 400 && error.status < 500 && ![401, 408, 429].includes(error.status);
+  const isRefused = error => [403, 404, 413, 422].includes(error.status);  // all else is tried again
   const troubled = error => {
     say("session", error.status === 401 ? word("expired") : "");
     say("network", error.status === 401 ? "" : word("offline"));
@@ -389,7 +392,7 @@ function start(task, store) {
     return {values, status, seconds: view.item.seconds, again: isFinal(view.item)};
   };
 
-  // What is chosen stays at once in the browser, and goes to the store as a draft a moment later. An answer that was
+  // What is chosen stays at once in the browser, and goes to the store as a draft where no answer follows soon. An answer that was
   // submitted stays submitted until it is submitted anew.
   const draft = () => {
     clearTimeout(view.timer);
@@ -711,7 +714,7 @@ function start(task, store) {
     fill();
     counter = await showProgress();
     makeIntro(advance);
-    if (remembered().has("seen") && !store.closed) return advance();
+    if ((store.introduced || remembered().has("seen")) && !store.closed) return advance();
     page("intro");
     if (store.closed) { await fill(); if (queue.length) show(queue.shift()); $("intro").hidden = false; }
   };
