@@ -1,4 +1,4 @@
-"""The rating page beside Argilla's own: what a rater waits for in a browser, and what eight raters on each page get done.
+"""The rating page beside Argilla's own: what a rater waits for in a browser, and what eight on each page get done.
 
 Requests are counted in a real browser, one rater on each page. Then eight raters send each page's requests, one after
 another and without pauses, to the same server in turn.
@@ -35,7 +35,8 @@ TASK: dict[str, Any] = {
     "contact": "", "consent": "", "difference": False,
     "texts": [{"name": name, "title": name, "lang": "en", "dir": "ltr"} for name in ("original", "transformed")],
     "questions": [
-        {"name": name, "kind": "rating", "required": True, "title": name, "hint": "", "points": [[n, ""] for n in range(1, 6)]}
+        {"name": name, "kind": "rating", "required": True, "title": name, "hint": "",
+         "points": [[point, ""] for point in range(1, 6)]}
         for name in bench.QUESTIONS
     ],
     "comment": {"name": "comment", "title": "Comment", "most": 2000}, "unable": {"title": "No", "reasons": ["No"]},
@@ -78,9 +79,7 @@ def beside_argillas() -> Iterator[Measurement]:
     yield Measurement("rating_page.answers_over_argillas", share, "times", at_least=1.0)
 
 
-def in_browser(
-    page: Page, connection: Connection, dataset: str, user: User, *, ours: bool
-) -> tuple[list[float], Mix]:
+def in_browser(page: Page, connection: Connection, dataset: str, user: User, *, ours: bool) -> tuple[list[float], Mix]:
     """What ANSWERS by keyboard waited for, in milliseconds, and the requests that an answer took."""
     page.goto(f"{connection.url}/work")
     page.get_by_label("User name").fill(user.username)
