@@ -156,8 +156,8 @@ def known_items(items: Iterable[TrainingItem], rubric: Rubric) -> list[dict[str,
 
 def _right(item: TrainingItem, rubric: Rubric) -> dict[str, Any]:
     solved = solution(item, rubric)
-    asked = worded(rubric.pool(item.pair.pool).asked, solved.language)
-    return {"asked": asked, "right": {"answers": [list(answer) for answer in solved.answers], "why": solved.why}}
+    line = worded(rubric.pool(item.pair.pool).asked, solved.language)
+    return {"asked": line, "right": {"answers": [list(answer) for answer in solved.answers], "why": solved.why}}
 
 
 def _known(item: TrainingItem, rubric: Rubric) -> dict[str, Any]:
@@ -175,18 +175,18 @@ def _questions(rubric: Rubric, pool: str, language: str) -> Iterable[dict[str, A
     before: Question | None = None
     for question in rubric.asked_questions(pool):
         hint, meanings = rubric.meaning(pool, question, language)
-        asked = question.asked(rubric.scale)
-        shown: dict[str, Any] = {"name": question.name, "kind": asked.kind, "required": asked.required}
+        scaled = question.asked(rubric.scale)
+        shown: dict[str, Any] = {"name": question.name, "kind": scaled.kind, "required": scaled.required}
         shown |= {"title": worded(question.title, language), "hint": hint, "points": list(meanings.items())}
-        if asked.kind == "rating" and is_fine(asked.scale):
+        if scaled.kind == "rating" and is_fine(scaled.scale):
             shown |= {
                 "kind": "slider",
                 "start": question.start,
-                **_range(asked.scale, f"{rubric.name}, {question.name}"),
+                **_range(scaled.scale, f"{rubric.name}, {question.name}"),
             }
-        elif asked.kind == "rating":  # a button each, worded or not
-            shown["points"] = [(point, meanings.get(point, "")) for point in asked.scale]
-        if asked.kind == "ranking" and not asked.required and before is not None and YES in before.labels:
+        elif scaled.kind == "rating":  # a button each, worded or not
+            shown["points"] = [(point, meanings.get(point, "")) for point in scaled.scale]
+        if scaled.kind == "ranking" and not scaled.required and before is not None and YES in before.labels:
             shown["after"] = [before.name, YES]  # whoever says that they can tell gives an order
         before = question
         yield shown

@@ -121,7 +121,7 @@ def _section(
     task: Mapping[str, Any], items: Sequence[Mapping[str, Any]], number: int, drawing: OrderDrawing | None = None
 ) -> dict[str, Any]:
     """A trial of the rating page; its items go by their places, so that nobody finds them again."""
-    numbers = {item["id"]: str(place) for place, item in enumerate(items, 1)}
+    numbers = {item["id"]: str(number) for number, item in enumerate(items, 1)}
     numbered = [{**item, "id": numbers[item["id"]]} for item in items]
     if drawing is not None and drawing.groups is not None:
         groups = {numbers[pair_id]: group for pair_id, group in drawing.groups.items() if pair_id in numbers}

@@ -420,6 +420,7 @@ function start(task, store) {
   const changed = one => {
     one.group.classList.remove("missing");
     view.alert.textContent = "";
+    view.unable = false;
     view.order = [...view.order.filter(other => other !== one), one];
     activate(one.answered() && one.question.kind !== "multi_label" ? nextOpen(one) : one);
     draft();
@@ -427,7 +428,7 @@ function start(task, store) {
 
   const complain = (sentence, one) => {
     view.alert.textContent = sentence;
-    if (!one) return view.comment.focus();
+    if (!one) { view.comment.focus(); return view.more.scrollIntoView({block: "nearest"}); }
     activate(one);
     one.group.classList.add("missing");
     (one.group.querySelector("select, textarea, input[type=range]") || one.group).focus();
@@ -437,9 +438,12 @@ function start(task, store) {
     const open = view.questions.find(one => !one.answered() && one.needed(view.questions));
     const pair = word("pair", {n: view.item.number, all: Math.max(progress.total, view.item.number)});
     if (open) return [word("missing", {pair, question: open.question.title}), open];
-    return isTooLong() ? [word("too_long", {n: view.comment.value.trim().length, most: task.comment.most})] : null;
+    return tooLong();
   };
-  const isTooLong = () => view.comment.value.trim().length > task.comment.most;
+  const tooLong = () => {
+    const n = view.comment.value.trim().length, {most} = task.comment;
+    return n > most ? [word("too_long", {n, most})] : null;
+  };
 
   const leave = (status, values) => {
     const {item} = view, entry = entryOf(status, values);
@@ -454,13 +458,19 @@ function start(task, store) {
     advance();
   };
   const submit = () => {
+    if (view.unable) return discard("", true);
     const wrong = complaint();
     if (wrong) complain(...wrong); else leave("submitted", valuesOf());
   };
   const discard = (reason, isOther) => {
     const own = view.comment.value.trim();
-    if (isOther && !own) { openComment(); return complain(word("say_why")); }
-    if (isTooLong()) return complain(...complaint().slice(0, 1));
+    if (isOther && !own) {
+      toggleUnable(false);
+      view.unable = true;  // the next step discards, once the reason is there
+      openComment();
+      return complain(word("say_why"));
+    }
+    if (tooLong()) return complain(...tooLong());
     leave("discarded", {...valuesOf(), [task.comment.name]: [isOther ? "" : reason, own].filter(Boolean).join("\n")});
   };
   const openComment = () => {
@@ -470,6 +480,7 @@ function start(task, store) {
   };
   const toggleUnable = open => {
     view.reasons.hidden = !open;
+    view.unable = false;
     view.cannot.setAttribute("aria-expanded", String(open));
     if (open) view.reasons.querySelector("button").focus();
   };
@@ -612,9 +623,8 @@ function start(task, store) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); return submit(); }
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key === "Escape") {
-      if (typing) return (view.reasons.hidden ? view.submit : view.reasons.lastChild).focus();
-      if (!view.reasons.hidden) { toggleUnable(false); view.cannot.focus(); }
-      return;
+      if (!typing && !view.reasons.hidden) { toggleUnable(false); view.cannot.focus(); }
+      return typing ? view.submit.focus() : undefined;
     }
     if (typing) return;
     if (event.key === "Backspace") { event.preventDefault(); return undo(); }
