@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from annotation import server
 from annotation.argilla.client import Argilla
@@ -17,7 +17,7 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from plumbline.errors import DataError
 from plumbline.study import Study
-from tests.annotation.campaigns import answer, dataset, pending, rater, small
+from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
 from tests.annotation.kinds import ask, rubric
 from tests.axe import grave
 
@@ -46,6 +46,12 @@ def sliding(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S
     acceptance = {"min_pairs": 3, "rules": [{"question": "sense", "at_least": 0}]}
     parts = {"rubric": "kinds", "quality": quality, "acceptance": acceptance, "transformations": ["paraphrasing"]}
     return small(variant, "sliding", **parts)
+
+
+@pytest.fixture
+def crowded(variant: Make) -> Study:
+    """More pairs, each for three of many raters."""
+    return small(variant, "crowded", transformations=["paraphrasing"], sample={"pairs": 12, **ALONE})
 
 
 @pytest.fixture
@@ -284,3 +290,26 @@ def test_numbers_off_a_sliders_scale_are_left_out_and_named(argilla: Argilla, sl
         answer(argilla, account, record, "submitted", quality=3, fluency=3, sense=said)
     with pytest.raises(DataError, match="sense"):
         collect(sliding, argilla)
+
+
+def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
+    argilla: Argilla, crowded: Study, chromium: Browser
+) -> None:
+    accounts = [rater(argilla, f"crowded-{number}") for number in range(8)]
+    publish(crowded, argilla)
+    dataset_id = dataset(crowded, argilla)
+    pages = [chromium.new_context().new_page() for _ in accounts]
+    for page, account in zip(pages, accounts, strict=True):
+        begin(page, argilla.url, account, dataset_id)
+    while open_pages := [page for page in pages if page.locator("#item").is_visible()]:
+        for page in open_pages:
+            if page.locator("#item").is_visible():
+                rate(page, 3, 4)
+    for page in pages:
+        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+        page.context.close()
+    given = responses(argilla, dataset_id)
+    assert len(given) == 12 and all(len(each) == 3 for each in given.values())
+    assert all(len({response["user_id"] for response in each}) == 3 for each in given.values())
+    ratings = collect(crowded, argilla)
+    assert len(ratings) == 12 * 3 * 2 and (ratings["status"] == "submitted").all()
