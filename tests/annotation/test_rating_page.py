@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
+from plumbline.errors import DataError
 from plumbline.study import Study
-from tests.annotation.campaigns import dataset, pending, rater, small
+from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
+from tests.annotation.kinds import ask, rubric
 from tests.axe import grave
 
 Make = Callable[..., Study]
@@ -27,6 +30,28 @@ def study(variant: Make, request: pytest.FixtureRequest) -> Study:
     """Four paraphrases, drawn before a browser runs: generating has an event loop of its own, as the browser has."""
     name = "page-" + hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
     return small(variant, name, transformations=getattr(request, "param", ["paraphrasing"]))
+
+
+@pytest.fixture
+def sliding(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study that asks for a number from -50 to 50, which Argilla's own page cannot ask."""
+    sense = {
+        "name": "sense",
+        "scale": {"from": -50, "to": 50, "step": 1},
+        "title": {"en": "How much of its sense?"},
+        "points": {-50: {"en": "the contrary"}, 50: {"en": "all of it"}},
+    }
+    ask(monkeypatch, tmp_path, rubric(sense))
+    quality = {"within": 1, "apart": 1.0, "low": 2.0}
+    acceptance = {"min_pairs": 3, "rules": [{"question": "sense", "at_least": 0}]}
+    parts = {"rubric": "kinds", "quality": quality, "acceptance": acceptance, "transformations": ["paraphrasing"]}
+    return small(variant, "sliding", **parts)
+
+
+@pytest.fixture
+def crowded(variant: Make) -> Study:
+    """More pairs, each for three of many raters."""
+    return small(variant, "crowded", transformations=["paraphrasing"], sample={"pairs": 12, **ALONE})
 
 
 @pytest.fixture
@@ -237,3 +262,54 @@ def test_two_tabs_of_a_rater_ask_nothing_twice(argilla: Argilla, study: Study, u
     expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
     given = responses(argilla, dataset_id)
     assert all(len(each) == 1 and each[0]["status"] == "submitted" for each in given.values())
+
+
+def test_a_slider_of_any_range_is_stored_as_its_number(argilla: Argilla, sliding: Study, page: Page) -> None:
+    account = rater(argilla, "sliding-rater")
+    publish(sliding, argilla)
+    dataset_id = dataset(sliding, argilla)
+    begin(page, argilla.url, account, dataset_id)
+    for number in range(1, 5):
+        turn(page, number, 4)
+        page.keyboard.press("4")
+        page.keyboard.press("5")
+        page.get_by_role("slider").press("Home")
+        for _ in range(number):
+            page.get_by_role("slider").press("ArrowRight")
+        page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    ratings = collect(sliding, argilla).query("question == 'sense'")
+    assert sorted(ratings["value"]) == [-49, -48, -47, -46]
+
+
+def test_numbers_off_a_sliders_scale_are_left_out_and_named(argilla: Argilla, sliding: Study) -> None:
+    account = rater(argilla, "off-scale-rater")
+    publish(sliding, argilla)
+    records = pending(argilla, account, dataset(sliding, argilla))
+    for record, said in zip(records, ("51", "much", "-50", "0.5"), strict=True):
+        answer(argilla, account, record, "submitted", quality=3, fluency=3, sense=said)
+    with pytest.raises(DataError, match="sense"):
+        collect(sliding, argilla)
+
+
+def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
+    argilla: Argilla, crowded: Study, chromium: Browser
+) -> None:
+    accounts = [rater(argilla, f"crowded-{number}") for number in range(8)]
+    publish(crowded, argilla)
+    dataset_id = dataset(crowded, argilla)
+    pages = [chromium.new_context().new_page() for _ in accounts]
+    for page, account in zip(pages, accounts, strict=True):
+        begin(page, argilla.url, account, dataset_id)
+    while open_pages := [page for page in pages if page.locator("#item").is_visible()]:
+        for page in open_pages:
+            if page.locator("#item").is_visible():
+                rate(page, 3, 4)
+    for page in pages:
+        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+        page.context.close()
+    given = responses(argilla, dataset_id)
+    assert len(given) == 12 and all(len(each) == 3 for each in given.values())
+    assert all(len({response["user_id"] for response in each}) == 3 for each in given.values())
+    ratings = collect(crowded, argilla)
+    assert len(ratings) == 12 * 3 * 2 and (ratings["status"] == "submitted").all()

@@ -208,7 +208,8 @@ function start(task, store) {
       }
     }
   };
-  const fill = () => filling ||= fetchMore().finally(() => { filling = null; });
+  // Several at once, for each request costs the server the same.
+  const fill = () => queue.length > AHEAD / 2 ? filling : filling ||= fetchMore().finally(() => { filling = null; });
 
   // Questions. Each is {group, question, value(), set(value), answered(), needed(), key(digit), first()}.
   const MOST_IN_ROW = 7;  // of bare numbers on a narrow screen
