@@ -14,7 +14,7 @@ from annotation.crowd.prolific.workspaces import shown_first
 from annotation.page import data_of
 from annotation.preview import preview_html
 from annotation.questions import ENGLISH, QuestionScale
-from annotation.rubric import load_rubric
+from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
 from annotation.training import POOL, WORDS, folded, is_right, read_items, solution, training_rubric
@@ -123,6 +123,18 @@ def test_questions_of_some_pools_are_asked_and_required_where_all_known_pairs_ar
     assert [answer for _, answer in solution(items[0], load_rubric(study)).answers][1:] == [
         "Odd in places", "Grammar, Words", "tone > form = sense",
     ]  # fmt: skip
+
+
+def test_a_right_point_without_words_is_a_number(variant: Make, tmp_path: Path) -> None:
+    file = tmp_path / "known.jsonl"
+    file.write_text(json.dumps(ROW | {"right_quality": 3}), encoding="utf-8")
+    study = variant(name="few", transformations=["paraphrasing"], training=str(file))
+    whole = load_rubric(study)
+    (item,) = read_items(study, whole)
+    ends = [{**question.model_dump(), "points": {1: {"en": "no"}, 5: {"en": "yes"}}} for question in whole.questions]
+    pools = {name: {"title": pool.title, "asked": pool.asked} for name, pool in whole.pools.items()}
+    bare = Rubric.model_validate(whole.model_dump() | {"questions": ends, "pools": pools})
+    assert dict(solution(item, bare).answers)[whole.questions[0].title["en"]] == "3"
 
 
 def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant: Make, tmp_path: Path) -> None:

@@ -428,7 +428,7 @@ function start(task, store) {
 
   const complain = (sentence, one) => {
     view.alert.textContent = sentence;
-    if (!one) { view.comment.focus(); return view.more.scrollIntoView({block: "nearest"}); }
+    if (!one) { view.comment.focus(); return view.more.scrollIntoView({block: "center"}); }
     activate(one);
     one.group.classList.add("missing");
     (one.group.querySelector("select, textarea, input[type=range]") || one.group).focus();
