@@ -55,11 +55,12 @@ def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:
 
 def words_of(study: Study, rubric: Rubric, queue: Queue, items: Sequence[TrainingItem], *, ours: bool) -> Words:
     """All that a training dataset says, but for what is right where Argilla's page shows it; `ours` is our own page."""
-    asked = training_rubric(rubric, items)
+    of_training = training_rubric(rubric, items)
     if not ours:
-        return Words.of(asked, queue)
-    known = {item["id"]: item["right"] for item in known_items(items, rubric)}
-    return Words.of(asked, queue, task={**task_of(study, asked, queue, queue.dataset(study.name)), "known": known})
+        return Words.of(of_training, queue)
+    rights = {item["id"]: item["right"] for item in known_items(items, rubric)}
+    task = task_of(study, of_training, queue, queue.dataset(study.name))
+    return Words.of(of_training, queue, task={**task, "known": rights})
 
 
 def record_of_item(item: TrainingItem, rubric: Rubric, beside: Mapping[str, str]) -> dict[str, Any]:

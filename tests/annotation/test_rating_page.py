@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from annotation import server
-from annotation.argilla.client import Argilla
+from annotation.argilla.client import Argilla, attach
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from plumbline.errors import DataError
@@ -313,3 +314,44 @@ def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
     assert all(len({response["user_id"] for response in each}) == 3 for each in given.values())
     ratings = collect(crowded, argilla)
     assert len(ratings) == 12 * 3 * 2 and (ratings["status"] == "submitted").all()
+
+
+def test_a_server_that_is_restarted_between_two_pairs_gets_every_answer(
+    study: Study, tmp_path: Path, page: Page
+) -> None:
+    home = server.Home(tmp_path / "home")
+    with server.running(home) as connection, attach(connection) as argilla:
+        account = rater(argilla, "patient")
+        publish(study, argilla)
+        dataset_id, port = dataset(study, argilla), urlsplit(connection.url).port
+        begin(page, connection.url, account, dataset_id)
+        turn(page, 1, 4)
+    rate(page, 4, 4)
+    turn(page, 2, 4)
+    expect(page.get_by_text("There is no connection.")).to_be_visible()
+    with server.running(home, port) as connection, attach(connection) as argilla:
+        expect(page.get_by_text("There is no connection.")).to_be_hidden(timeout=40_000)
+        for number in (2, 3, 4):
+            turn(page, number, 4)
+            rate(page, number, number)
+        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+        given = responses(argilla, dataset_id)
+    assert sorted(each[0]["values"]["quality"]["value"] for each in given.values()) == [2, 3, 4, 4]
+    assert all(len(each) == 1 for each in given.values())
+
+
+def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    dataset_id = dataset(study, argilla)
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    rate(page, 4, 4)
+    turn(page, 2, 4)
+    expect(page.locator("#progress")).to_contain_text("1 of 4")
+    workspace = argilla.request("GET", f"/datasets/{dataset_id}")["workspace_id"]
+    reader = argilla.request("GET", "/me", api_key=user.api_key)["id"]
+    argilla.request("DELETE", f"/workspaces/{workspace}/users/{reader}")
+    rate(page, 3, 3)
+    expect(page.get_by_text("An answer was not taken")).to_be_visible()
+    assert sum(len(each) for each in responses(argilla, dataset_id).values()) == 1

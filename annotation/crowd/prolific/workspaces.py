@@ -191,8 +191,8 @@ class ArgillaRooms:
         language = rubric.language_for(queue.language, queue.output_language)
         words = prolific_words(language, of_pairs=not rubric.fields.shown)
         done = f"**[{words.get('done_link', DONE)}]({self._crowd.address}/crowd/done/{room.room_id})**"
-        words = Words.of(rubric, queue, done, self._task(offer, name))
-        return create_dataset(self._argilla, words, (name, name), ENOUGH)
+        shown = Words.of(rubric, queue, done, self._task(offer, name))
+        return create_dataset(self._argilla, shown, (name, name), ENOUGH)
 
     def _task(self, offer: Offer, name: str) -> dict[str, Any] | None:
         """What the rating page shows of a batch; None where participants rate on Argilla's own."""
