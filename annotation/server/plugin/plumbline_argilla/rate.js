@@ -5,7 +5,8 @@
 //   key                               whose work it is (study, queue, rater): unsent answers stay in the browser under it;
 //                                     empty where nothing may stay
 //   next(n) -> [item]                 up to n items that it has not handed out yet; none where none is left
-//   save(id, values, status, seconds) resolves once the answer is stored; rejects with an Error that has HTTP's `status`
+//   save(id, values, status, seconds, again) resolves once the answer is stored, which takes an earlier one's place
+//                                     (`again`); rejects with an Error that has HTTP's `status`
 //   progress() -> {done, total}       over all of the rater's queues
 //   previous(id) -> item | null       what was answered before this one, or last of all (null)
 //   end() -> {text, label, href | go} the last page: a sentence, and a link or what its button does
@@ -151,7 +152,7 @@ function start(task, store) {
     while (unsent.size) {
       const [id, entry] = unsent.entries().next().value;
       try {
-        await store.save(id, entry.values, entry.status, entry.seconds);
+        await store.save(id, entry.values, entry.status, entry.seconds, entry.again);
         untroubled();
       } catch (error) {
         if (!isRefused(error)) { timer = setTimeout(send, troubled(error)); break; }
@@ -169,7 +170,7 @@ function start(task, store) {
     unsent.delete(id);
     unsent.set(id, entry);
     remember(ANSWER + id, entry);
-    send();
+    setTimeout(send);  // what is shown next comes first
   };
   window.addEventListener("online", () => { wait = 1; send(); });
 
@@ -575,7 +576,7 @@ function start(task, store) {
     if (store.closed) for (const element of form.elements) element.disabled = true;
     window.scrollTo(0, 0);
     title.focus({preventScroll: true});
-    fill();
+    setTimeout(fill);
   };
 
   const page = name => {

@@ -83,7 +83,7 @@ const argilla = async (task, questions, reader) => {
       begun = true;
       return drafts.length ? drafts : handOut(await search("pending", Math.min(n + waiting.size, MOST)));
     },
-    save: async (id, values, status) => {
+    save: async (id, values, status, _, again) => {
       saving++;
       try {
         await store(id, {status, values: written(values)});
@@ -93,7 +93,7 @@ const argilla = async (task, questions, reader) => {
       }
       if (status === "draft") return;
       waiting.delete(id);
-      if (!answered.has(id)) finals.add(id);
+      if (!again && !answered.has(id)) finals.add(id);
       answered.add(id);
     },
     progress: async () => {
