@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from plumbline.fields import PAIR
 from plumbline.fields import Kind as FieldKind
 from plumbline.languages import language_code
-from plumbline.scales import DECIMAL, Point, Scale, as_number
+from plumbline.scales import DECIMAL, Point, Scale, as_number, is_fine
 from plumbline.study.base import StudyPart
 from plumbline.words import trim
 
@@ -112,7 +112,7 @@ class QuestionScale:
 
     def given(self, value: Value) -> Any:
         """A kept answer as Argilla takes it."""
-        if self.kind == "rating" and self.has_buttons:
+        if self.kind == "rating" and (self.has_buttons or is_fine(self.scale)):  # labels, or a slider's text
             return str(value)
         if self.kind == "multi_label":
             return labels_of(str(value))

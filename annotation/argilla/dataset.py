@@ -66,7 +66,10 @@ def _keys(rubric: Rubric, pool: str, language: str) -> str:
 
 
 # What Argilla takes (`argilla_server.api.schemas.v1.questions`).
-_TOO_FINE = f"has a scale without points, or of more than {MOST_LEVELS}; give it fewer, or collect ratings from a file"
+_TOO_FINE = (
+    f"has a scale without points, or of more than {MOST_LEVELS}, which Argilla's page cannot show; take raters.page:"
+    " plumbline on our server, give it fewer, or collect ratings from a file"
+)
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # labels of a ranking, a label's characters
 # Argilla shows so many labels before a rater asks for the rest; all of them are to be seen.
 _LEAST_VISIBLE = 3
@@ -86,19 +89,19 @@ class QuestionForm:
     kind: Kind
     options: tuple[tuple[Value, str], ...]  #: points (whose words stand in the description), or labels with their words
     required: bool
+    slider: bool = field(default=False, compare=False)  #: whether its numbers need the rating page
 
     @classmethod
-    def of(cls, rubric: Rubric, pool: str, question: Question, language: str, *, sliders: bool = False) -> QuestionForm:
-        """What the raters of a pool can answer to a question; a text holds the number of a slider, where there are."""
+    def of(cls, rubric: Rubric, pool: str, question: Question, language: str) -> QuestionForm:
+        """What the raters of a pool can answer to a question; a text holds the number of a slider."""
         scaled, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
         options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
         if scaled.kind != "rating":
             return cls(scaled.kind, options, scaled.required)
-        if sliders and is_fine(scaled.scale):
-            return cls("text", (), scaled.required)
-        if is_fine(scaled.scale) or not scaled.has_buttons:
-            points = () if is_fine(scaled.scale) else scaled.scale
-            return cls("rating", tuple((point, "") for point in points), scaled.required)
+        if is_fine(scaled.scale):
+            return cls("text", (), scaled.required, slider=True)
+        if not scaled.has_buttons:
+            return cls("rating", tuple((point, "") for point in scaled.scale), scaled.required)
         words = {point: f"{point} = {meanings[point]}" if point in meanings else str(point) for point in scaled.scale}
         return cls("label", tuple((str(point), word) for point, word in words.items()), scaled.required)
 
@@ -113,7 +116,7 @@ class QuestionForm:
         """What of it Argilla does not take, in words; empty if it takes all."""
         values = [value for value, _ in self.options]
         if self.kind == "rating":
-            return "" if values else _TOO_FINE
+            return ""
         most = _MOST_RANKED if self.kind == "ranking" else MOST_LABELS
         if len(values) > most:
             return f"has {len(values)} labels, it takes {most}"
@@ -183,10 +186,7 @@ class Words:
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
             fields={ASKED: more[ASKED][0], **titles, ANSWERING: more[ANSWERING][0]},
             questions={**anchors, COMMENT: (worded(rubric.comment, language), "")},
-            forms={
-                question.name: QuestionForm.of(rubric, queue.pool, question, language, sliders=task is not None)
-                for question in questions
-            },
+            forms={question.name: QuestionForm.of(rubric, queue.pool, question, language) for question in questions},
             beside={name: text for name, (_, text) in more.items()},
             plain={question.name: worded(question.title, language) for question in questions},
             platforms=frozenset(BESIDE if rubric.fields.shown else [ANSWERING]),
@@ -243,7 +243,8 @@ class Words:
     def too_much(self) -> str:
         """What of it Argilla does not take, in words; empty if it takes all."""
         for name, form in self.forms.items():
-            if what := form.too_much():
+            too_fine = _TOO_FINE if form.slider and self.task is None else ""
+            if what := too_fine or form.too_much():
                 return f"question {name!r} {what}"
         titles = [*self.fields.values(), *(title for title, _ in self.questions.values())]
         if longest := next((title for title in titles if len(title) > TITLE), ""):

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
-from uuid import UUID
+from urllib.parse import quote
 
 from starlette.responses import HTMLResponse
 
@@ -142,7 +142,7 @@ def _left(room: Mapping[str, Any], left: int) -> str:
 
 def pairs_page(room: Mapping[str, Any]) -> str:
     """Where the pairs of a room are rated; rooms of earlier versions have Argilla's own page."""
-    dataset = UUID(room["dataset_id"])
+    dataset = quote(str(room["dataset_id"]), safe="")
     return f"/rate/{dataset}" if room.get("rated_on") == "plumbline" else f"/dataset/{dataset}/annotation-mode"
 
 
