@@ -53,9 +53,14 @@ const hosted = data => {
 
   const key = address && !preview ? `${task.study} ${task.queue} ${assignment}` : "";
   const answers = new Map(), name = `plumbline-form ${key}`;
-  try {
-    for (const [id, answer] of key ? JSON.parse(localStorage.getItem(name)) || [] : []) answers.set(id, answer);
-  } catch { /* a browser that keeps nothing */ }
+  // What another tab has answered, too, but for an item that is being answered here.
+  const merge = but => {
+    try {
+      const stored = key ? JSON.parse(localStorage.getItem(name)) || [] : [];
+      for (const [id, answer] of stored) if (id !== but) answers.set(id, answer);
+    } catch { /* a browser that keeps nothing */ }
+  };
+  merge();
   const isDone = item => answers.has(item.id) && answers.get(item.id).status !== "draft";
   const open = all.filter(item => !isDone(item));
 
@@ -92,10 +97,11 @@ const hosted = data => {
     notice: address ? "" : task.words.trial,
     next: n => open.splice(0, n).map(item => ({...item, answer: answers.get(item.id)})),
     save: (id, values, status, seconds) => {
+      merge(id);
       answers.set(id, {values, status, seconds});
       try { if (key) localStorage.setItem(name, JSON.stringify([...answers])); } catch { /* the page has it */ }
     },
-    progress: () => ({done: all.filter(isDone).length, total: all.length}),
+    progress: () => { merge(); return {done: all.filter(isDone).length, total: all.length}; },
     previous: id => {
       const place = id === null ? all.length : all.findIndex(item => item.id === id), before = all.slice(0, place).filter(isDone).at(-1);
       return before ? {...before, answer: answers.get(before.id)} : null;

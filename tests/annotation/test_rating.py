@@ -143,6 +143,13 @@ def test_who_cannot_judge_says_why(page: Page) -> None:
     desk.press("Escape", "Enter")
     desk.turn(3)
     assert desk.settle("i1", "discarded") == {"comment": "It is 1 poem <b>"}
+    desk.press("Backspace", "Backspace")
+    desk.turn(1)
+    expect(page.locator("#comment")).to_have_value("")  # the reason is no comment of the rater's own
+    desk.press("Enter")  # looked at again, and left as it was
+    desk.turn(2)
+    page.wait_for_timeout(300)
+    assert [entry["status"] for entry in desk.log if entry["id"] == "i0"] == ["discarded"]
 
 
 def test_offline_for_a_minute_nothing_is_lost(page: Page) -> None:

@@ -12,7 +12,8 @@ from annotation.server.plugin.plumbline_argilla import crowd_pages as pages
 
 ROOM: dict[str, Any] = {
     "records": 3, "guidelines": "# Guidelines", "consent": "Yes?", "return_code": "BACK", "code": "DONE",
-    "contact": "lab@example.org", "questions": [], "dataset_id": "d", "language": "de",
+    "contact": "lab@example.org", "questions": [], "dataset_id": "7b1d6e0e-1f6b-4b3e-9d2a-0c5a8f1e2d3c",
+    "language": "de",
 }  # fmt: skip
 
 

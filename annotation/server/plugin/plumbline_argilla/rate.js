@@ -128,7 +128,9 @@ function start(task, store) {
   const say = (topic, text) => {
     sentences.set(topic, text);
     $("notice").textContent = ["session", "network", "tabs", "page"].map(name => sentences.get(name)).find(Boolean) || "";
-    if (sentences.get("session") && store.door) { $("notice").append(" "); make($("notice"), "a", {href: store.door.href}, store.door.label); }
+    if (!sentences.get("session") || !store.door) return;
+    $("notice").append(" ");
+    make($("notice"), "a", {href: store.door.href}, store.door.label);
   };
 
   // Answers on their way to the store, one after another; the last of an item counts.
@@ -170,7 +172,7 @@ function start(task, store) {
     unsent.delete(id);
     unsent.set(id, entry);
     remember(ANSWER + id, entry);
-    setTimeout(send);  // what is shown next comes first
+    send();
   };
   window.addEventListener("online", () => { wait = 1; send(); });
 
@@ -394,8 +396,8 @@ function start(task, store) {
     return {values, status, seconds: view.item.seconds, again: isFinal(view.item)};
   };
 
-  // What is chosen stays at once in the browser, and goes to the store as a draft where no answer follows soon. An answer that was
-  // submitted stays submitted until it is submitted anew.
+  // What is chosen stays at once in the browser, and goes to the store as a draft where no answer follows soon. An answer
+  // that was submitted stays submitted until it is submitted anew.
   const draft = () => {
     clearTimeout(view.timer);
     view.changed = true;
@@ -422,7 +424,7 @@ function start(task, store) {
     one.group.classList.remove("missing");
     view.alert.textContent = "";
     view.unable = false;
-    view.order = [...view.order.filter(other => other !== one), one];
+    if (one.question.kind !== "text") view.order = [...view.order.filter(other => other !== one), one];
     activate(one.answered() && one.question.kind !== "multi_label" ? nextOpen(one) : one);
     draft();
   };
@@ -460,6 +462,10 @@ function start(task, store) {
   };
   const submit = () => {
     if (view.unable) return discard("", true);
+    if (isFinal(view.item) && !view.changed) {  // looked at again, and left as it was
+      history.push(view.item);
+      return advance();
+    }
     const wrong = complaint();
     if (wrong) complain(...wrong); else leave("submitted", valuesOf());
   };
@@ -473,6 +479,10 @@ function start(task, store) {
     }
     if (tooLong()) return complain(...tooLong());
     leave("discarded", {...valuesOf(), [task.comment.name]: [isOther ? "" : reason, own].filter(Boolean).join("\n")});
+  };
+  const withoutReason = comment => {
+    const reason = task.unable.reasons.find(one => comment === one || comment.startsWith(`${one}\n`));
+    return reason ? comment.slice(reason.length + 1) : comment;
   };
   const openComment = () => {
     view.more.hidden = false;
@@ -569,7 +579,7 @@ function start(task, store) {
     view.questions = (item.questions || task.questions).map((one, at) => makeQuestion(box, one, at, changed));
     makeFoot(form, item);
     for (const one of view.questions) one.set(values[one.question.name] ?? null);
-    view.comment.value = values[task.comment.name] || "";
+    view.comment.value = withoutReason(values[task.comment.name] || "");
     if (view.comment.value) { view.more.hidden = false; view.opener.setAttribute("aria-expanded", "true"); }
     activate(view.questions.find(one => !one.answered()));
     page("item");
@@ -722,8 +732,8 @@ function start(task, store) {
   $("name").textContent = task.name;
   say("page", store.closed || store.notice || "");
   const open = async () => {
-    send();
     fill();
+    await send();  // first: whether an answer of an earlier visit has arrived is not known, and none is counted twice
     counter = await showProgress();
     makeIntro(advance);
     if ((store.introduced || remembered().has("seen")) && !store.closed) return advance();

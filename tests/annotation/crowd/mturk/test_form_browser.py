@@ -115,6 +115,25 @@ def test_a_worker_rates_by_keyboard_alone(page: Page, study: Study, site: MTurkS
     assert worker.complaints == []
 
 
+def test_two_tabs_of_one_assignment_make_one_answer(page: Page, study: Study, site: MTurkSite) -> None:
+    worker = Worker(page, study, site, make_offer())
+    worker.begin()
+    worker.turn(TEXTS[0][0])
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator(".part").get_by_text(TEXTS[0][0], exact=True)).to_be_visible()
+    worker.press("4", "5", "Enter")
+    worker.turn(TEXTS[1][0])
+    expect(other.locator("#notice")).to_contain_text("You answered this in another tab")
+    worker.page = other
+    worker.turn(TEXTS[1][0])
+    worker.press("1", "2", "Enter")
+    worker.submit()
+    assert [dict(one.values) for one in worker.answers()] == [
+        {"quality": 4, "fluency": 5}, {"quality": 1, "fluency": 2},
+    ]  # fmt: skip
+
+
 def test_time_goes_to_the_pair_that_was_read(page: Page, study: Study, site: MTurkSite) -> None:
     """15 s of the first pair, 20 s of the second. Reading the guidelines and a pause go to no pair."""
     page.clock.install()
