@@ -45,8 +45,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_documents_link_to_what_is_there(site: Path) -> None:
     assert (site / "index.html").is_file()
     assert "datasets:" in (site / "files/studies/demo.yaml.txt").read_text(encoding="utf-8")
-    decisions = {file.stem for file in (ROOT / "docs/decisions").glob("*.md")}
-    assert {file.stem for file in (site / "decisions").glob("*.html")} == decisions
+    for name in ("promises", "judges_simulated", "decisions/0005-verdicts"):
+        assert not (site / f"{name}.html").exists(), f"{name} is for readers of the repository"
+        assert (site / f"files/docs/{name}.md.txt").is_file(), f"no page links to {name}"
 
 
 def test_pages_ask_no_other_host(site: Path) -> None:
@@ -72,7 +73,7 @@ def test_nothing_is_cut_off_on_paper(site: Path, page: Page) -> None:
     """The widest kinds of tables, programs' output and formulas, on a page of A4 less its margins."""
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 680, "height": 900})
-    for name in ("judges_simulated", "tutorials/benchmark", "method/judges", "gallery"):
+    for name in ("method/verdicts", "tutorials/benchmark", "method/judges", "gallery"):
         page.goto((site / f"{name}.html").as_uri())
         parts = page.locator(".md-typeset :is(td, pre, .formula math, img)")
         right = parts.evaluate_all("found => found.map(one => one.getBoundingClientRect().right)")
@@ -104,7 +105,7 @@ def test_the_reference_has_every_command_and_name() -> None:
     commands, names = reference.command_pages(), reference.api()
     assert "### plumbline demo" in commands and "#### plumbline crowd launch" in commands
     assert "#### plumbline judge select" in commands and "#### plumbline users invite" in commands
-    assert "### axis_table" in names and "from annotation import ac2" in names
+    assert "### axis_table" in names and "`ac2(ratings, scale=..." in names
 
 
 def test_the_citation_has_the_package_s_version() -> None:

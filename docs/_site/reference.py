@@ -25,8 +25,7 @@ from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings, 
 from plumbline.study.evaluation import MODEL_SETTINGS, ModelSpec
 
 _OWN_COMMAND = re.compile(r"^    ([a-z-]+)  ", re.MULTILINE)  # in the help of a command that has commands of its own
-_PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-_WIDTH = 90
+_PLAIN = {str: "text", int: "integer", float: "number", bool: "boolean"}
 _ROOMS = ("plumbline", "generation", "annotation", "evaluation")
 
 
@@ -141,22 +140,26 @@ def _cell(text: str) -> str:
 
 
 def command_pages() -> str:
-    """Every command with its help."""
+    """Every command with its options."""
     lines = [
         "# Commands",
-        "Each is `plumbline NAME`, or `python -m` with the words that stand beside it. What follows is what `--help`"
-        " prints.",
+        "`plumbline COMMAND --help` prints the same with an example. Most commands take `--study FILE`, `--exports DIR` (where"
+        " records are written: a folder or an address such as s3://bucket/x; default: exports/) and, where they need the local"
+        " Argilla, `--data DIR` (its folder; default: .argilla/).",
+        "Each command is also a module: `plumbline evaluate` is `python -m evaluation.run`, `plumbline accept` is"
+        " `python -m annotation accept`.",
     ]
     for section, found in commands.SECTIONS.items():
         lines.append(f"## {section[0].upper()}{section[1:]}")
         for one in found:
             told = _help(one.module, *one.word.split())
-            lines += [f"### plumbline {one.name}", f"`{one.spelled}`: {one.text}", _block(told)]
-            for sub in (
-                _OWN_COMMAND.findall(told) if told.partition("\n")[0].endswith(("COMMAND ...", "ACTION ...")) else ()
-            ):
-                lines += [f"#### plumbline {one.name} {sub}", _block(_help(one.module, *one.word.split(), sub))]
-    return "\n\n".join(lines) + "\n"
+            lines += [f"### plumbline {one.name}", f"{one.text[0].upper()}{one.text[1:]}. `{one.spelled}`"]
+            subs = _OWN_COMMAND.findall(told) if told.partition("\n")[0].endswith(("COMMAND ...", "ACTION ...")) else []
+            lines += [_options(told)] if not subs else []
+            for sub in subs:
+                helped = _help(one.module, *one.word.split(), sub)
+                lines += [f"#### plumbline {one.name} {sub}", _description(helped), _options(helped)]
+    return "\n\n".join(line for line in lines if line) + "\n"
 
 
 def _help(module: str, *words: str) -> str:
@@ -165,7 +168,7 @@ def _help(module: str, *words: str) -> str:
     out = io.StringIO()
     with (
         mock.patch.object(sys, "argv", [module, *words, "--help"]),
-        mock.patch.dict("os.environ", {"COLUMNS": "100"}),
+        mock.patch.dict("os.environ", {"COLUMNS": "200"}),
         contextlib.redirect_stdout(out),
         contextlib.suppress(SystemExit),
     ):
@@ -173,8 +176,27 @@ def _help(module: str, *words: str) -> str:
     return out.getvalue().strip()
 
 
-def _block(text: str) -> str:
-    return f"```text\n{text}\n```"
+def _description(told: str) -> str:
+    """The first paragraph below the usage line."""
+    said = told.split("\n\n")[1]
+    return f"{said[0].upper()}{said[1:].rstrip('.')}."
+
+
+def _options(told: str) -> str:
+    """The options of a command as a list, without those that the page's beginning names."""
+    parts = [part.splitlines()[1:] for part in told.split("\n\n") if part.startswith(("options:", "positional "))]
+    entries: list[str] = []
+    for line in (line for part in parts for line in part):
+        if line.startswith("  ") and line[2] != " ":
+            entries.append(line.strip())
+        elif entries:
+            entries[-1] += f"  {line.strip()}"
+    split = [re.split(r" {2,}", entry, maxsplit=1) for entry in entries]
+    rows = [(name, " ".join("".join(text).split())) for name, *text in split]
+    return "\n".join(f"- `{name}`: {_cell(text)}" for name, text in rows if name not in _COMMON)
+
+
+_COMMON = ("-h, --help", "--study FILE", "--exports DIR", "--data DIR")
 
 
 def records() -> str:
@@ -217,7 +239,7 @@ def _plain_type(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"[{_title(annotation)}](study.md#{annotation.__name__.lower()})"
     if getattr(annotation, "__name__", "") in ("datetime", "AwareDatetime"):
-        return "a time, UTC"
+        return "time"
     if typing.get_origin(annotation) in (tuple, list):
         return f"list of {_plain_type(typing.get_args(annotation)[0])}"
     if typing.get_origin(annotation) is typing.Annotated:
@@ -226,42 +248,33 @@ def _plain_type(annotation: Any) -> str:
 
 
 def api() -> str:
-    """What `plumbline`, `annotation` and `evaluation` hand out, from its docstrings."""
+    """What `plumbline`, `annotation` and `evaluation` hand out: how it is called and what it does."""
     lines = [
         "# Python API",
-        "What goes in, what comes out, from which paper, and an example. [How they go together](../api.md).",
+        "`help(name)` prints arguments with units, what comes back, what is refused, the source and an example that the"
+        " tests run. [How the functions go together](../api.md).",
     ]
     for package in ("plumbline", "annotation", "evaluation"):
         found = importlib.import_module(package)
         lines.append(f"## {package}")
         for name in found.__all__:
             thing = getattr(found, name)
-            called = f"from {package} import {name}\n\n{name}{_signature(thing)}"
-            lines += [f"### {name}", f"```python\n{called}\n```", _text(inspect.getdoc(thing) or "")]
+            first = (inspect.getdoc(thing) or "").partition("\n\n")[0]
+            lines += [f"### {name}", f"`{name}{_signature(thing)}`", " ".join(first.split())]
             if isinstance(thing, type) and issubclass(thing, BaseModel):
                 lines.append(f"[Its keys](study.md#{name.lower()}) are those of a study file.")
     return "\n\n".join(lines) + "\n"
 
 
 def _signature(thing: Any) -> str:
-    """How it is called, a parameter a line where there are several; a model's keys stand in a table."""
+    """The names of its parameters; a model's keys stand in a table."""
     if isinstance(thing, type) and issubclass(thing, BaseModel):
         return "(...)"
-    found = inspect.signature(thing)
-    parts, told = [str(one) for one in found.parameters.values()], str(found).replace("'", "")
-    if len(told) < _WIDTH:
-        return told
-    kinds = [one.kind for one in found.parameters.values()]
-    if inspect.Parameter.KEYWORD_ONLY in kinds:
-        parts.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
-    listed = "".join(f"    {one},\n" for one in parts).replace("'", "")
-    return f"(\n{listed}){told.rpartition(')')[2]}"
-
-
-def _text(docstring: str) -> str:
-    """A docstring as Markdown, its examples as code."""
-    parts = re.split(r"\n\n(?=>>> )", docstring)
-    return "\n\n".join(f"```pycon\n{one}\n```" if one.startswith(">>> ") else one for one in parts)
+    parts = [
+        one.name if one.default is one.empty else f"{one.name}=..."
+        for one in inspect.signature(thing).parameters.values()
+    ]
+    return f"({', '.join(parts)})"
 
 
 PAGES: dict[str, Callable[[], str]] = {
