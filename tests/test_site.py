@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import importlib.util
 import io
 import re
@@ -105,7 +106,9 @@ def test_the_reference_has_every_command_and_name() -> None:
     commands, names = reference.command_pages(), reference.api()
     assert "### plumbline demo" in commands and "#### plumbline crowd launch" in commands
     assert "#### plumbline judge select" in commands and "#### plumbline users invite" in commands
-    assert "### axis_table" in names and "`ac2(ratings, scale=..." in names
+    assert "`ac2(ratings, scale=..." in names
+    for package in ("plumbline", "annotation", "evaluation"):
+        assert all(f"### {name}\n" in names for name in importlib.import_module(package).__all__), package
 
 
 def test_the_citation_has_the_package_s_version() -> None:
