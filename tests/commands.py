@@ -28,7 +28,7 @@ def main_of(module: str) -> Callable[[], int]:
 
 
 def module_words(line: str) -> list[str]:
-    """The module and the words of a command line that a document shows, `plumbline NAME ...` or `python -m MODULE ...`."""
+    """The module and the words of a command line: `plumbline NAME ...` or `python -m MODULE ...`."""
     words = shlex.split(line, comments=True)
     if words[0] == "plumbline":
         command = COMMANDS[words[1]]

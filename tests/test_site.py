@@ -104,8 +104,9 @@ def test_every_key_of_a_study_says_what_it_means() -> None:
 
 def test_the_reference_has_every_command_and_name() -> None:
     commands, names = reference.command_pages(), reference.api()
-    assert "### plumbline demo" in commands and "#### plumbline crowd launch" in commands
-    assert "#### plumbline judge select" in commands and "#### plumbline users invite" in commands
+    for name in ("demo", "crowd launch", "judge select", "users invite", "bundle inspect"):
+        assert f"| `plumbline {name}` | " in commands, name
+    assert "`python -m evaluation.run`" in commands
     assert "`ac2(ratings, scale=..." in names
     for package in ("plumbline", "annotation", "evaluation"):
         assert all(f"### {name}\n" in names for name in importlib.import_module(package).__all__), package

@@ -11,6 +11,7 @@ import re
 import sys
 import types
 import typing
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -24,7 +25,7 @@ from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings, VllmSettings
 from plumbline.study.evaluation import MODEL_SETTINGS, ModelSpec
 
-_OWN_COMMAND = re.compile(r"^    ([a-z-]+)  ", re.MULTILINE)  # in the help of a command that has commands of its own
+_OWN_COMMAND = re.compile(r"^    ([a-z-]+)  +(.+)$", re.MULTILINE)
 _PLAIN = {str: "text", int: "integer", float: "number", bool: "boolean"}
 _ROOMS = ("plumbline", "generation", "annotation", "evaluation")
 
@@ -140,26 +141,24 @@ def _cell(text: str) -> str:
 
 
 def command_pages() -> str:
-    """Every command with its options."""
+    """Every command, what it does and how it is called as a module."""
     lines = [
         "# Commands",
-        "`plumbline COMMAND --help` prints the same with an example. Most commands take `--study FILE`, `--exports DIR` (where"
-        " records are written: a folder or an address such as s3://bucket/x; default: exports/) and, where they need the local"
-        " Argilla, `--data DIR` (its folder; default: .argilla/).",
-        "Each command is also a module: `plumbline evaluate` is `python -m evaluation.run`, `plumbline accept` is"
-        " `python -m annotation accept`.",
+        "`plumbline COMMAND --help` explains options and shows an example. Each command is also a module:"
+        " `plumbline evaluate` is `python -m evaluation.run`.",
     ]
-    for section, found in commands.SECTIONS.items():
+    for section, listed in commands.SECTIONS.items():
         lines.append(f"## {section[0].upper()}{section[1:]}")
-        for one in found:
+        rows = ["| command | does | as a module |", "|---|---|---|"]
+        for one in listed:
+            rows.append(f"| `plumbline {one.name}` | {_cell(one.text)} | `{one.spelled}` |")
             told = _help(one.module, *one.word.split())
-            lines += [f"### plumbline {one.name}", f"{one.text[0].upper()}{one.text[1:]}. `{one.spelled}`"]
-            subs = _OWN_COMMAND.findall(told) if told.partition("\n")[0].endswith(("COMMAND ...", "ACTION ...")) else []
-            lines += [_options(told)] if not subs else []
-            for sub in subs:
-                helped = _help(one.module, *one.word.split(), sub)
-                lines += [f"#### plumbline {one.name} {sub}", _description(helped), _options(helped)]
-    return "\n\n".join(line for line in lines if line) + "\n"
+            if told.partition("\n")[0].endswith(("COMMAND ...", "ACTION ...")):
+                rows += [
+                    f"| `plumbline {one.name} {sub}` | {_cell(text)} | |" for sub, text in _OWN_COMMAND.findall(told)
+                ]
+        lines.append("\n".join(rows))
+    return "\n\n".join(lines) + "\n"
 
 
 def _help(module: str, *words: str) -> str:
@@ -176,29 +175,6 @@ def _help(module: str, *words: str) -> str:
     return out.getvalue().strip()
 
 
-def _description(told: str) -> str:
-    """The first paragraph below the usage line."""
-    said = told.split("\n\n")[1]
-    return f"{said[0].upper()}{said[1:].rstrip('.')}."
-
-
-def _options(told: str) -> str:
-    """The options of a command as a list, without those that the page's beginning names."""
-    parts = [part.splitlines()[1:] for part in told.split("\n\n") if part.startswith(("options:", "positional "))]
-    entries: list[str] = []
-    for line in (line for part in parts for line in part):
-        if line.startswith("  ") and line[2] != " ":
-            entries.append(line.strip())
-        elif entries:
-            entries[-1] += f"  {line.strip()}"
-    split = [re.split(r" {2,}", entry, maxsplit=1) for entry in entries]
-    rows = [(name, " ".join("".join(text).split())) for name, *text in split]
-    return "\n".join(f"- `{name}`: {_cell(text)}" for name, text in rows if name not in _COMMON)
-
-
-_COMMON = ("-h, --help", "--study FILE", "--exports DIR", "--data DIR")
-
-
 def records() -> str:
     """Every record with its fields."""
     for room in _ROOMS:
@@ -206,17 +182,23 @@ def records() -> str:
         for one in pkgutil.walk_packages(package.__path__, f"{room}."):
             if "record" in one.name.rpartition(".")[2] and ".plugin" not in one.name:
                 importlib.import_module(one.name)
+    models = [
+        model
+        for model in sorted(_below(Record), key=lambda one: (one.__module__, one.__name__))
+        if not model.__name__.startswith("_") and model.__module__.partition(".")[0] in _ROOMS
+    ]
+    written = Counter((name, field.description) for model in models for name, field in model.model_fields.items())
+    shared = {name: text or "" for (name, text), times in written.items() if times > 2}
     lines = [
         "# Records",
-        "What stages hand on, field by field; [which file holds which](../../exports/README.md). Frozen, typed, one"
-        " word for one thing. A field that is undefined is NaN, in JSON null.",
+        "The fields of each file that stages write; [which file holds which](../../exports/README.md). A field that is"
+        " undefined is NaN, in JSON null. Parquet files hold the types themselves.",
+        "## Fields of several records",
+        "\n".join(f"- `{name}`: {_cell(text)}" for name, text in sorted(shared.items())),
     ]
-    for model in sorted(_below(Record), key=lambda one: (one.__module__, one.__name__)):
-        if model.__name__.startswith("_") or model.__module__.partition(".")[0] not in _ROOMS:
-            continue
+    for model in models:
         key = f" A row is named by {', '.join(f'`{name}`' for name in model.KEY)}." if model.KEY else ""
-        said = " ".join(_described(model))
-        lines += [f"## {model.__name__}", f"`{model.__module__}`. {_cell(said)}{key}", _fields(model)]
+        lines += [f"## {model.__name__}", f"{_cell(' '.join(_described(model)))}{key}", _fields(model, shared)]
     return "\n\n".join(lines) + "\n"
 
 
@@ -226,25 +208,21 @@ def _below(base: type[Record]) -> Iterator[type[Record]]:
         yield from _below(one)
 
 
-def _fields(model: type[BaseModel]) -> str:
-    rows = ["| field | type | meaning |", "|---|---|---|"]
-    for name, field in model.model_fields.items():
-        rows.append(f"| `{name}` | {_plain_type(field.annotation)} | {_cell(field.description or '')} |")
-    return "\n".join(rows)
+def _fields(model: type[BaseModel], shared: dict[str, str]) -> str:
+    """The fields of a record as a list; those of several records by their names alone."""
+    told = [(name, field) for name, field in model.model_fields.items() if shared.get(name) != field.description]
+    rows = [f"- `{name}`{_choices(field.annotation)}: {_cell(field.description or '')}" for name, field in told]
+    names = [f"`{name}`" for name in model.model_fields if name not in dict(told)]
+    return "\n".join([*rows, *([f"- and {', '.join(names)}"] if names else [])])
 
 
-def _plain_type(annotation: Any) -> str:
-    if isinstance(annotation, type) and issubclass(annotation, Record):
-        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return f"[{_title(annotation)}](study.md#{annotation.__name__.lower()})"
-    if getattr(annotation, "__name__", "") in ("datetime", "AwareDatetime"):
-        return "time"
-    if typing.get_origin(annotation) in (tuple, list):
-        return f"list of {_plain_type(typing.get_args(annotation)[0])}"
-    if typing.get_origin(annotation) is typing.Annotated:
-        return _plain_type(typing.get_args(annotation)[0])
-    return _takes(annotation)
+def _choices(annotation: Any) -> str:
+    """The values that a field can have where these are few, or the record that it holds."""
+    found = [part for part in (annotation, *typing.get_args(annotation)) if typing.get_origin(part) is typing.Literal]
+    if found:
+        return f" ({_takes(found[0])})"
+    held = [part for part in _models(annotation) if issubclass(part, Record)]
+    return f" ([{held[0].__name__}](#{held[0].__name__.lower()}))" if held else ""
 
 
 def api() -> str:
