@@ -70,6 +70,24 @@ def test_the_search_finds_where_the_site_is_read_from_a_folder(site: Path, page:
     assert asked and all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
 
 
+@pytest.mark.parametrize(
+    ("typed", "leads_to"),
+    [
+        ("exclude a rater", "campaign.html#exclude-a-rater"),
+        ("how many raters", "campaign.html#how-many-pairs-and-raters"),
+        ("own data", "own_study.html"),
+    ],
+)
+def test_the_search_understands_what_people_type(site: Path, page: Page, typed: str, leads_to: str) -> None:
+    """Among the first three pages that the search names stands the one that answers, or the section of it."""
+    page.goto((site / "index.html").as_uri())
+    page.get_by_role("textbox", name="Search").press_sequentially(typed)
+    page.locator(".md-search-result__link").first.wait_for()
+    pages = page.locator(".md-search-result__item").all()[:3]
+    links = [str(link.get_attribute("href")) for one in pages for link in one.locator(".md-search-result__link").all()]
+    assert any(leads_to in link for link in links), links
+
+
 def test_nothing_is_cut_off_on_paper(site: Path, page: Page) -> None:
     """The widest kinds of tables, programs' output and formulas, on a page of A4 less its margins."""
     page.emulate_media(media="print")

@@ -188,7 +188,7 @@ def records() -> str:
         if not model.__name__.startswith("_") and model.__module__.partition(".")[0] in _ROOMS
     ]
     written = Counter((name, field.description) for model in models for name, field in model.model_fields.items())
-    shared = {name: text or "" for (name, text), times in written.items() if times > 2}
+    shared = {name: text or "" for (name, text), times in written.items() if times > 1}
     lines = [
         "# Records",
         "The fields of each file that stages write; [which file holds which](../../exports/README.md). A field that is"
