@@ -74,7 +74,7 @@ def test_the_search_finds_where_the_site_is_read_from_a_folder(site: Path, page:
     ("typed", "leads_to"),
     [
         ("exclude a rater", "campaign.html#exclude-a-rater"),
-        ("how many raters", "campaign.html#how-many-pairs-and-raters"),
+        ("how many raters", "campaign.html#how-many-raters-and-pairs"),
         ("own data", "own_study.html"),
     ],
 )
