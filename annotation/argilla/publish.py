@@ -44,7 +44,7 @@ from annotation.verdicts.counted import Place
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import fix_rules, rubric_to_ask
-from annotation.verdicts.tables import count
+from annotation.verdicts.tables import count, of_group
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.records import ARGILLA, Pair
@@ -71,7 +71,7 @@ class Publication:
 
     def opened(self) -> list[str]:
         """How far the blocks of each verdict are, in lines."""
-        lines = [f"{' '.join(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
+        lines = [f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
         out = f"taken out, for a look at earlier blocks has decided: {count(self.spared, 'record')} without an answer"
         return [*lines, *([out] if self.spared else [])]
 
